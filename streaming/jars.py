@@ -1,0 +1,287 @@
+"""The jars of `conf/jars.toml`: downloaded once, checked by SHA-256, found without network from then on.
+
+    python -m streaming.jars fetch [SET ...]      # all sets by default
+    python -m streaming.jars classpath SET        # prints what `java -cp` wants
+
+Nothing is resolved: the file lists every jar, transitive ones too; jgo fetches single files by coordinate.
+Jars lie in `$EVENKEEL_CACHE/jars`, else in `.cache/evenkeel/jars` of the checkout, as
+`<group>/<artifact>-<version>.jar`.
+A file gets its name there only after its checksum was right, so an interrupted download leaves nothing behind
+that could be taken for a jar, and two fetches at once do no harm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import requests
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.java import NEWEST_NAMED_RELEASE, find_java, java_release
+
+__all__ = ["Jar", "cache_folder", "classpath", "fetch", "jar_sets", "jars_of", "main"]
+
+_CHECKOUT = Path(__file__).resolve().parents[1]
+_JARS_FILE = _CHECKOUT / "conf" / "jars.toml"
+
+_PARALLEL_DOWNLOADS = 6
+"""Most jars are small, so round trips are the cost; many more connections look like abuse to a registry."""
+
+_ATTEMPTS = 2
+"""A broken transfer is worth one more try; a jar that is wrong twice is wrong for good."""
+
+_TIMEOUT_S = 30
+"""Until a server answers or sends the next piece, not for the whole file."""
+
+_HASH_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One jar by its Maven coordinate and the SHA-256 (hex) of its bytes."""
+
+    group: str
+    artifact: str
+    version: str
+    sha256: str
+
+    @property
+    def coordinate(self) -> str:
+        """`group:artifact:version`, as in `conf/jars.toml`."""
+        return f"{self.group}:{self.artifact}:{self.version}"
+
+    def path_in(self, folder: Path) -> Path:
+        """Where the jar lies in a cache folder, there or not."""
+        return folder / self.group / f"{self.artifact}-{self.version}.jar"
+
+
+def cache_folder() -> Path:
+    """Return the folder of the jars; it need not exist yet."""
+    chosen = os.environ.get("EVENKEEL_CACHE")
+    return (
+        Path(chosen).expanduser().resolve() / "jars" if chosen else _CHECKOUT / ".cache" / "evenkeel" / "jars"
+    )
+
+
+@lru_cache(maxsize=1)
+def jar_sets() -> dict[str, tuple[Jar, ...]]:
+    """Return the sets of `conf/jars.toml` by name, each with the jars of the sets it uses.
+
+    Raises:
+        SetupError: The file is missing or malformed.
+    """
+    try:
+        document = tomllib.loads(_JARS_FILE.read_text("utf-8"))
+        return {name: tuple(_members(name, document)) for name in document}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = (
+            f"{_JARS_FILE} cannot be read as a list of jars ({error!r}): restore it from the repository."
+        )
+        raise SetupError(message) from error
+
+
+def _members(name: str, document: dict[str, Any]) -> Iterator[Jar]:
+    for used in document[name].get("uses", []):
+        yield from _members(used, document)
+    for coordinate, sha256 in document[name]["jars"].items():
+        group, artifact, version = coordinate.split(":")
+        yield Jar(group, artifact, version, sha256)
+
+
+def jars_of(name: str) -> tuple[Jar, ...]:
+    """Return the jars of one set.
+
+    Raises:
+        SetupError: There is no such set.
+    """
+    sets = jar_sets()
+    if name not in sets:
+        message = f"There is no set of jars named {name!r} in {_JARS_FILE}: it has {', '.join(sets)}."
+        raise SetupError(message)
+    return sets[name]
+
+
+@lru_cache(maxsize=8)
+def classpath(name: str) -> list[Path]:
+    """Return the paths of a set's jars, in the file's order, each checked by its SHA-256 once per process.
+
+    Works without network, and never downloads: see `fetch`.
+
+    Raises:
+        SetupError: No such set, or a jar is not there or not what it should be.
+    """
+    folder = cache_folder()
+    paths = []
+    for jar in jars_of(name):
+        path = jar.path_in(folder)
+        if not _is_right(path, jar):
+            state = "is damaged" if path.exists() else "has not been downloaded"
+            message = (
+                f"The jar {jar.coordinate} {state} ({path}): "
+                "run `make setup`, or `python -m streaming.jars fetch`."
+            )
+            raise SetupError(message)
+        paths.append(path)
+    return paths
+
+
+def fetch(names: Sequence[str] = (), *, console: Console | None = None) -> int:
+    """Download what is missing of the named sets (none named: all), in parallel, with a progress bar.
+
+    Returns:
+        How many jars were downloaded; 0 means that everything was there, and that the network was not asked.
+
+    Raises:
+        SetupError: No network, no space, no such jar, or bytes that twice do not have the expected SHA-256.
+    """
+    folder = cache_folder()
+    wanted = {jar for name in (names or jar_sets()) for jar in jars_of(name)}
+    missing = sorted((j for j in wanted if not _is_right(j.path_in(folder), j)), key=lambda j: j.coordinate)
+    if not missing:
+        return 0
+    console = console or Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console) as progress, ThreadPoolExecutor(_PARALLEL_DOWNLOADS) as pool:
+        whole = progress.add_task(f"{len(missing)} jars", total=None)
+        total = _Total(progress, whole)
+        downloads = [pool.submit(_download, jar, folder, total) for jar in missing]
+        done, waiting = wait(downloads, return_when=FIRST_EXCEPTION)
+        for download in waiting:
+            download.cancel()
+        for download in done:
+            download.result()
+    classpath.cache_clear()
+    return len(missing)
+
+
+class _Total:
+    """One bar for all downloads: its length grows as each server tells how long its file is."""
+
+    def __init__(self, progress: Progress, task: Any) -> None:
+        self._progress, self._task = progress, task
+
+    @contextmanager
+    def of_one(self, _name: str, size: int) -> Iterator[Any]:
+        """Give jgo the function to call with each number of bytes received."""
+        known = self._progress.tasks[0].total or 0
+        self._progress.update(self._task, total=known + size)
+        yield lambda count: self._progress.advance(self._task, count)
+
+
+def _download(jar: Jar, folder: Path, total: _Total) -> None:
+    for _ in range(_ATTEMPTS):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
+                path = _receive(jar, Path(scratch), total)
+                if _is_right(path, jar):
+                    target = jar.path_in(folder)
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    path.replace(target)
+                    return
+            reason = "what arrived does not have the SHA-256 of conf/jars.toml"
+            advice = "try again, and if it stays so, find out who changed the file on its way"
+        except requests.RequestException as error:
+            reason = f"the registry of Maven artifacts did not answer ({type(error).__name__})"
+            advice = "check the network and proxy settings, and run the command again"
+        except OSError as error:
+            _raise_disk_error(error, folder)
+        except RuntimeError:
+            # jgo: no repository has the file, or its SHA-1 is not the one the repository states.
+            reason = "the registry has no such file, or sent a broken one"
+            advice = "check the network and proxy settings, and run the command again"
+    message = f"The jar {jar.coordinate} could not be downloaded, {reason}: {advice}."
+    raise SetupError(message)
+
+
+def _receive(jar: Jar, scratch: Path, total: _Total) -> Path:
+    # Imported here: jgo takes 0.2 s to import, and every start that finds its jars does without it.
+    from jgo.config import GlobalSettings  # noqa: PLC0415
+    from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415
+
+    # Repositories of the user's own jgo settings (a company's mirror) are asked as well.
+    own = dict(GlobalSettings.load().repositories)
+    context = MavenContext(
+        resolver=PythonResolver(progress_callback=total.of_one), repo_cache=scratch, timeout=_TIMEOUT_S
+    )
+    context.remote_repos = {**own, **context.remote_repos}
+    return Path(context.project(jar.group, jar.artifact).at_version(jar.version).artifact().resolve())
+
+
+def _raise_disk_error(error: OSError, folder: Path) -> None:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        free = shutil.disk_usage(folder if folder.exists() else _CHECKOUT).free // 2**20
+        message = (
+            f"There is no space left for the jars in {folder} ({free} MiB free): "
+            "make room, or set EVENKEEL_CACHE to another folder."
+        )
+    else:
+        message = (
+            f"The jars cannot be written to {folder} ({error.strerror or error}): "
+            "set EVENKEEL_CACHE to a folder that can be written."
+        )
+    raise SetupError(message) from error
+
+
+def _is_right(path: Path, jar: Jar) -> bool:
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            while chunk := file.read(_HASH_CHUNK):
+                digest.update(chunk)
+    except FileNotFoundError:
+        return False
+    return digest.hexdigest() == jar.sha256
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line of this module; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m streaming.jars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("fetch", help="download what is missing").add_argument(
+        "sets", nargs="*", metavar="SET"
+    )
+    commands.add_parser("classpath", help="print a set as a class path").add_argument("set", metavar="SET")
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.command == "classpath":
+            sys.stdout.write(os.pathsep.join(map(str, classpath(chosen.set))) + "\n")
+            return 0
+        release = java_release(find_java())
+        if release > NEWEST_NAMED_RELEASE:
+            sys.stderr.write(
+                f"Java {release} is newer than what Spark 4.2 names ({NEWEST_NAMED_RELEASE}); "
+                "if Spark fails to start, use that one.\n"
+            )
+        count = fetch(chosen.sets)
+        sys.stdout.write(
+            f"{count} jars downloaded to {cache_folder()}.\n" if count else "All jars are there.\n"
+        )
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return SETUP_EXIT_CODE
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
