@@ -1,0 +1,286 @@
+"""The settings of every process, from one place.
+
+Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
+the TOML file (`conf/evenkeel.toml`, or `EVENKEEL_CONFIG`), defaults. Secrets are best given by file or by the
+environment; they are `SecretStr`, so they print as stars and appear in no log, plan or page.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+__all__ = ["Filters", "JobSettings", "KafkaSettings", "ProbeSettings", "Settings", "StrategyRule"]
+
+_DEFAULT_FILE = "conf/evenkeel.toml"
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KafkaSettings(_Section):
+    """How probe and job reach the cluster; both take their client settings from here.
+
+    Attributes:
+        bootstrap_servers: "host:port,host:port".
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...; None without SASL.
+        sasl_username: User of PLAIN and SCRAM.
+        sasl_password: Its password; rather `sasl_password_file` or the environment.
+        sasl_password_file: File whose content, stripped, is the password.
+        ssl_cafile: PEM file of the certificate authorities; None takes the system's.
+        ssl_certfile: PEM file of the client's certificate.
+        ssl_keyfile: PEM file of the client's key.
+        ssl_password: Password of the key.
+        ssl_password_file: File whose content, stripped, is that password.
+        ssl_check_hostname: Whether the brokers' names are checked.
+        request_timeout_ms: A request without an answer fails after this time.
+        client: Any further kafka-python client setting, by its own name.
+    """
+
+    bootstrap_servers: str = "localhost:9092"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    sasl_password_file: Path | None = None
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    ssl_password: SecretStr | None = None
+    ssl_password_file: Path | None = None
+    ssl_check_hostname: bool = True
+    request_timeout_ms: int = 30_000
+    client: dict[str, Any] = Field(default_factory=dict)
+
+    def client_config(self) -> dict[str, Any]:
+        """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.
+
+        Raises:
+            OSError: A secret's file cannot be read.
+        """
+        config: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "security_protocol": self.security_protocol,
+            "request_timeout_ms": self.request_timeout_ms,
+        }
+        if self.sasl_mechanism:
+            config["sasl_mechanism"] = self.sasl_mechanism
+            config["sasl_plain_username"] = self.sasl_username
+            config["sasl_plain_password"] = _secret(self.sasl_password, self.sasl_password_file)
+        if self.security_protocol.endswith("SSL"):
+            config["ssl_check_hostname"] = self.ssl_check_hostname
+            for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+                if path := getattr(self, name):
+                    config[name] = str(path)
+            if password := _secret(self.ssl_password, self.ssl_password_file):
+                config["ssl_password"] = password
+        return config | self.client
+
+    def public(self) -> dict[str, Any]:
+        """All but the secrets, as JSON values: what may stand in an option of the job and in a plan."""
+        return self.model_dump(mode="json", exclude={"sasl_password", "ssl_password"})
+
+    @classmethod
+    def from_public(cls, public: dict[str, Any]) -> KafkaSettings:
+        """Put the secrets of this process's environment back to what `public` left.
+
+        The job's tasks call it: secrets travel by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
+        `EVENKEEL_KAFKA__SSL_PASSWORD`) or as files, never through Spark.
+        """
+        secrets = {
+            name: os.environ.get(f"EVENKEEL_KAFKA__{name.upper()}") for name in ("sasl_password", "ssl_password")
+        }
+        return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
+
+    def export_secrets(self) -> None:
+        """Put the secrets into this process's environment, where its children find them."""
+        for name in ("sasl_password", "ssl_password"):
+            value = getattr(self, name)
+            if value is not None:
+                os.environ[f"EVENKEEL_KAFKA__{name.upper()}"] = value.get_secret_value()
+
+
+class Filters(_Section):
+    """Which groups and topics are watched.
+
+    A pattern is a literal name, or a regular expression between slashes ("/^payments-.*/", searched as it
+    stands). Ignore wins over watch.
+
+    Attributes:
+        groups: Watched groups; empty watches all.
+        ignore_groups: Groups that are not watched.
+        topics: Watched topics; empty watches all.
+        ignore_topics: Topics that are not watched.
+    """
+
+    groups: tuple[str, ...] = ()
+    ignore_groups: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    ignore_topics: tuple[str, ...] = ()
+
+    @field_validator("groups", "ignore_groups", "topics", "ignore_topics")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            _matcher(pattern)
+        return patterns
+
+    def watches_group(self, group: str) -> bool:
+        """Whether a group is watched."""
+        return _passes(group, self.groups, self.ignore_groups)
+
+    def watches_topic(self, topic: str) -> bool:
+        """Whether a topic is watched."""
+        return _passes(topic, self.topics, self.ignore_topics)
+
+
+class StrategyRule(_Section):
+    """Which strategy groups are expected to run.
+
+    Attributes:
+        groups: Literal name or "/regular expression/" of group ids; the first rule that fits counts.
+        strategy: Expected protocol name, for example "cooperative-sticky".
+    """
+
+    groups: str
+    strategy: str
+
+
+class ProbeSettings(_Section):
+    """The probe.
+
+    Attributes:
+        interval_ms: From one round to the next.
+        events_topic: Topic of the events.
+        rounds_topic: Topic of the opening and closing records; one partition, LogAppendTime.
+        events_partitions: Partitions of the events topic when the probe creates it.
+        replication_factor: Of both topics when the probe creates them; -1 takes the broker's default.
+        retention_ms: Of both topics when the probe creates them: how long the job may be down without gaps.
+    """
+
+    interval_ms: int = Field(default=10_000, ge=200)
+    events_topic: str = "evenkeel.events"
+    rounds_topic: str = "evenkeel.rounds"
+    events_partitions: int = Field(default=4, ge=1)
+    replication_factor: int = -1
+    retention_ms: int = 3 * 86_400_000
+
+
+class JobSettings(_Section):
+    """The Spark job.
+
+    Attributes:
+        trigger_ms: Time between batches. Spark ends idle Python workers after 60 s: stay below 50 s.
+        max_rounds: Rounds per batch at the most; bounds the memory of a catch-up.
+        tasks: Tasks per batch that read the offsets log.
+        shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint.
+        metadata_grace_ms: How long a leader may work with old metadata before its unassigned partitions count
+            as such; twice Kafka's default `metadata.max.age.ms`.
+        heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change.
+        offsets_topic: The offsets log.
+    """
+
+    trigger_ms: int = Field(default=10_000, ge=0)
+    max_rounds: int = Field(default=60, ge=1)
+    tasks: int = Field(default=2, ge=1)
+    shuffle_partitions: int = Field(default=2, ge=1)
+    metadata_grace_ms: int = Field(default=600_000, ge=0)
+    heartbeat_ms: int = Field(default=600_000, ge=1_000)
+    offsets_topic: str = "__consumer_offsets"
+
+
+class Settings(BaseSettings):
+    """All settings.
+
+    Attributes:
+        cluster: Name of the monitored cluster, as the tables show it.
+        lake: Folder (or object store URI) of the Delta tables; the checkpoint lies beside them.
+        kafka: The connection.
+        filters: What is watched.
+        probe: The probe.
+        job: The job.
+        strategies: Expected strategies.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="EVENKEEL_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+        toml_file=_DEFAULT_FILE,
+    )
+
+    cluster: str = "default"
+    lake: str = "lake"
+    kafka: KafkaSettings = KafkaSettings()
+    filters: Filters = Filters()
+    probe: ProbeSettings = ProbeSettings()
+    job: JobSettings = JobSettings()
+    strategies: tuple[StrategyRule, ...] = ()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Command line, environment, file: in this order."""
+        path = Path(os.environ.get("EVENKEEL_CONFIG", _DEFAULT_FILE))
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+
+    def expected_strategy(self, group: str) -> str | None:
+        """Strategy that a group is expected to run; None when no rule names it."""
+        for rule in self.strategies:
+            if _fits(group, rule.groups):
+                return rule.strategy
+        return None
+
+
+_MATCHERS: dict[str, re.Pattern[str] | str] = {}
+
+
+def _matcher(pattern: str) -> re.Pattern[str] | str:
+    found = _MATCHERS.get(pattern)
+    if found is None:
+        if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
+            try:
+                found = re.compile(pattern[1:-1], re.DOTALL)
+            except re.error as error:
+                message = f"the regular expression {pattern} does not compile: {error}"
+                raise ValueError(message) from error
+        else:
+            found = pattern
+        _MATCHERS[pattern] = found
+    return found
+
+
+def _fits(name: str, pattern: str) -> bool:
+    matcher = _matcher(pattern)
+    return name == matcher if isinstance(matcher, str) else matcher.search(name) is not None
+
+
+def _passes(name: str, watched: tuple[str, ...], ignored: tuple[str, ...]) -> bool:
+    if any(_fits(name, pattern) for pattern in ignored):
+        return False
+    return not watched or any(_fits(name, pattern) for pattern in watched)
+
+
+def _secret(value: SecretStr | None, path: Path | None) -> str | None:
+    if path is not None:
+        return path.read_text(encoding="utf-8").strip()
+    return value.get_secret_value() if value is not None else None

@@ -1,0 +1,278 @@
+"""The probe's events and rounds: the one schema of `evenkeel.events` and `evenkeel.rounds`.
+
+Written by the probe, read by the job, JSON in UTF-8, one object a record, `"v"` first: a reader refuses what
+it does not know (`Rejected`), it never guesses. Fields are only appended, with defaults; a change of meaning is
+a new version.
+
+A **round** is one look at the cluster. Its number is the offset of its opening record in `evenkeel.rounds`,
+its time the broker's append time of that record, so neither the probe's clock nor its memory counts. Events
+carry the number; a closing record says that all of them are acknowledged and where they lie. Events of a round
+that never closed count for nothing.
+
+Keys: `evenkeel.events` by group id (UTF-8), `evenkeel.rounds` by cluster name. Times are ms since the epoch, UTC.
+Offsets are offsets of the monitored topic, positions are exclusive ends in the offsets log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+__all__ = [
+    "EVENTS_VERSION",
+    "MAX_PARTITIONS",
+    "Event",
+    "GroupEvent",
+    "GroupGone",
+    "Rejected",
+    "Round",
+    "RoundClosed",
+    "RoundOpened",
+    "TopicEvent",
+    "decode_event",
+    "decode_round",
+    "encode_event",
+    "encode_round",
+]
+
+EVENTS_VERSION: Final = 1
+
+# Kafka's controller refuses topics far below this; a count beyond it is a broken or hostile record, and would
+# make the core allocate for partitions that cannot exist.
+MAX_PARTITIONS: Final = 1_000_000
+
+# Any broker's offsets fit in int64; the state packs them so.
+_MAX_OFFSET: Final = 2**63 - 1
+
+
+class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
+    """Opens a round. Its offset is the round's number, its append time the round's time."""
+
+    v: int
+    cluster: str
+    probe: str
+    interval_ms: int
+
+
+class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
+    """Closes a round: all its events are acknowledged.
+
+    Attributes:
+        v: Schema version.
+        cluster: Configured name of the cluster.
+        probe: Id of the probe process, new at each start.
+        interval_ms: Interval between rounds.
+        round: Offset of the opening record.
+        time: Append time of the opening record.
+        log: Last stable offset of each partition of the offsets log, by partition number, read right after
+            the round was opened. The round is judged with exactly the records below.
+        log_end: High watermark of each, asked before the last stable offset.
+        events: Per partition of `evenkeel.events` (as text) with events of this round: first offset and
+            exclusive end.
+        groups: Groups with events in this round.
+        written: Events written in this round.
+        cluster_id: Kafka's own cluster id; None when the broker gives none.
+    """
+
+    v: int
+    cluster: str
+    probe: str
+    interval_ms: int
+    round: int
+    time: int
+    log: tuple[int, ...]
+    log_end: tuple[int, ...]
+    events: dict[str, tuple[int, int]]
+    groups: int
+    written: int
+    cluster_id: str | None = None
+
+
+Round = RoundOpened | RoundClosed
+
+
+class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
+    """One group in one round. Written before the group's `TopicEvent`s of the round.
+
+    Attributes:
+        v: Schema version.
+        cluster: Configured name of the cluster.
+        round: The round's number.
+        time: The round's time.
+        group: Group id.
+        log_partition: Partition of the offsets log that holds the group.
+        log_position: The round's position in that partition.
+        topics: How many `TopicEvent`s follow for this group in this round.
+        state: Coordinator's state in Kafka's words; None when it could not be asked.
+        protocol_type: As the coordinator tells it; None when it could not be asked.
+        group_type: "classic", "consumer", "share", "streams"; None when the broker does not tell.
+        held_since: Time since when the partition's last stable offset stays below its high watermark, for
+            more than a few rounds; None when it does not.
+        cluster_id: Kafka's own cluster id.
+    """
+
+    v: int
+    cluster: str
+    round: int
+    time: int
+    group: str
+    log_partition: int
+    log_position: int
+    topics: int
+    state: str | None
+    protocol_type: str | None
+    group_type: str | None
+    held_since: int | None = None
+    cluster_id: str | None = None
+
+
+class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
+    """One topic of one group in one round.
+
+    Attributes:
+        v: Schema version.
+        cluster: Configured name of the cluster.
+        round: The round's number.
+        group: Group id.
+        topic: Topic that the group subscribes to or has committed offsets for.
+        partitions: Partition count; None when the topic does not exist.
+        topic_id: Kafka's printed topic id; None when the broker tells none.
+        end: High watermark per partition; -1 where it was not to be had. As long as `partitions` (or empty).
+        stable: Last stable offset per partition, the same shape.
+        start: Log start offset per partition, the same shape.
+        racks: Racks of the replicas per partition; None when no broker has a rack.
+    """
+
+    v: int
+    cluster: str
+    round: int
+    group: str
+    topic: str
+    partitions: int | None
+    topic_id: str | None
+    end: tuple[int, ...]
+    stable: tuple[int, ...]
+    start: tuple[int, ...]
+    racks: tuple[tuple[str, ...], ...] | None = None
+
+
+class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
+    """A group that the round before listed and this one does not. Written once.
+
+    Attributes:
+        v: Schema version.
+        cluster: Configured name of the cluster.
+        round: The round's number.
+        time: The round's time.
+        group: Group id.
+        log_partition: Partition of the offsets log that held the group.
+        log_position: The round's position in that partition.
+        reason: "deleted" (the brokers no longer list it) or "filtered" (the configuration excludes it now).
+    """
+
+    v: int
+    cluster: str
+    round: int
+    time: int
+    group: str
+    log_partition: int
+    log_position: int
+    reason: str
+
+
+Event = GroupEvent | TopicEvent | GroupGone
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A record that is none of ours, or of a version we do not know; it goes to `quarantine`."""
+
+    reason: str
+
+
+_ENCODER = msgspec.json.Encoder()
+_EVENTS = msgspec.json.Decoder(Event)
+_ROUNDS = msgspec.json.Decoder(Round)
+_VERSION = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def encode_event(event: Event) -> bytes:
+    """Write one event."""
+    return _ENCODER.encode(event)
+
+
+def encode_round(record: Round) -> bytes:
+    """Write one opening or closing record."""
+    return _ENCODER.encode(record)
+
+
+def decode_event(value: bytes | None) -> Event | Rejected:
+    """Read one record of `evenkeel.events`; any bytes are allowed."""
+    event = _decode(value, _EVENTS)
+    if isinstance(event, TopicEvent):
+        reason = _wrong_topic_event(event)
+        return Rejected(reason) if reason else event
+    if isinstance(event, (GroupEvent, GroupGone)):
+        if not 0 <= event.log_partition < MAX_PARTITIONS:
+            return Rejected(f"log_partition is {event.log_partition}")
+        if not 0 <= event.log_position <= _MAX_OFFSET or not 0 <= event.round <= _MAX_OFFSET:
+            return Rejected(f"log_position is {event.log_position}, round {event.round}")
+        return event
+    return event if isinstance(event, Rejected) else Rejected("not an event")
+
+
+def decode_round(value: bytes | None) -> Round | Rejected:
+    """Read one record of `evenkeel.rounds`; any bytes are allowed."""
+    record = _decode(value, _ROUNDS)
+    if isinstance(record, RoundClosed):
+        if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
+            return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
+        if not all(0 <= position <= _MAX_OFFSET for position in record.log):
+            return Rejected("a negative or impossible log position")
+        for partition, (first, end) in record.events.items():
+            if not (partition.isascii() and partition.isdigit() and 0 <= first <= end <= _MAX_OFFSET):
+                return Rejected(f"event positions {first} to {end} of partition {partition[:20]!r}")
+        return record
+    if isinstance(record, (RoundOpened, Rejected)):
+        return record
+    return Rejected("not a round")
+
+
+def _decode(value: bytes | None, decoder: msgspec.json.Decoder[Event] | msgspec.json.Decoder[Round]) -> object:
+    if value is None:
+        return Rejected("the record has no value")
+    try:
+        record = decoder.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return Rejected(_reason(value, error))
+    if record.v != EVENTS_VERSION:
+        return Rejected(f"schema version {record.v}; this release reads {EVENTS_VERSION}")
+    return record
+
+
+def _reason(value: bytes, error: Exception) -> str:
+    # A future version may have other fields: then the version is the reason, not the first odd field.
+    try:
+        version = int(bytes(_VERSION.decode(value)["v"]))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, ValueError):
+        return f"not one of our records: {str(error)[:200]}"
+    if version != EVENTS_VERSION:
+        return f"schema version {version}; this release reads {EVENTS_VERSION}"
+    return f"not one of our records: {str(error)[:200]}"
+
+
+def _wrong_topic_event(event: TopicEvent) -> str | None:
+    count = event.partitions
+    if count is not None and not 0 < count <= MAX_PARTITIONS:
+        return f"partition count {count} of topic {event.topic[:100]!r}"
+    expected = count or 0
+    if not len(event.end) == len(event.stable) == len(event.start) == expected:
+        return f"offsets of {len(event.end)}, {len(event.stable)}, {len(event.start)} partitions instead of {expected}"
+    if event.racks is not None and len(event.racks) != expected:
+        return f"racks of {len(event.racks)} partitions instead of {expected}"
+    for offsets in (event.end, event.stable, event.start):
+        if offsets and (min(offsets) < -1 or max(offsets) > _MAX_OFFSET):
+            return "an offset below -1 or beyond int64"
+    return None

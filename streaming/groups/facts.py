@@ -1,0 +1,301 @@
+"""What the core says: one class per table, one field per column, in the table's order.
+
+A row's fields are the columns of `streaming.tables.schema` by the same names (a test holds that). Times are
+ms since the epoch, UTC; dates are days since the epoch; the writer turns them into TIMESTAMP and DATE. None is
+NULL, and what it means stands in the column's comment.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+__all__ = [
+    "ChurnRow",
+    "DriftRow",
+    "DriftedPartition",
+    "Finding",
+    "GapRow",
+    "GroupHealthRow",
+    "LagRow",
+    "MemberRow",
+    "QuarantineRow",
+    "ReplacedMember",
+    "RoundRow",
+    "Rows",
+    "TopicAssignment",
+    "decode_rows",
+    "encode_rows",
+]
+
+
+class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
+    """One partition whose owner is not the expected one."""
+
+    topic: str
+    partition: int
+    kind: str
+    expected: str | None
+    actual: tuple[str, ...]
+
+
+class Finding(msgspec.Struct, frozen=True, array_like=True):
+    """Something of a group that a person may want to know, with the time since when it is so."""
+
+    finding: str
+    since: int
+    detail: str
+
+
+class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
+    """Partitions of one topic."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+class ReplacedMember(msgspec.Struct, frozen=True, array_like=True):
+    """A static member that came back under another member id."""
+
+    group_instance_id: str
+    old_member_id: str
+    new_member_id: str
+
+
+class ChurnRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `rebalance_churn`."""
+
+    cluster: str
+    group_id: str
+    log_partition: int
+    record_offset: int
+    record_time: int
+    event_date: int
+    revision: int
+    kind: str
+    incarnation: int
+    generation: int
+    previous_generation: int | None
+    generations_skipped: int | None
+    follows: int | None
+    protocol_type: str
+    strategy: str | None
+    leader: str | None
+    members: int
+    partitions: int
+    joined: tuple[str, ...]
+    left: tuple[str, ...]
+    replaced: tuple[ReplacedMember, ...]
+    moves: int | None
+    moves_least: int | None
+    in_transfer: int
+    join_completed_time: int | None
+    unowned_partition_seconds_min: float | None
+    unowned_partition_seconds_max: float | None
+
+
+class DriftRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `drift`."""
+
+    cluster: str
+    group_id: str
+    log_partition: int
+    record_offset: int
+    record_time: int
+    event_date: int
+    incarnation: int
+    generation: int
+    round: int
+    round_time: int
+    strategy: str | None
+    expected_strategy: str | None
+    strategy_mismatch: bool | None
+    verdict: str
+    reason: str | None
+    matched_library: str | None
+    candidates: int
+    drifted_count: int
+    drifted_partitions: tuple[DriftedPartition, ...]
+
+
+class LagRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `lag`."""
+
+    cluster: str
+    group_id: str
+    topic: str
+    partition: int
+    round: int
+    round_time: int
+    event_date: int
+    closed: bool
+    committed_offset: int | None
+    end_offset: int | None
+    stable_offset: int | None
+    start_offset: int | None
+    lag: int | None
+    lag_stable: int | None
+    ahead_by: int | None
+    lag_status: str
+    reason: str | None
+    commits: int
+    last_commit_time: int | None
+    rewound_by: int
+    offset_deleted: bool
+    subscribed: bool
+    member_id: str | None
+    client_id: str | None
+    client_host: str | None
+
+
+class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `group_health`."""
+
+    cluster: str
+    cluster_id: str | None
+    group_id: str
+    log_partition: int
+    round: int
+    round_time: int
+    event_date: int
+    closed: bool
+    state: str
+    group_type: str | None
+    protocol_type: str | None
+    strategy: str | None
+    expected_strategy: str | None
+    strategy_mismatch: bool | None
+    incarnation: int | None
+    generation: int | None
+    last_decision_time: int | None
+    members: int
+    verdict: str
+    verdict_reason: str | None
+    drifted_count: int
+    findings: tuple[Finding, ...]
+    topics: int
+    partitions: int
+    assigned_partitions: int
+    lag_total: int | None
+    lag_stable_total: int | None
+    lag_max: int | None
+    lag_unknown: int
+    lag_status: str
+    commits: int
+    imbalance: float | None
+    imbalance_least: float | None
+
+
+class MemberRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `members`."""
+
+    cluster: str
+    group_id: str
+    member_id: str
+    log_partition: int
+    record_offset: int
+    record_time: int
+    event_date: int
+    closed: bool
+    incarnation: int
+    generation: int
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rack: str | None
+    leader: bool
+    subscription: tuple[str, ...] | None
+    partition_count: int | None
+    partitions: tuple[TopicAssignment, ...] | None
+    undecodable: str | None
+
+
+class QuarantineRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `quarantine`."""
+
+    cluster: str
+    topic: str
+    partition: int
+    record_offset: int
+    record_time: int
+    event_date: int
+    kind: str
+    key_type: int | None
+    value_version: int | None
+    reason: str
+    records: int
+    last_record_offset: int
+    key: bytes | None
+    value: bytes | None
+    key_size: int | None
+    value_size: int | None
+    sha256: str | None
+
+
+class GapRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `gaps`."""
+
+    cluster: str
+    kind: str
+    topic: str | None
+    partition: int | None
+    from_offset: int | None
+    to_offset: int | None
+    from_time: int | None
+    to_time: int | None
+    reason: str
+
+
+class RoundRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `rounds`."""
+
+    cluster: str
+    cluster_id: str | None
+    round: int
+    round_time: int
+    event_date: int
+    closed_time: int
+    interval_ms: int
+    probe: str
+    groups: int
+    events: int
+    log_partitions: int
+    held_partitions: int
+    log_records: int
+
+
+class Rows(msgspec.Struct, array_like=True):
+    """Rows by table; the field names are the tables' names.
+
+    The only mutable value of the core: rows are appended while one group advances, then packed.
+    """
+
+    rebalance_churn: list[ChurnRow] = []
+    drift: list[DriftRow] = []
+    lag: list[LagRow] = []
+    group_health: list[GroupHealthRow] = []
+    members: list[MemberRow] = []
+    quarantine: list[QuarantineRow] = []
+    gaps: list[GapRow] = []
+    rounds: list[RoundRow] = []
+
+    def __bool__(self) -> bool:
+        """Whether any table has rows."""
+        return any(getattr(self, table) for table in self.__struct_fields__)
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Rows)
+
+
+def encode_rows(rows: Rows) -> bytes:
+    """Pack rows of one key into the payload that leaves the operator."""
+    return _ENCODER.encode(rows)
+
+
+def decode_rows(payload: bytes) -> Rows:
+    """Unpack what `encode_rows` wrote.
+
+    Raises:
+        msgspec.DecodeError: The payload is not one of ours.
+    """
+    return _DECODER.decode(payload)
