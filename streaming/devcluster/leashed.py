@@ -1,0 +1,99 @@
+"""Start programs that die with us, however we die, and that only we stop: a Ctrl-C does not reach them."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["LeashedProcess"]
+
+_LEASH = Path(__file__).with_name("_leash.py")
+
+_KILL_S = 10.0
+"""A killed process is gone in milliseconds; longer than this means a machine in trouble, and we say so."""
+
+
+class LeashedProcess:
+    """One running program, on a leash (`_leash.py`) that ends it when this process ends.
+
+    Runs in a session of its own, so a terminal's Ctrl-C leaves it running until we stop it in our order.
+    """
+
+    def __init__(self, command: Sequence[str | Path], *, log: Path, cwd: Path | None = None) -> None:
+        """Start it; whatever it prints is appended to `log`.
+
+        Raises:
+            OSError: The program or the log file cannot be opened.
+        """
+        self.log = log
+        with log.open("ab") as output:
+            self._leash = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_LEASH), *map(str, command)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                cwd=cwd,
+                start_new_session=True,
+            )
+        assert self._leash.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
+        first_line = self._leash.stdout.readline()
+        if not first_line:
+            self._leash.wait()
+            message = f"{command[0]} could not be started: {self.last_line()}"
+            raise OSError(message)
+        self.pid = int(first_line)
+
+    def poll(self) -> int | None:
+        """Return the exit code (128 + n for signal n), or None while it runs."""
+        return self._leash.poll()
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait for its end and return the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: It still runs.
+        """
+        return self._leash.wait(timeout_s)
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM); nothing happens if it has."""
+        self._order(b"T")
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL) and wait until it is gone; nothing happens if it is."""
+        self._order(b"K")
+        self._leash.wait(_KILL_S)
+        self._close()
+
+    def stop(self, grace_s: float) -> int:
+        """Ask it to end, wait up to `grace_s` seconds, then kill it; returns the exit code."""
+        self.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._leash.wait(grace_s)
+        self.kill()
+        return self._leash.returncode
+
+    def last_line(self) -> str:
+        """Return the last line of its log that says something, or "" for none."""
+        with self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - 8192))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+        # A Java stack trace ends in lines that tell nothing to a person.
+        telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
+        return telling[-1] if telling else ""
+
+    def _order(self, order: bytes) -> None:
+        pipe = self._leash.stdin
+        if pipe is not None and not pipe.closed and self._leash.poll() is None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.write(order)
+                pipe.flush()
+
+    def _close(self) -> None:
+        for pipe in (self._leash.stdin, self._leash.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()

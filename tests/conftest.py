@@ -1,0 +1,34 @@
+"""Fixtures for the whole suite."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from streaming.devcluster.broker import EmbeddedBroker
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """One real Kafka broker for the whole run: tests keep apart by the names of their topics and groups (`unique`).
+
+    Never stop or restart this one; a test that needs that starts its own `EmbeddedBroker` in its `tmp_path`.
+    """
+    with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def bootstrap(broker: EmbeddedBroker) -> str:
+    """Where the session's broker listens: `127.0.0.1:PORT`."""
+    return broker.bootstrap
+
+
+@pytest.fixture
+def unique(request: pytest.FixtureRequest) -> str:
+    """A prefix for topics and groups that no other test has, and that tells the test in the broker's log."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
+    return f"{name[:60]}-{uuid.uuid4().hex[:6]}"
