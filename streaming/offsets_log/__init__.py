@@ -1,0 +1,44 @@
+"""The codec of Kafka's `__consumer_offsets` and of the consumer protocol inside it.
+
+Bytes in, values out; nothing here knows a Kafka client or Spark. What cannot be decoded comes out as a value
+too (`Rejected`, and in `Compactor.unread`), never as an exception.
+"""
+
+from __future__ import annotations
+
+from streaming.offsets_log.compact import Compactor
+from streaming.offsets_log.consumer_protocol import (
+    Assignment,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+)
+from streaming.offsets_log.group_metadata import GroupMember, GroupMetadata, decode_group_metadata
+from streaming.offsets_log.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.membership import decode_membership
+from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
+from streaming.offsets_log.partitioner import partition_for
+from streaming.offsets_log.rejected import Rejected, UnknownVersion
+
+__all__ = [
+    "Assignment",
+    "Compactor",
+    "GroupKey",
+    "GroupMember",
+    "GroupMetadata",
+    "Key",
+    "OffsetCommit",
+    "OffsetKey",
+    "OtherKey",
+    "Rejected",
+    "Subscription",
+    "UnknownKey",
+    "UnknownVersion",
+    "decode_assignment",
+    "decode_group_metadata",
+    "decode_key",
+    "decode_membership",
+    "decode_offset_commit",
+    "decode_subscription",
+    "partition_for",
+]

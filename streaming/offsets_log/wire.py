@@ -1,0 +1,217 @@
+"""Kafka's wire types, read with every bound checked.
+
+Integers are big endian. Two families of encodings (KIP-482 calls the second one flexible):
+
+    type      plain                                flexible ("compact")
+    string    int16 length, -1 = null, UTF-8       uvarint length + 1, 0 = null, UTF-8
+    bytes     int32 length, -1 = null              uvarint length + 1, 0 = null
+    array     int32 count, -1 = null               uvarint count + 1, 0 = null
+    struct    its fields                           its fields, then tagged fields:
+                                                   uvarint count, then per field uvarint tag, uvarint size,
+                                                   that many bytes
+    uvarint   -                                    7 bits a byte, least significant first, at most 5 bytes
+
+As in Kafka's generated readers (`MessageDataGenerator`, read in 4.3.1) a string is at most 32,767 bytes, and
+a length or count beyond what is left is an error before anything is allocated. Stricter than Java: UTF-8 must
+be valid (a broker encodes strings itself, so what it writes always is), and a tagged field must end where its
+size says.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+
+__all__ = ["MalformedError", "Reader"]
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+
+# Kafka's limit of any string (`Short.MAX_VALUE`); the flexible encoding could say more, Java refuses it.
+_LONGEST_STRING = 0x7FFF
+# A uvarint of Kafka holds 32 bits: five bytes of seven, and four bits of the fifth.
+_LONGEST_UVARINT = 5
+_LARGEST_UVARINT = 0xFFFF_FFFF
+
+
+class MalformedError(Exception):
+    """Bytes do not hold what the schema says. Stays inside the codec: its surface returns `Rejected`."""
+
+
+class Reader:
+    """Reads fields one after the other; each call moves on by what it read.
+
+    Every method takes the field's name for the message, and raises `MalformedError` when the bytes cannot
+    hold the field.
+    """
+
+    __slots__ = ("_data", "_end", "flexible", "position")
+
+    def __init__(self, data: bytes, position: int = 0, *, flexible: bool = False) -> None:
+        self._data = data
+        self._end = len(data)
+        self.position = position
+        self.flexible = flexible
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not yet read."""
+        return self._end - self.position
+
+    def _take(self, size: int, field: str) -> int:
+        start = self.position
+        if size > self._end - start:
+            message = f"{field} needs {size} bytes at byte {start}, but {self._end - start} are left"
+            raise MalformedError(message)
+        self.position = start + size
+        return start
+
+    def int8(self, field: str) -> int:
+        """One signed byte."""
+        value = self._data[self._take(1, field)]
+        return value - 256 if value > 127 else value
+
+    def int16(self, field: str) -> int:
+        """Two bytes, signed."""
+        value: int = _INT16.unpack_from(self._data, self._take(2, field))[0]
+        return value
+
+    def int32(self, field: str) -> int:
+        """Four bytes, signed."""
+        value: int = _INT32.unpack_from(self._data, self._take(4, field))[0]
+        return value
+
+    def int64(self, field: str) -> int:
+        """Eight bytes, signed."""
+        value: int = _INT64.unpack_from(self._data, self._take(8, field))[0]
+        return value
+
+    def raw(self, size: int, field: str) -> bytes:
+        """`size` bytes as they are."""
+        start = self._take(size, field)
+        return self._data[start : start + size]
+
+    def uvarint(self, field: str) -> int:
+        """An unsigned varint of at most 32 bits."""
+        start = self.position
+        value = 0
+        for index in range(_LONGEST_UVARINT):
+            byte = self._data[self._take(1, field)]
+            value |= (byte & 0x7F) << (7 * index)
+            if byte < 0x80:
+                if value > _LARGEST_UVARINT:
+                    break
+                return value
+        message = f"{field} at byte {start} is a varint of more than 32 bits"
+        raise MalformedError(message)
+
+    def nullable_string(self, field: str) -> str | None:
+        """A string in the reader's encoding; None when null."""
+        start = self.position
+        size = self.uvarint(field) - 1 if self.flexible else self.int16(field)
+        if size == -1:
+            return None
+        self._check_size(size, field, start)
+        if size > _LONGEST_STRING:
+            message = f"{field} at byte {start} has {size} bytes, more than any string of Kafka"
+            raise MalformedError(message)
+        try:
+            return self.raw(size, field).decode("utf-8")
+        except UnicodeDecodeError as error:
+            message = f"{field} at byte {start} is not valid UTF-8 ({error.reason} at its byte {error.start})"
+            raise MalformedError(message) from None
+
+    def string(self, field: str) -> str:
+        """A string in the reader's encoding that must not be null."""
+        start = self.position
+        value = self.nullable_string(field)
+        if value is None:
+            raise _null(field, start)
+        return value
+
+    def nullable_bytes(self, field: str) -> bytes | None:
+        """Bytes in the reader's encoding; None when null."""
+        start = self.position
+        size = self.uvarint(field) - 1 if self.flexible else self.int32(field)
+        if size == -1:
+            return None
+        self._check_size(size, field, start)
+        return self.raw(size, field)
+
+    def bytes_(self, field: str) -> bytes:
+        """Bytes in the reader's encoding that must not be null."""
+        start = self.position
+        value = self.nullable_bytes(field)
+        if value is None:
+            raise _null(field, start)
+        return value
+
+    def nullable_count(self, field: str, element_size: int) -> int | None:
+        """How many elements an array has; None when it is null.
+
+        Args:
+            field: Name of the array.
+            element_size: Least bytes of one element; more elements than the rest can hold are refused.
+        """
+        start = self.position
+        count = self.uvarint(field) - 1 if self.flexible else self.int32(field)
+        if count == -1:
+            return None
+        if count < 0 or count * element_size > self._end - self.position:
+            message = f"{field} at byte {start} claims {count} elements, but {self.remaining} bytes are left"
+            raise MalformedError(message)
+        return count
+
+    def count(self, field: str, element_size: int) -> int:
+        """How many elements an array has that must not be null; see `nullable_count`."""
+        start = self.position
+        value = self.nullable_count(field, element_size)
+        if value is None:
+            raise _null(field, start)
+        return value
+
+    def int32_array(self, field: str) -> tuple[int, ...]:
+        """An array of int32 that must not be null."""
+        count = self.count(field, 4)
+        return struct.unpack_from(f">{count}i", self._data, self._take(4 * count, field))
+
+    def tagged_fields(self, sizes: Mapping[int, tuple[str, int]]) -> dict[int, bytes]:
+        """The tagged fields that end a struct; unknown tags are skipped by their size. Nothing if not flexible.
+
+        Args:
+            sizes: Name and exact size by known tag.
+
+        Returns:
+            Payload by known tag; of a tag that stands there twice the last, as in Java.
+        """
+        known: dict[int, bytes] = {}
+        if not self.flexible:
+            return known
+        for _ in range(self.uvarint("count of tagged fields")):
+            tag = self.uvarint("tag")
+            size = self.uvarint(f"size of tag {tag}")
+            start = self.position
+            payload = self.raw(size, f"tag {tag}")
+            if tag in sizes:
+                name, expected = sizes[tag]
+                if size != expected:
+                    message = f"{name} (tag {tag}) at byte {start} has {size} bytes instead of {expected}"
+                    raise MalformedError(message)
+                known[tag] = payload
+        return known
+
+    def end(self, what: str) -> None:
+        """Nothing may follow: trailing bytes mean that this is another layout than it says."""
+        if self.position != self._end:
+            message = f"{self.remaining} bytes follow the end of the {what} at byte {self.position}"
+            raise MalformedError(message)
+
+    def _check_size(self, size: int, field: str, start: int) -> None:
+        if size < 0 or size > self._end - self.position:
+            message = f"{field} at byte {start} claims {size} bytes, but {self.remaining} are left"
+            raise MalformedError(message)
+
+
+def _null(field: str, start: int) -> MalformedError:
+    return MalformedError(f"{field} at byte {start} is null, which its schema does not allow")

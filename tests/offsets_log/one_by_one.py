@@ -1,0 +1,185 @@
+"""The fold as its contract says it, one record after the other: what the compactor is compared with.
+
+Built from the plain decoders and `merge_windows` alone: no cache, no vectorised path, no slots.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from streaming.groups.inputs import (
+    CommitWindow,
+    GroupInput,
+    MembershipRecord,
+    MembershipTombstone,
+    OtherRecords,
+    merge_windows,
+)
+from streaming.groups.quarantine import PartitionInput, QuarantinedRecord, UnknownRecords
+from streaming.offsets_log import (
+    GroupKey,
+    OffsetCommit,
+    OffsetKey,
+    OtherKey,
+    Rejected,
+    UnknownKey,
+    UnknownVersion,
+    decode_key,
+    decode_membership,
+    decode_offset_commit,
+    partition_for,
+)
+from streaming.offsets_log.topic_id import printed
+
+
+class Record(NamedTuple):
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Folded(NamedTuple):
+    groups: dict[str, list[GroupInput]]
+    quarantined: list[tuple[int, str]]
+    unknown: dict[tuple[int, int | None, int, int], tuple[int, int, int]]
+    dropped: int
+
+
+def fold_one_by_one(
+    records: Sequence[Record],
+    *,
+    partition: int = 0,
+    partitions: int = 1,
+    boundaries: Sequence[int] = (),
+    watches: Callable[[str], bool] = lambda _: True,
+    watches_topic: Callable[[str], bool] = lambda _: True,
+) -> Folded:
+    boundaries = sorted(boundaries)
+    groups: dict[str, list[GroupInput]] = {}
+    eras: dict[str, int] = {}
+    windows: dict[tuple[object, ...], CommitWindow | OtherRecords] = {}
+    quarantined: list[tuple[int, str]] = []
+    unknown: dict[tuple[int, int | None, int, int], tuple[int, int, int]] = {}
+    dropped = 0
+
+    def count_unknown(record: Record) -> None:
+        assert record.key is not None
+        version = None
+        if record.value is not None and len(record.value) >= 2:
+            version = int.from_bytes(record.value[:2], "big", signed=True)
+        name = (
+            int.from_bytes(record.key[:2], "big", signed=True),
+            version,
+            record.timestamp // 86_400_000,
+            bisect_right(boundaries, record.offset),
+        )
+        first, _, count = unknown.get(name, (record.offset, 0, 0))
+        unknown[name] = first, record.offset, count + 1
+
+    for record in records:
+        offset, timestamp, _, value = record
+        key = decode_key(record.key)
+        if isinstance(key, Rejected):
+            quarantined.append((offset, key.reason))
+            continue
+        if isinstance(key, UnknownKey):
+            count_unknown(record)
+            continue
+        if not watches(key.group):
+            dropped += 1
+            continue
+        home = partition_for(key.group, partitions)
+        if home != partition:
+            reason = f"group {key.group!r} belongs to partition {home} of the offsets log, found on {partition}"
+            quarantined.append((offset, reason))
+            continue
+        era = eras.get(key.group, 0), bisect_right(boundaries, offset)
+        if isinstance(key, OffsetKey):
+            if not watches_topic(key.topic):
+                dropped += 1
+                continue
+            commit = None if value is None else decode_offset_commit(key.key_type, value)
+            if isinstance(commit, Rejected):
+                quarantined.append((offset, commit.reason))
+                continue
+            if isinstance(commit, UnknownVersion):
+                count_unknown(record)
+                continue
+            window = _window(key, record, commit)
+            name = ("commits", key.group, key.topic, key.partition, era)
+            before = windows.get(name)
+            assert not isinstance(before, OtherRecords)
+            windows[name] = window if before is None else merge_windows(before, window)
+        elif isinstance(key, OtherKey):
+            if value is not None and len(value) < 2:
+                quarantined.append((offset, f"value: {len(value)} bytes cannot hold a version"))
+                continue
+            name = ("others", key.group, key.key_type, era)
+            old = windows.get(name)
+            assert not isinstance(old, CommitWindow)
+            windows[name] = OtherRecords(
+                key_type=key.key_type,
+                records=(old.records if old else 0) + (value is not None),
+                tombstones=(old.tombstones if old else 0) + (value is None),
+                first_record=old.first_record if old else offset,
+                last_record=offset,
+                last_time=timestamp,
+                deleted=value is None,
+            )
+        else:
+            assert isinstance(key, GroupKey)
+            membership: object = MembershipTombstone(offset, timestamp)
+            if value is not None:
+                membership = decode_membership(offset, timestamp, value)
+            if isinstance(membership, Rejected):
+                quarantined.append((offset, membership.reason))
+            elif isinstance(membership, UnknownVersion):
+                count_unknown(record)
+            else:
+                assert isinstance(membership, MembershipRecord | MembershipTombstone)
+                groups.setdefault(key.group, []).append(membership)
+                eras[key.group] = eras.get(key.group, 0) + 1
+    for place, item in windows.items():
+        groups.setdefault(str(place[1]), []).append(item)
+    for items in groups.values():
+        items.sort(key=lambda item: getattr(item, "position"))  # noqa: B009
+    return Folded(groups, quarantined, unknown, dropped)
+
+
+def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None) -> CommitWindow:
+    return CommitWindow(
+        topic=key.topic,
+        partition=key.partition,
+        commits=int(commit is not None),
+        tombstones=int(commit is None),
+        first_offset=commit.offset if commit else -1,
+        first_commit_time=record.timestamp if commit else -1,
+        first_record=record.offset,
+        offset=commit.offset if commit else -1,
+        leader_epoch=commit.leader_epoch if commit else -1,
+        last_commit_time=record.timestamp if commit else -1,
+        last_record=record.offset,
+        deleted=commit is None,
+        step_back=0,
+        topic_id=printed(commit.topic_id) if commit else None,
+    )
+
+
+def as_folded(
+    groups: dict[str, list[GroupInput]], unread: list[PartitionInput], boundaries: Sequence[int], dropped: int
+) -> Folded:
+    """What a compactor gave, in the shape of `fold_one_by_one`."""
+    quarantined = [(item.offset, item.reason) for item in unread if isinstance(item, QuarantinedRecord)]
+    unknown = {
+        (item.key_type, item.value_version, item.day, bisect_right(sorted(boundaries), item.sample.offset)): (
+            item.sample.offset,
+            item.last_offset,
+            item.records,
+        )
+        for item in unread
+        if isinstance(item, UnknownRecords)
+    }
+    return Folded(groups, quarantined, unknown, dropped)

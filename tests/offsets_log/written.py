@@ -1,0 +1,121 @@
+"""Records of the offsets log as a broker writes them, for tests: an encoder that shares nothing with the codec."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+
+def string(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff"
+    data = text.encode("utf-8")
+    return struct.pack(">h", len(data)) + data
+
+
+def uvarint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compact(data: str | bytes | None) -> bytes:
+    if data is None:
+        return b"\x00"
+    raw = data.encode("utf-8") if isinstance(data, str) else data
+    return uvarint(len(raw) + 1) + raw
+
+
+def sized(data: bytes | None) -> bytes:
+    return b"\xff\xff\xff\xff" if data is None else struct.pack(">i", len(data)) + data
+
+
+def offset_key(group: str, topic: str, partition: int, key_type: int = 1) -> bytes:
+    return struct.pack(">h", key_type) + string(group) + string(topic) + struct.pack(">i", partition)
+
+
+def group_key(group: str) -> bytes:
+    return struct.pack(">h", 2) + string(group)
+
+
+def other_key(key_type: int, group: str, part: str | None = None) -> bytes:
+    return struct.pack(">h", key_type) + string(group) + (b"" if part is None else string(part))
+
+
+def offset_value(
+    version: int,
+    offset: int,
+    *,
+    leader_epoch: int = -1,
+    metadata: str = "",
+    commit_timestamp: int = 0,
+    expire_timestamp: int = -1,
+    topic_id: bytes = bytes(16),
+) -> bytes:
+    out = struct.pack(">hq", version, offset)
+    if version >= 3:
+        out += struct.pack(">i", leader_epoch)
+    out += compact(metadata) if version >= 4 else string(metadata)
+    out += struct.pack(">q", commit_timestamp)
+    if version == 1:
+        out += struct.pack(">q", expire_timestamp)
+    if version >= 4:
+        out += b"\x00" if topic_id == bytes(16) else b"\x01\x00\x10" + topic_id
+    return out
+
+
+def topic_partitions(groups: list[tuple[str, list[int]]]) -> bytes:
+    out = struct.pack(">i", len(groups))
+    for topic, partitions in groups:
+        out += string(topic) + struct.pack(f">i{len(partitions)}i", len(partitions), *partitions)
+    return out
+
+
+def subscription(
+    version: int,
+    topics: list[str],
+    *,
+    user_data: bytes | None = None,
+    owned: list[tuple[str, list[int]]] | None = None,
+    generation: int = -1,
+    rack: str | None = None,
+) -> bytes:
+    out = struct.pack(">hi", version, len(topics)) + b"".join(map(string, topics)) + sized(user_data)
+    if version >= 1:
+        out += topic_partitions(owned or [])
+    if version >= 2:
+        out += struct.pack(">i", generation)
+    if version >= 3:
+        out += string(rack)
+    return out
+
+
+def assignment(version: int, assigned: list[tuple[str, list[int]]], user_data: bytes | None = None) -> bytes:
+    return struct.pack(">h", version) + topic_partitions(assigned) + sized(user_data)
+
+
+def member(version: int, **fields: Any) -> bytes:
+    text, data = (compact, compact) if version >= 4 else (string, sized)
+    out: bytes = text(fields.get("member_id", "m"))
+    if version >= 3:
+        out += text(fields.get("group_instance_id"))
+    out += text(fields.get("client_id", "c")) + text(fields.get("client_host", "/127.0.0.1"))
+    if version >= 1:
+        out += struct.pack(">i", fields.get("rebalance_timeout", 300_000))
+    out += struct.pack(">i", fields.get("session_timeout", 45_000))
+    out += data(fields.get("subscription", b"")) + data(fields.get("assignment", b""))
+    return out + (b"\x00" if version >= 4 else b"")
+
+
+def group_value(version: int, members: list[bytes], **fields: Any) -> bytes:
+    text = compact if version >= 4 else string
+    out: bytes = struct.pack(">h", version) + text(fields.get("protocol_type", "consumer"))
+    out += struct.pack(">i", fields.get("generation", 1))
+    out += text(fields.get("protocol", "range")) + text(fields.get("leader", "m"))
+    if version >= 2:
+        out += struct.pack(">q", fields.get("timestamp", -1))
+    out += uvarint(len(members) + 1) if version >= 4 else struct.pack(">i", len(members))
+    return out + b"".join(members) + (b"\x00" if version >= 4 else b"")
