@@ -1,0 +1,88 @@
+"""What Kafka's assignment strategies compute, recomputed exactly; useful alone.
+
+from assignors import Group, Subscription, assign
+
+group = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 3})
+assign("range", group)  # {"a": {"t": range(0, 2)}, "b": {"t": range(2, 3)}}
+"""
+
+from __future__ import annotations
+
+from assignors.assignment import (
+    Assignment,
+    Difference,
+    Partitions,
+    counts,
+    differences,
+    from_pairs,
+    from_topics,
+    owners,
+    same,
+    to_pairs,
+)
+from assignors.exceptions import (
+    AssignorError,
+    BadGroup,
+    BadPartitionCount,
+    CannotTell,
+    DuplicateMember,
+    LeaderWouldFail,
+    UnknownLibrary,
+    UnknownStrategy,
+)
+from assignors.invariants import (
+    BEYOND_COUNT,
+    DOUBLY_ASSIGNED,
+    NOT_SUBSCRIBED,
+    Violation,
+    unassigned,
+    violations,
+)
+from assignors.library import Library, parse_library
+from assignors.measure import imbalance, imbalance_least, least_moves, moves
+from assignors.model import Group, Subscription
+from assignors.recognise import recognise
+from assignors.registry import assign, known_strategies, strategy_named
+from assignors.strategy import Era, PartitionRacks, Strategy
+
+__all__ = [
+    "BEYOND_COUNT",
+    "DOUBLY_ASSIGNED",
+    "NOT_SUBSCRIBED",
+    "Assignment",
+    "AssignorError",
+    "BadGroup",
+    "BadPartitionCount",
+    "CannotTell",
+    "Difference",
+    "DuplicateMember",
+    "Era",
+    "Group",
+    "LeaderWouldFail",
+    "Library",
+    "PartitionRacks",
+    "Partitions",
+    "Strategy",
+    "Subscription",
+    "UnknownLibrary",
+    "UnknownStrategy",
+    "Violation",
+    "assign",
+    "counts",
+    "differences",
+    "from_pairs",
+    "from_topics",
+    "imbalance",
+    "imbalance_least",
+    "known_strategies",
+    "least_moves",
+    "moves",
+    "owners",
+    "parse_library",
+    "recognise",
+    "same",
+    "strategy_named",
+    "to_pairs",
+    "unassigned",
+    "violations",
+]

@@ -1,0 +1,124 @@
+"""An assignment as a value: per member the partitions of each topic, and what can be read off it.
+
+Kept as plain dicts so that every part of the house can build one. Partitions are any collection of ints that
+knows its length: a `range` where a strategy deals regular pieces (a million partitions then cost as much as
+ten), a tuple as decoded from a record. Order never counts when two assignments are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "Assignment",
+    "Difference",
+    "Partitions",
+    "counts",
+    "differences",
+    "from_pairs",
+    "from_topics",
+    "owners",
+    "same",
+    "to_pairs",
+]
+
+Partitions = Collection[int]
+"""Partition numbers of one topic: a range, a tuple, a list or an integer array's `tolist()`."""
+
+Assignment = dict[str, dict[str, Partitions]]
+"""Partitions by topic by member id. A member without partitions has {} or is missing: both mean the same."""
+
+_NOTHING: dict[str, Partitions] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A partition whose owner is not the same in two assignments; owners of either are sorted, () is nobody."""
+
+    topic: str
+    partition: int
+    expected: tuple[str, ...]
+    actual: tuple[str, ...]
+
+
+def from_topics(members: Mapping[str, Iterable[tuple[str, Partitions]]]) -> Assignment:
+    """Build an assignment from decoded records: per member ((topic, (partition, ...)), ...).
+
+    A topic that stands twice in one member's list is joined.
+    """
+    result: Assignment = {}
+    for member_id, topics in members.items():
+        owned: dict[str, Partitions] = {}
+        for topic, partitions in topics:
+            earlier = owned.get(topic)
+            owned[topic] = partitions if earlier is None else (*earlier, *partitions)
+        result[member_id] = owned
+    return result
+
+
+def from_pairs(members: Mapping[str, Iterable[tuple[str, int]]]) -> Assignment:
+    """Build an assignment from (topic, partition) pairs per member."""
+    result: Assignment = {}
+    for member_id, pairs in members.items():
+        owned: dict[str, list[int]] = {}
+        for topic, partition in pairs:
+            owned.setdefault(topic, []).append(partition)
+        result[member_id] = {topic: tuple(partitions) for topic, partitions in owned.items()}
+    return result
+
+
+def to_pairs(assignment: Assignment) -> dict[str, list[tuple[str, int]]]:
+    """Write an assignment out as (topic, partition) pairs per member, in the assignment's order."""
+    return {
+        member_id: [(topic, partition) for topic, partitions in topics.items() for partition in partitions]
+        for member_id, topics in assignment.items()
+    }
+
+
+def counts(assignment: Assignment, members: Iterable[str] | None = None) -> dict[str, int]:
+    """Number of partitions per member, for `members` (those without any get 0) or for all in the assignment."""
+    ids = assignment if members is None else members
+    return {member_id: sum(map(len, assignment.get(member_id, _NOTHING).values())) for member_id in ids}
+
+
+def owners(assignment: Assignment) -> dict[str, dict[int, list[str]]]:
+    """Owners of each assigned partition, by topic and partition; more than one where it is assigned twice."""
+    result: dict[str, dict[int, list[str]]] = {}
+    for member_id, topics in assignment.items():
+        for topic, partitions in topics.items():
+            of_topic = result.setdefault(topic, {})
+            for partition in partitions:
+                of_topic.setdefault(partition, []).append(member_id)
+    return result
+
+
+def same(left: Assignment, right: Assignment) -> bool:
+    """Whether every member has the same partitions in both; order, empty topics and empty members aside."""
+    return all(
+        _same_topics(left.get(member_id, _NOTHING), right.get(member_id, _NOTHING)) for member_id in {**left, **right}
+    )
+
+
+def differences(expected: Assignment, actual: Assignment) -> tuple[Difference, ...]:
+    """Partitions that are not owned alike in both, sorted by topic and partition."""
+    if same(expected, actual):
+        return ()
+    should, does = owners(expected), owners(actual)
+    result = []
+    for topic in sorted({**should, **does}):
+        should_be, is_now = should.get(topic, {}), does.get(topic, {})
+        for partition in sorted({**should_be, **is_now}):
+            left, right = should_be.get(partition, []), is_now.get(partition, [])
+            if left != right and sorted(left) != sorted(right):
+                result.append(Difference(topic, partition, tuple(sorted(left)), tuple(sorted(right))))
+    return tuple(result)
+
+
+def _same_topics(left: Mapping[str, Partitions], right: Mapping[str, Partitions]) -> bool:
+    return all(_same_partitions(left.get(topic, ()), right.get(topic, ())) for topic in {**left, **right})
+
+
+def _same_partitions(left: Partitions, right: Partitions) -> bool:
+    # The lengths are compared too: a partition listed twice is not the same as listed once.
+    return len(left) == len(right) and (left == right or sorted(left) == sorted(right))

@@ -1,0 +1,66 @@
+"""What can go wrong when an assignment is recomputed: one class per failure that a caller may tell apart."""
+
+# ruff: noqa: N818 (the names say what happened; CannotTell and LeaderWouldFail are answers rather than errors)
+
+from __future__ import annotations
+
+__all__ = [
+    "AssignorError",
+    "BadGroup",
+    "BadPartitionCount",
+    "CannotTell",
+    "DuplicateMember",
+    "LeaderWouldFail",
+    "UnknownLibrary",
+    "UnknownStrategy",
+]
+
+
+class AssignorError(Exception):
+    """Base of every error of this package."""
+
+
+class UnknownStrategy(AssignorError):
+    """No strategy of that name is registered."""
+
+
+class UnknownLibrary(AssignorError):
+    """A library's name or release cannot be read."""
+
+
+class BadGroup(AssignorError):
+    """The input is not a group that a leader could have seen."""
+
+
+class DuplicateMember(BadGroup):
+    """The same member id stands twice in one group."""
+
+
+class BadPartitionCount(BadGroup):
+    """A partition count is no number that Kafka can hold."""
+
+
+class CannotTell(AssignorError):
+    """The assignment cannot be recomputed exactly from what is known; `reason` says why.
+
+    Not a fault of the input: the caller reports `valid_unverified` with the reason, never drift.
+
+    Attributes:
+        reason: One sentence without names of members or topics, fit for a table column.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class LeaderWouldFail(AssignorError):
+    """This library would have thrown on this very input, so it cannot have led the group.
+
+    Attributes:
+        reason: What its code does.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,193 @@
+"""The least number of moves to a balanced assignment of different subscriptions, as a flow of least cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from assignors.model import Group
+
+__all__ = ["MOST_CELLS", "fewest_moves"]
+
+# Cells of the topics-by-members matrix that all rounds together may touch: about 0.3 s. A group that needs more
+# gets no figure rather than a late one.
+MOST_CELLS = 40_000_000
+
+_Counts = NDArray[np.int64]
+_FAR = np.int64(2**60)
+
+
+def fewest_moves(group: Group, owned_before: Mapping[str, Mapping[str, int]], owned: int) -> int | None:
+    """The least moves to an assignment whose members' counts are as even as the subscriptions allow.
+
+    A flow from topics to members of least cost: first the sum over members of 1 + 2 + ... + count, which is
+    least exactly when the assignment is balanced, then the partitions that do not stay. It starts from what is
+    owned, every other partition with its least loaded subscriber, and cancels cycles of negative cost
+    (Bellman-Ford over the residual graph) until there is none, which proves the optimum.
+
+    Args:
+        group: The group after the change.
+        owned_before: How many partitions of each topic each member had, by member id and topic: only members
+            of the group, topics they still subscribe to, partitions that still exist.
+        owned: Partitions that had an owner, here or gone, and can still be assigned.
+
+    Returns:
+        Exact; None when it would take more than `MOST_CELLS`.
+    """
+    counts = group.partitions_per_topic
+    topics = sorted({topic for member in group.members for topic in member.topics if counts.get(topic)})
+    row = {topic: index for index, topic in enumerate(topics)}
+    may = np.zeros((len(topics), len(group.members)), dtype=bool)
+    had = np.zeros(may.shape, dtype=np.int64)
+    for column, member in enumerate(group.members):
+        for topic in member.topics:
+            if topic in row:
+                may[row[topic], column] = True
+        for topic, count in owned_before.get(member.member_id, {}).items():
+            had[row[topic], column] = count
+    has = had.copy()
+    load = has.sum(axis=0)
+    for index, topic in enumerate(topics):
+        takers = np.flatnonzero(may[index])
+        for _ in range(counts[topic] - int(has[index].sum())):
+            taker = takers[np.argmin(load[takers])]
+            has[index, taker] += 1
+            load[taker] += 1
+    return _cancel(may, had, has, owned)
+
+
+def _cancel(may: NDArray[np.bool_], had: _Counts, has: _Counts, owned: int) -> int | None:
+    """Cancel negative cycles until none is left; `has` is changed in place."""
+    left = MOST_CELLS // max(1, may.size)
+    # One step of evenness outweighs all moves together.
+    step = np.int64(2 * has.sum() + 1)
+    while True:
+        cycle, rounds = _negative_cycle(may, had, has, step, left)
+        left -= rounds
+        if cycle:
+            _shift(cycle, had, has)
+        elif left <= 0:
+            return None
+        else:
+            return owned - int(np.minimum(had, has).sum())
+
+
+def _negative_cycle(
+    may: NDArray[np.bool_], had: _Counts, has: _Counts, step: np.int64, most_rounds: int
+) -> tuple[list[tuple[int, int, int]], int]:
+    """Find a cycle of transfers that lowers the cost.
+
+    Returns:
+        Transfers (topic, from member, to member), and the rounds it took. No transfers when there is no such
+        cycle, or when `most_rounds` are used up.
+    """
+    topics, members = may.shape
+    load = has.sum(axis=0)
+    # Taking a partition from a member costs one stay, unless it has more of the topic than it had; giving one
+    # regains a stay, if it has fewer.
+    take = np.where(has > 0, (has <= had).astype(np.int64), _FAR)
+    give = np.where(may, -(has < had).astype(np.int64), _FAR)
+    lose = np.where(load > 0, -step * load, _FAR)
+    gain = step * (load + 1)
+    at_topic = np.zeros(topics, dtype=np.int64)
+    at_member = np.zeros(members, dtype=np.int64)
+    at_sink = np.int64(0)
+    from_member = np.full(topics, -1)
+    from_topic = np.full(members, -2)  # -1: from the sink
+    sink_from = -1
+    for done in range(1, min(most_rounds, topics + members + 2) + 1):
+        changed = False
+        through = at_member + take
+        best = through.argmin(axis=1)
+        value = through[np.arange(topics), best]
+        better = value < at_topic
+        if better.any():
+            changed = True
+            at_topic = np.where(better, value, at_topic)
+            from_member = np.where(better, best, from_member)
+        offered = at_topic[:, None] + give
+        best = offered.argmin(axis=0)
+        value = offered[best, np.arange(members)]
+        better = value < at_member
+        if better.any():
+            changed = True
+            at_member = np.where(better, value, at_member)
+            from_topic = np.where(better, best, from_topic)
+        freed = at_sink + lose
+        better = freed < at_member
+        if better.any():
+            changed = True
+            at_member = np.where(better, freed, at_member)
+            from_topic = np.where(better, -1, from_topic)
+        filled = at_member + gain
+        if filled.min() < at_sink:
+            changed = True
+            sink_from = int(filled.argmin())
+            at_sink = filled[sink_from]
+        if not changed:
+            return [], done
+        cycle = _cycle_of(from_member, from_topic, sink_from)
+        if cycle:
+            return cycle, done
+    return [], most_rounds
+
+
+def _cycle_of(
+    from_member: NDArray[np.int64], from_topic: NDArray[np.int64], sink_from: int
+) -> list[tuple[int, int, int]]:
+    """A cycle among the predecessors, if there is one, as transfers; each is of negative cost."""
+    seen: dict[int, int] = {}
+    for start in (-1, *range(len(from_topic))):
+        node, path = start, []
+        while node not in seen:
+            seen[node] = start
+            path.append(node)
+            if node == -1:  # the sink
+                if sink_from < 0:
+                    break
+                node = sink_from
+                continue
+            topic = int(from_topic[node])
+            if topic == -2:
+                break
+            if topic == -1:
+                node = -1
+                continue
+            giver = int(from_member[topic])
+            if giver < 0:
+                break
+            node = giver
+        else:
+            if seen[node] == start and node in path:
+                ring = path[path.index(node) :]
+                return [
+                    (int(from_topic[member]), int(from_member[from_topic[member]]), member)
+                    for member in ring
+                    if member != -1 and from_topic[member] >= 0
+                ]
+    return []
+
+
+def _shift(cycle: list[tuple[int, int, int]], had: _Counts, has: _Counts) -> None:
+    """Carry out the transfers of a cycle, as many times as its cost stays negative."""
+    load = has.sum(axis=0)
+    amount = int(has.sum())
+    change: dict[int, int] = {}
+    for topic, giver, taker in cycle:
+        surplus = int(has[topic, giver] - had[topic, giver])
+        amount = min(amount, surplus if surplus > 0 else int(has[topic, giver]))
+        lack = -int(has[topic, taker] - had[topic, taker])
+        if lack > 0:
+            amount = min(amount, lack)
+        change[giver] = change.get(giver, 0) - 1
+        change[taker] = change.get(taker, 0) + 1
+    loses = [member for member, delta in change.items() if delta < 0]
+    gains = [member for member, delta in change.items() if delta > 0]
+    if loses:
+        # Each transfer from a member with at least two more lowers the cost; with one more, the first may.
+        amount = max(1, min(amount, int(load[loses[0]] - load[gains[0]]) // 2))
+    for topic, giver, taker in cycle:
+        has[topic, giver] -= amount
+        has[topic, taker] += amount

@@ -1,0 +1,115 @@
+"""What holds for every assignment, whoever computed it: checks that need no recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from assignors.assignment import Assignment, Partitions
+
+__all__ = ["BEYOND_COUNT", "DOUBLY_ASSIGNED", "NOT_SUBSCRIBED", "Violation", "unassigned", "violations"]
+
+DOUBLY_ASSIGNED = "doubly_assigned"
+NOT_SUBSCRIBED = "not_subscribed"
+BEYOND_COUNT = "beyond_count"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A partition that a member must not have.
+
+    Attributes:
+        kind: `DOUBLY_ASSIGNED` (an earlier member of the assignment, or the same list, has it already),
+            `NOT_SUBSCRIBED` (the member did not ask for the topic) or `BEYOND_COUNT` (there is no such
+            partition).
+        topic: Topic.
+        partition: Partition.
+        member: The member that has it and should not; with `DOUBLY_ASSIGNED` each one after the first.
+    """
+
+    kind: str
+    topic: str
+    partition: int
+    member: str
+
+
+def violations(
+    assignment: Assignment,
+    subscribed: Mapping[str, Collection[str]],
+    partitions_per_topic: Mapping[str, int],
+) -> tuple[Violation, ...]:
+    """Find what no strategy may do.
+
+    Args:
+        assignment: The actual assignment.
+        subscribed: Topics by member id. A member that is missing here was not decoded: what it subscribes to
+            is not known and not judged.
+        partitions_per_topic: Partition counts. A topic that is missing is not judged for `BEYOND_COUNT`: its
+            count is not known. 0 means that the topic does not exist.
+
+    Returns:
+        Violations in the order of the assignment; () for a sound one. One partition can have several.
+    """
+    found: list[Violation] = []
+    taken: dict[str, set[int]] = {}
+    for member_id, topics in assignment.items():
+        wanted = subscribed.get(member_id)
+        for topic, partitions in topics.items():
+            if not partitions:
+                continue
+            if wanted is not None and topic not in wanted:
+                found.extend(Violation(NOT_SUBSCRIBED, topic, partition, member_id) for partition in partitions)
+            count = partitions_per_topic.get(topic)
+            if count is not None and (max(partitions) >= count or min(partitions) < 0):
+                found.extend(
+                    Violation(BEYOND_COUNT, topic, partition, member_id)
+                    for partition in partitions
+                    if not 0 <= partition < count
+                )
+            of_topic = taken.setdefault(topic, set())
+            before = len(of_topic)
+            of_topic.update(partitions)
+            if len(of_topic) - before != len(partitions):
+                found.extend(_doubly(assignment, topic, member_id, partitions))
+    return tuple(found)
+
+
+def unassigned(
+    assignment: Assignment,
+    subscribed: Mapping[str, Iterable[str]],
+    partitions_per_topic: Mapping[str, int],
+) -> dict[str, tuple[int, ...]]:
+    """Partitions that a member asked for and nobody has, sorted, by topic; topics without any are left out.
+
+    No violation by itself: a cooperative group holds partitions back for one generation, and a leader cannot
+    assign partitions that its metadata did not show.
+
+    Args:
+        assignment: The actual assignment.
+        subscribed: Topics by member id.
+        partitions_per_topic: Partition counts; a topic that is missing is passed over.
+    """
+    result = {}
+    taken: dict[str, set[int]] = {}
+    for topics in assignment.values():
+        for topic, partitions in topics.items():
+            taken.setdefault(topic, set()).update(partitions)
+    for topic in dict.fromkeys(topic for topics in subscribed.values() for topic in topics):
+        missing = set(range(partitions_per_topic.get(topic, 0)))
+        missing -= taken.get(topic, set())
+        if missing:
+            result[topic] = tuple(sorted(missing))
+    return result
+
+
+def _doubly(assignment: Assignment, topic: str, member_id: str, partitions: Partitions) -> Iterable[Violation]:
+    """The partitions of one member's list that an earlier member, or the list itself, has already."""
+    taken: set[int] = set()
+    for earlier, topics in assignment.items():
+        if earlier == member_id:
+            break
+        taken.update(topics.get(topic, ()))
+    for partition in partitions:
+        if partition in taken:
+            yield Violation(DOUBLY_ASSIGNED, topic, partition, member_id)
+        taken.add(partition)

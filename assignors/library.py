@@ -1,0 +1,66 @@
+"""Which client library led the group, and in which release: a value that can be written, read and ordered."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from assignors.exceptions import UnknownLibrary
+
+__all__ = ["JAVA", "LIBRARIES", "UNKNOWN", "Library", "Release", "parse_library"]
+
+Release = tuple[int, ...]
+"""A release as numbers: 3.7.1 is (3, 7, 1); shorter ones are older than longer ones of the same start."""
+
+JAVA = "java"
+UNKNOWN = "unknown"
+
+# Libraries whose range and roundrobin were read from their sources (the table of eras says what was found),
+# and "unknown", which stands for all that were not.
+LIBRARIES = (JAVA, "librdkafka", "kafka-python", "aiokafka", "sarama", "franz-go", UNKNOWN)
+
+_RELEASE = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-Za-z0-9.+_-]*)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """A client library in one release; the release stands for the whole era that behaves like it.
+
+    Attributes:
+        name: One of `LIBRARIES`.
+        release: Release, or None for the newest that is known.
+    """
+
+    name: str
+    release: Release | None = None
+
+    def __str__(self) -> str:
+        if self.release is None:
+            return self.name
+        return f"{self.name}:{'.'.join(map(str, self.release))}"
+
+
+def parse_library(text: str) -> Library:
+    """Read "java:3.7.1", "librdkafka:2.16", "kafka-python:3.0.12", "sarama", or "3.7.1", which means Java.
+
+    Suffixes such as "-rc1" or "-ccs" are passed over.
+
+    Raises:
+        UnknownLibrary: The name is not one of `LIBRARIES`, or the release is no release.
+    """
+    name, colon, release = text.strip().partition(":")
+    if not colon and (matched := _RELEASE.fullmatch(name)):
+        return Library(JAVA, _numbers(matched[1]))
+    if name not in LIBRARIES:
+        message = f"Library {text!r} is not known: use one of {', '.join(LIBRARIES)}, with :RELEASE if you like."
+        raise UnknownLibrary(message)
+    if not colon:
+        return Library(name)
+    if not (matched := _RELEASE.fullmatch(release)):
+        message = f"The release of {text!r} cannot be read: write it as in java:3.7.1."
+        raise UnknownLibrary(message)
+    return Library(name, _numbers(matched[1]))
+
+
+def _numbers(release: str) -> Release:
+    return tuple(int(part) for part in release.split("."))

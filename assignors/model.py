@@ -1,0 +1,80 @@
+"""The inputs of a leader: who is in the group, what each asks for, how many partitions there are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from assignors.exceptions import BadPartitionCount, DuplicateMember
+
+__all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions"]
+
+TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
+"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
+
+# Far above any topic (a whole cluster holds one to two million partitions), and low enough that a wrong number
+# on a line of input costs an error and not the machine's memory.
+MAX_PARTITIONS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What one member told the leader, as `ConsumerPartitionAssignor.Subscription` holds it.
+
+    Attributes:
+        member_id: Member id.
+        topics: Subscribed topics in the order of the bytes; a topic may stand twice, which some libraries count
+            twice.
+        owned: Owned partitions (v1+) in the order of the bytes.
+        generation: Generation in the bytes (v2+); None when absent or negative.
+        group_instance_id: `group.instance.id`; None for a dynamic member.
+        rack: `client.rack`; None when absent or empty (every library treats the two alike).
+        user_data: The assignor's own bytes; None when null, which is not the same as empty.
+    """
+
+    member_id: str
+    topics: tuple[str, ...]
+    owned: TopicPartitions = ()
+    generation: int | None = None
+    group_instance_id: str | None = None
+    rack: str | None = None
+    user_data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One group at the leader's decision.
+
+    Attributes:
+        members: Members in record order, which is the order of the leader's JoinGroup response and an input of
+            some strategies.
+        partitions_per_topic: Partition count by topic as the leader's metadata had it. A topic that is missing,
+            or has 0, did not exist for the leader.
+
+    Raises:
+        DuplicateMember: A member id stands twice.
+        BadPartitionCount: A count is negative, above `MAX_PARTITIONS`, or no whole number.
+    """
+
+    members: tuple[Subscription, ...]
+    partitions_per_topic: Mapping[str, int]
+    _by_id: dict[str, Subscription] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        by_id = {member.member_id: member for member in self.members}
+        if len(by_id) != len(self.members):
+            seen: set[str] = set()
+            for member in self.members:
+                if member.member_id in seen:
+                    message = f"Member {member.member_id!r} stands twice in the group: list each member once."
+                    raise DuplicateMember(message)
+                seen.add(member.member_id)
+        for topic, count in self.partitions_per_topic.items():
+            if type(count) is not int or not 0 <= count <= MAX_PARTITIONS:
+                message = f"Topic {topic!r} has the partition count {count!r}: give 0 to {MAX_PARTITIONS}."
+                raise BadPartitionCount(message)
+        object.__setattr__(self, "_by_id", by_id)
+
+    def member(self, member_id: str) -> Subscription | None:
+        """The member of that id, or None."""
+        return self._by_id.get(member_id)

@@ -1,0 +1,132 @@
+"""In which order a leader walks its members: where the libraries differ most.
+
+All strings are compared by UTF-8 bytes in C and Go, and by code points in Python, which is the same order;
+Java compares UTF-16 code units, which differs for characters beyond U+FFFF against U+E000 to U+FFFF.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby, pairwise
+
+from assignors.exceptions import CannotTell
+from assignors.model import Subscription
+
+__all__ = [
+    "MemberOrder",
+    "by_member_id",
+    "franz_go_order",
+    "java_order",
+    "kafka_python_order",
+    "librdkafka_order",
+    "sorted_utf16",
+    "utf8",
+    "utf16",
+]
+
+MemberOrder = Callable[[Sequence[Subscription]], list[Subscription]]
+
+
+def utf16(text: str) -> bytes:
+    """Sort key for Java's string order (`String.compareTo`)."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def utf8(text: str) -> bytes:
+    """Sort key for the byte order of C and Go."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def sorted_utf16(texts: Iterable[str]) -> list[str]:
+    """Sort as Java sorts strings."""
+    listed = list(texts)
+    if all(map(str.isascii, listed)):
+        return sorted(listed)
+    return sorted(listed, key=utf16)
+
+
+def java_order(members: Sequence[Subscription]) -> list[Subscription]:
+    """Static members by instance id, then dynamic ones by member id (`MemberInfo.compareTo`, Java >= 2.4).
+
+    Raises:
+        CannotTell: Two members share an instance id.
+    """
+    return _static_first(members, utf16)
+
+
+def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
+    """As Java, in byte order (`joinMemberLess`, kgo/group_balancer.go).
+
+    Raises:
+        CannotTell: Two members share an instance id.
+    """
+    return _static_first(members, utf8)
+
+
+def by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
+    """By member id alone, in byte order: instance ids are not looked at."""
+    return sorted(members, key=_member_id)
+
+
+def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
+    """Two static members by instance id, any other two by member id (`rd_kafka_group_member_cmp`, >= 1.3).
+
+    Raises:
+        CannotTell: That comparison goes round in a circle for these members, so that the result depends on the
+            C library's sort.
+    """
+    static = [member for member in members if member.group_instance_id is not None]
+    if not static:
+        return by_member_id(members)
+    by_instance = sorted(static, key=_instance_id)
+    _refuse_shared_instances(by_instance)
+    if len(static) == len(members):
+        return by_instance
+    if by_instance != by_member_id(static):
+        reason = "librdkafka's order of these static and dynamic members is not defined"
+        raise CannotTell(reason)
+    return by_member_id(members)
+
+
+def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
+    """Static, then dynamic members, but of each kind only the last unbroken run (kafka-python >= 2.3).
+
+    Its assignors collect `itertools.groupby` over unsorted members into a dict, so that a later run of the same
+    kind replaces an earlier one: members a (dynamic), b (static), c (dynamic) become b, c, and a gets nothing.
+    """
+    runs = {static: list(run) for static, run in groupby(members, key=_is_static)}
+    return sorted(runs.get(True, ()), key=_instance_and_member) + sorted(runs.get(False, ()), key=_member_id)
+
+
+def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) -> list[Subscription]:
+    static = [member for member in members if member.group_instance_id is not None]
+    if not static:
+        return sorted(members, key=lambda member: key(member.member_id))
+    static.sort(key=lambda member: key(_instance_id(member)))
+    _refuse_shared_instances(static)
+    dynamic = [member for member in members if member.group_instance_id is None]
+    dynamic.sort(key=lambda member: key(member.member_id))
+    return static + dynamic
+
+
+def _refuse_shared_instances(ordered: Sequence[Subscription]) -> None:
+    # A coordinator never lets this happen; the order of such members would be that of a hash map.
+    if any(a.group_instance_id == b.group_instance_id for a, b in pairwise(ordered)):
+        reason = "two members share a group.instance.id"
+        raise CannotTell(reason)
+
+
+def _is_static(member: Subscription) -> bool:
+    return member.group_instance_id is not None
+
+
+def _member_id(member: Subscription) -> str:
+    return member.member_id
+
+
+def _instance_id(member: Subscription) -> str:
+    return member.group_instance_id or ""
+
+
+def _instance_and_member(member: Subscription) -> tuple[str, str]:
+    return _instance_id(member), member.member_id

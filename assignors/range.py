@@ -1,0 +1,142 @@
+"""The strategy `range`: each topic's partitions are cut into one block per subscriber, the first ones larger.
+
+Follows `org.apache.kafka.clients.consumer.RangeAssignor` and its counterparts in other libraries, which differ
+in the order of the members, in what a topic does that stands twice in one subscription, and in racks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assignors.assignment import Assignment, Partitions
+from assignors.exceptions import CannotTell
+from assignors.model import Group, Subscription
+from assignors.order import (
+    by_member_id,
+    franz_go_order,
+    java_order,
+    kafka_python_order,
+    librdkafka_order,
+)
+from assignors.racks import refuse_any_rack_match, refuse_needed_racks
+from assignors.strategy import Era, PartitionRacks, Strategy
+
+__all__ = ["RANGE"]
+
+
+def _java_before_racks(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+    """Java 2.4 to 3.4: a topic that stands twice in a subscription counts that member twice."""
+    return _cut(group, _listed(java_order(group.members)))
+
+
+def _java(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """Java >= 3.5: a topic counts once; racks may matter (KIP-881)."""
+    refuse_needed_racks(group, racks)
+    return _cut(group, _once(java_order(group.members)))
+
+
+def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """kgo/group_balancer.go `rangeBalancer`: as Java before racks, in byte order, with a rack pass of its own."""
+    refuse_any_rack_match(group, racks)
+    return _cut(group, _listed(franz_go_order(group.members)))
+
+
+def _librdkafka_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """rdkafka_range_assignor.c before 1.3: instance ids are not known."""
+    return _cut(group, _once(by_member_id(group.members)))
+
+
+def _librdkafka_before_racks(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """rdkafka_range_assignor.c 1.3 to 2.1."""
+    return _cut(group, _once(librdkafka_order(group.members)))
+
+
+def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_range_assignor.c >= 2.2, with racks (KIP-881)."""
+    refuse_any_rack_match(group, racks)
+    return _librdkafka_before_racks(group, racks)
+
+
+def _kafka_python_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
+    return _cut(group, _listed(by_member_id(group.members)), last_block_only=True)
+
+
+def _kafka_python(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """kafka-python >= 2.3: per topic, only the last run of static and of dynamic subscribers counts."""
+    takers = {topic: kafka_python_order(members) for topic, members in _listed(group.members).items()}
+    return _cut(group, takers, last_block_only=True)
+
+
+def _sarama(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """balance_strategy.go >= 1.34.1: member ids in byte order, instance ids not looked at."""
+    return _cut(group, _once(by_member_id(group.members)))
+
+
+def _sarama_rounding(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    reason = "sarama before 1.34.1 cuts ranges by its own rounding and member order"
+    raise CannotTell(reason)
+
+
+def _listed(members: Iterable[Subscription]) -> dict[str, list[Subscription]]:
+    """Subscribers of each topic in the given order, as often as they list it."""
+    takers: dict[str, list[Subscription]] = {}
+    for member in members:
+        for topic in member.topics:
+            takers.setdefault(topic, []).append(member)
+    return takers
+
+
+def _once(members: Iterable[Subscription]) -> dict[str, list[Subscription]]:
+    """Subscribers of each topic in the given order, once each."""
+    takers: dict[str, list[Subscription]] = {}
+    for member in members:
+        for topic in dict.fromkeys(member.topics):
+            takers.setdefault(topic, []).append(member)
+    return takers
+
+
+def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only: bool = False) -> Assignment:
+    """Give the k-th taker of each topic its k-th block.
+
+    A member that stands twice stands side by side with itself, so that its blocks join; with `last_block_only`
+    the later block replaces the earlier one instead, whose partitions then belong to nobody (kafka-python).
+    """
+    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
+    for topic in sorted(takers):
+        count = group.partitions_per_topic.get(topic, 0)
+        if not count:
+            continue
+        of_topic = takers[topic]
+        quota, larger = divmod(count, len(of_topic))
+        start = stop = 0
+        before = None
+        for position, member in enumerate(of_topic):
+            if member is not before or last_block_only:
+                start = stop
+            stop += quota + (position < larger)
+            if stop > start:
+                result[member.member_id][topic] = range(start, stop)
+            elif last_block_only:
+                result[member.member_id].pop(topic, None)
+            before = member
+    return result
+
+
+RANGE = Strategy(
+    name="range",
+    eras=(
+        Era("java", _java_before_racks, before=(3, 5)),
+        Era("java", _java, since=(3, 5)),
+        Era("librdkafka", _librdkafka_before_static, before=(1, 3)),
+        Era("librdkafka", _librdkafka_before_racks, since=(1, 3), before=(2, 2)),
+        Era("librdkafka", _librdkafka, since=(2, 2)),
+        Era("kafka-python", _kafka_python_before_static, before=(2, 3)),
+        Era("kafka-python", _kafka_python, since=(2, 3)),
+        Era("aiokafka", _kafka_python_before_static),
+        Era("franz-go", _franz_go),
+        Era("sarama", _sarama_rounding, before=(1, 34, 1)),
+        Era("sarama", _sarama, since=(1, 34, 1)),
+    ),
+    otherwise="this library's range is not recomputed",
+)

@@ -1,0 +1,65 @@
+"""All strategies by name. A new strategy is a file of its own and one line here."""
+
+from __future__ import annotations
+
+from assignors.assignment import Assignment
+from assignors.exceptions import UnknownStrategy
+from assignors.library import JAVA, Library, parse_library
+from assignors.model import Group
+from assignors.range import RANGE
+from assignors.roundrobin import ROUNDROBIN
+from assignors.strategy import PartitionRacks, Strategy
+
+__all__ = ["assign", "known_strategies", "strategy_named"]
+
+# Known by name, so that a group that runs them is not "a strategy that Evenkeel does not know".
+_STICKY = Strategy("sticky", eras=(), otherwise="strategy not recomputed yet")
+_COOPERATIVE_STICKY = Strategy("cooperative-sticky", eras=(), otherwise="strategy not recomputed yet")
+
+_STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, _STICKY, _COOPERATIVE_STICKY)}
+
+
+def known_strategies() -> tuple[str, ...]:
+    """Names of all registered strategies, those that cannot be recomputed yet included."""
+    return tuple(_STRATEGIES)
+
+
+def strategy_named(name: str) -> Strategy:
+    """The strategy of a protocol name.
+
+    Raises:
+        UnknownStrategy: None is registered under it.
+    """
+    strategy = _STRATEGIES.get(name)
+    if strategy is None:
+        message = f"Strategy {name!r} is not known: known are {', '.join(_STRATEGIES)}."
+        raise UnknownStrategy(message)
+    return strategy
+
+
+def assign(
+    strategy: str,
+    group: Group,
+    library: Library | str | None = None,
+    partition_racks: PartitionRacks | None = None,
+) -> Assignment:
+    """Recompute what a group's leader assigned.
+
+    Args:
+        strategy: Protocol name, for example "range".
+        group: Members and partition counts at the decision.
+        library: The leader's library, as a value or as text ("java:3.7.1", "3.7.1"); None is the newest Java.
+        partition_racks: Racks of the replicas of each partition by topic; None when not known.
+
+    Returns:
+        Partitions by topic by member id; every member is in it. Topics are sorted, except where a docstring of
+        the strategy says otherwise; compare with `same`.
+
+    Raises:
+        UnknownStrategy: The strategy is not registered.
+        UnknownLibrary: The library cannot be read from its text.
+        CannotTell: The result cannot be recomputed exactly; `reason` says why.
+        LeaderWouldFail: This library throws on this input, so it did not lead.
+    """
+    of_library = parse_library(library) if isinstance(library, str) else library or Library(JAVA)
+    return strategy_named(strategy).era(of_library).recompute(group, partition_racks)

@@ -1,0 +1,157 @@
+"""The strategy `roundrobin`: partitions of all topics in order are dealt to the members in turn.
+
+Follows `org.apache.kafka.clients.consumer.RoundRobinAssignor` and its counterparts. Nothing is dealt one by one:
+what a member gets of one topic is every k-th partition from a first one, a `range` with a step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from assignors.assignment import Assignment, Partitions
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.model import Group, Subscription
+from assignors.order import (
+    by_member_id,
+    franz_go_order,
+    java_order,
+    kafka_python_order,
+    librdkafka_order,
+    sorted_utf16,
+)
+from assignors.strategy import Era, PartitionRacks, Strategy
+
+__all__ = ["ROUNDROBIN"]
+
+
+def _java(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+    """Java >= 2.4, to this day; racks are never looked at."""
+    return _deal(group, java_order(group.members), sorted_utf16(_topics(group)))
+
+
+def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """kgo/group_balancer.go `roundRobinBalancer`: as Java, in byte order."""
+    return _deal(group, franz_go_order(group.members), sorted(_topics(group)))
+
+
+def _librdkafka_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """rdkafka_roundrobin_assignor.c before 1.3: instance ids are not known."""
+    _refuse_different_subscriptions(group)
+    return _deal(group, by_member_id(group.members), sorted(_topics(group)))
+
+
+def _librdkafka_before_fix(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_roundrobin_assignor.c 1.3 and 1.4."""
+    _refuse_different_subscriptions(group)
+    return _librdkafka(group, racks)
+
+
+def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """rdkafka_roundrobin_assignor.c >= 1.5."""
+    return _deal(group, librdkafka_order(group.members), sorted(_topics(group)))
+
+
+def _kafka_python_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
+    return _deal(group, by_member_id(group.members), sorted(_topics(group)))
+
+
+def _kafka_python(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """kafka-python >= 2.3: only the last run of static and of dynamic members counts, and none may be passed over.
+
+    Raises:
+        LeaderWouldFail: A turn came to a member that does not subscribe to the topic: kafka-python then looks
+            the next member up by a pair in a dict keyed by member id, a KeyError.
+    """
+    order = kafka_python_order(group.members)
+    topics = sorted(_topics(group))
+    turn = 0
+    for topic in topics:
+        count = group.partitions_per_topic[topic]
+        for step in range(min(count, len(order))):
+            if topic not in order[(turn + step) % len(order)].topics:
+                reason = "kafka-python >= 2.3 raises KeyError where roundrobin must pass a member over"
+                raise LeaderWouldFail(reason)
+        turn += count
+    return _deal(group, order, topics)
+
+
+def _sarama(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    """balance_strategy.go >= 1.28: partitions in the order of the strings "topic-partition", p10 before p2."""
+    if sum(group.partitions_per_topic[topic] for topic in _topics(group)) > _SARAMA_MOST:
+        reason = "too many partitions to sort as sarama does"
+        raise CannotTell(reason)
+    order = by_member_id(group.members)
+    wanted = [frozenset(member.topics) for member in order]
+    dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
+    in_order = sorted(
+        (f"{topic}-{partition}", topic, partition)
+        for topic in _topics(group)
+        for partition in range(group.partitions_per_topic[topic])
+    )
+    turn = 0
+    for _, topic, partition in in_order:
+        while topic not in wanted[turn]:
+            turn = (turn + 1) % len(order)
+        dealt[order[turn].member_id].setdefault(topic, []).append(partition)
+        turn = (turn + 1) % len(order)
+    return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
+
+
+def _sarama_by_hash(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+    reason = "sarama before 1.28 deals each topic by itself, in an order of hashes"
+    raise CannotTell(reason)
+
+
+# Sorting strings costs about a microsecond a partition: a group beyond this is not worth seconds of a candidate.
+_SARAMA_MOST = 200_000
+
+
+def _topics(group: Group) -> Iterable[str]:
+    """Topics that exist and have a subscriber."""
+    counts = group.partitions_per_topic
+    return {topic for member in group.members for topic in member.topics if counts.get(topic)}
+
+
+def _refuse_different_subscriptions(group: Group) -> None:
+    if len({frozenset(member.topics) for member in group.members}) > 1:
+        reason = "librdkafka before 1.5 walks different subscriptions beyond its list of members"
+        raise CannotTell(reason)
+
+
+def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
+    """Deal each topic's partitions in turn to its subscribers, going on where the topic before ended."""
+    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
+    positions: dict[str, list[int]] = {}
+    for position, member in enumerate(order):
+        for topic in dict.fromkeys(member.topics):
+            positions.setdefault(topic, []).append(position)
+    turn = 0
+    for topic in topics:
+        takers = positions[topic]
+        count = group.partitions_per_topic[topic]
+        first = bisect_left(takers, turn)
+        for step in range(min(count, len(takers))):
+            member = order[takers[(first + step) % len(takers)]]
+            result[member.member_id][topic] = range(step, count, len(takers))
+        turn = takers[(first + count - 1) % len(takers)] + 1
+    return result
+
+
+ROUNDROBIN = Strategy(
+    name="roundrobin",
+    eras=(
+        Era("java", _java),
+        Era("librdkafka", _librdkafka_before_static, before=(1, 3)),
+        Era("librdkafka", _librdkafka_before_fix, since=(1, 3), before=(1, 5)),
+        Era("librdkafka", _librdkafka, since=(1, 5)),
+        Era("kafka-python", _kafka_python_before_static, before=(2, 3)),
+        Era("kafka-python", _kafka_python, since=(2, 3)),
+        Era("aiokafka", _kafka_python_before_static),
+        Era("franz-go", _franz_go),
+        Era("sarama", _sarama_by_hash, before=(1, 28)),
+        Era("sarama", _sarama, since=(1, 28)),
+    ),
+    otherwise="this library's roundrobin is not recomputed",
+)

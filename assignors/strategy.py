@@ -1,0 +1,74 @@
+"""What a strategy is to us: its name, and per library the eras in which its result was computed differently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from assignors.assignment import Assignment
+from assignors.exceptions import CannotTell
+from assignors.library import JAVA, Library, Release
+from assignors.model import Group
+
+__all__ = ["Era", "PartitionRacks", "Recompute", "Strategy"]
+
+PartitionRacks = Mapping[str, Sequence[Sequence[str]]]
+"""Racks of the replicas of each partition, by topic: racks[topic][partition] lists them, in any order."""
+
+Recompute = Callable[[Group, PartitionRacks | None], Assignment]
+"""What a leader of one era computes; raises CannotTell or LeaderWouldFail (assignors.exceptions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """Releases of one library in which a strategy behaves alike.
+
+    Attributes:
+        library: Name of the library.
+        recompute: The behaviour; eras with the same function behave the same.
+        since: First release of the era; None from the beginning.
+        before: First release after it; None when it lasts.
+    """
+
+    library: str
+    recompute: Recompute
+    since: Release | None = None
+    before: Release | None = None
+
+    def holds(self, release: Release | None) -> bool:
+        """Whether the release lies in this era; None, the newest, lies in the last one."""
+        if release is None:
+            return self.before is None
+        return (self.since is None or release >= self.since) and (self.before is None or release < self.before)
+
+    def __str__(self) -> str:
+        since = "" if self.since is None else f" >= {'.'.join(map(str, self.since))}"
+        before = "" if self.before is None else f" < {'.'.join(map(str, self.before))}"
+        return f"{self.library}{since}{before}"
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """An assignment strategy under its protocol name.
+
+    Attributes:
+        name: Protocol name in the group's record, for example "range".
+        eras: Behaviours by library, each library's eras without gaps or overlaps; may be empty.
+        otherwise: Why nothing can be told for a library without an era.
+    """
+
+    name: str
+    eras: tuple[Era, ...]
+    otherwise: str
+
+    def era(self, library: Library | None) -> Era:
+        """The era of a library; None means the newest Java.
+
+        Raises:
+            CannotTell: No era of that library is known.
+        """
+        wanted = library or Library(JAVA)
+        for era in self.eras:
+            if era.library == wanted.name and era.holds(wanted.release):
+                return era
+        raise CannotTell(self.otherwise)
