@@ -1,0 +1,93 @@
+"""What the demo did, as JSON lines that a checker can compare with the tables.
+
+One object a line, in the order of events; every line has `at_ms` (ms since the epoch, this machine's clock: for
+reading, never for comparing), `story` (number, 0 for the stage itself) and `what`:
+
+`generation`: what a rebalance listener saw: `group`, `member` (member id), `client` (client id), `generation`,
+    `assigned` ({topic: [partition]}; with a cooperative strategy only what was added).
+`commits`: `group`; `counts` ({topic: {partition: number}}), the commits acknowledged since the previous such line,
+    one per partition of each request; `offsets` ({topic: {partition: offset}}), the last of each.
+`uncertain`: a commit whose outcome is not known: `group`, `partitions` ({topic: {partition: offset}}).
+`aborted`: offsets sent in a transaction that was aborted, which must show nowhere: `group`, `offsets`.
+`step`: a step of the story in words: `did`, `second` (of the demo's clock), `group` or `topic` where it has one.
+`junk`: a record written into the offsets log: `kind`, `partition`, `offset`, `key`, `value` (hex, value may be null).
+`failed`: a story ended with an error: `error`.
+`quiet`, `end`: the stage produces and commits nothing from here on; all members have left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+__all__ = ["CommitLedger", "Journal", "Partition"]
+
+Partition = tuple[str, int]
+"""Topic and partition."""
+
+
+class Journal:
+    """Appends lines to one file; several processes may hold the same file, each line is one write."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file for appending, creating it."""
+        self.path = path
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+
+    def write(self, story: int, what: str, **fields: object) -> None:
+        """Append one line."""
+        line = {"at_ms": time.time_ns() // 1_000_000, "story": story, "what": what, **fields}
+        os.write(self._file, json.dumps(line).encode() + b"\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+
+class CommitLedger:
+    """Counts acknowledged commits per group and partition, and writes them to the journal now and then.
+
+    Thread-safe. Call `flush` every few seconds and before the end.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+        self._counts: dict[tuple[int, str], dict[Partition, int]] = {}
+        self._offsets: dict[tuple[int, str], dict[Partition, int]] = {}
+
+    def committed(self, story: int, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Note one acknowledged commit request."""
+        with self._lock:
+            counts = self._counts.setdefault((story, group), defaultdict(int))
+            last = self._offsets.setdefault((story, group), {})
+            for partition, offset in offsets.items():
+                counts[partition] += 1
+                last[partition] = offset
+
+    def uncertain(self, story: int, group: str, offsets: Mapping[Partition, int]) -> None:
+        """Note a commit request whose answer never came."""
+        self._journal.write(story, "uncertain", group=group, partitions=by_topic(offsets))
+
+    def flush(self) -> None:
+        """Write what has been counted since the last flush, a line per group."""
+        with self._lock:
+            counted, self._counts = self._counts, {}
+            offsets, self._offsets = self._offsets, {}
+        for (story, group), counts in counted.items():
+            last = by_topic(offsets[story, group])
+            self._journal.write(story, "commits", group=group, counts=by_topic(counts), offsets=last)
+
+
+def by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[int, Any]]:
+    """Nest values by topic and partition, as JSON wants it."""
+    nested: dict[str, dict[int, Any]] = {}
+    for (topic, partition), value in sorted(values.items()):
+        nested.setdefault(topic, {})[partition] = value
+    return nested

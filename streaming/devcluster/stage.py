@@ -1,0 +1,244 @@
+"""Where the demo's stories play: the clock, the topics, the flow of records, and the members on stage."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka import Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions, NewTopic
+from kafka.errors import TopicAlreadyExistsError
+
+from streaming.devcluster.journal import CommitLedger, Journal
+
+__all__ = ["Member", "Stage", "StageOverError", "Story"]
+
+_TICK_S = 0.25
+"""The flow of records comes in ticks: fine enough for 1 record/s, coarse enough to cost nothing."""
+
+_FLUSH_S = 3.0
+"""How often the ledger goes to the journal."""
+
+_PATIENCE_S = 30.0
+"""How long members may take to consume the rest, or to leave; they take 2 s when all is well."""
+
+
+class StageOverError(Exception):
+    """Raised inside a story when the demo goes quiet or ends: the story just stops where it is."""
+
+
+class Member(Protocol):
+    """A member of a group with a real client, running in threads or processes of its own."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has, after the stage went quiet, consumed everything and made its last commit."""
+
+    def leave(self) -> None:
+        """Close the client as a well-behaved application does; returns when it has. May be called twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One story of the demo.
+
+    Attributes:
+        number: Its number in the demo's list; it names the story in the journal.
+        title: What it shows, in a few words.
+        groups: All groups it ever has, by name.
+        topics: Partitions by topic, created before any story starts; stories may share topics.
+        rates: Records per second by topic, from the start until the stage goes quiet.
+        play: Runs in a thread of its own, starts members and moves them, and may return or raise StageOverError.
+    """
+
+    number: int
+    title: str
+    groups: tuple[str, ...]
+    topics: Mapping[str, int]
+    play: Callable[[Stage], None]
+    rates: Mapping[str, float] | None = None
+
+
+class Stage:
+    """What a story holds on to. All methods may be called from any thread."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        """Connect.
+
+        Args:
+            bootstrap: `HOST:PORT` of the cluster.
+            folder: Where the journal (`journal.jsonl`) and the logs of member processes go.
+
+        Raises:
+            kafka.errors.KafkaError: The cluster does not answer.
+        """
+        self.bootstrap = bootstrap
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.journal = Journal(folder / "journal.jsonl")
+        self.ledger = CommitLedger(self.journal)
+        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="demo-stage")
+        self.quiet = threading.Event()
+        """The stage goes quiet: no story goes on, no record is produced."""
+        self.drained = threading.Event()
+        """The last record has been produced: members consume the rest, commit once more, and are settled."""
+        self._partitions: dict[str, int] = {}
+        self._rates: dict[str, float] = {}
+        self._members: list[Member] = []
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._began = time.monotonic()
+
+    # the clock
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the curtain rose."""
+        return time.monotonic() - self._began
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises StageOverError when the stage goes quiet meanwhile."""
+        if self.quiet.wait(max(0.0, seconds)):
+            raise StageOverError
+
+    def until(self, second: float) -> None:
+        """Wait for a second of the demo's clock; raises StageOverError when the stage goes quiet meanwhile."""
+        self.sleep(second - self.elapsed)
+
+    # members
+
+    def enter(self, *members: Member) -> None:
+        """Put members on the list of those that leave at the end."""
+        with self._lock:
+            self._members.extend(members)
+
+    def exit(self, *members: Member) -> None:
+        """Let members leave their groups, at the same time, and return when they have."""
+        leaving = [threading.Thread(target=member.leave, daemon=True) for member in members]
+        for thread in leaving:
+            thread.start()
+        for thread in leaving:
+            thread.join(_PATIENCE_S)
+        with self._lock:
+            self._members = [member for member in self._members if member not in members]
+
+    # topics and the flow of records
+
+    def create_topics(self, partitions: Mapping[str, int]) -> None:
+        """Create the topics that are not there yet."""
+        for topic, count in partitions.items():
+            with contextlib.suppress(TopicAlreadyExistsError):
+                self.admin.create_topics([NewTopic(topic, count, 1)])
+        described = self.admin.describe_topics(list(partitions))
+        with self._lock:
+            self._partitions.update({topic["name"]: len(topic["partitions"]) for topic in described})
+
+    def grow_topic(self, topic: str, count: int) -> None:
+        """Give a topic more partitions; records flow into them at once."""
+        self.admin.create_partitions({topic: NewPartitions(count)})
+        with self._lock:
+            self._partitions[topic] = count
+
+    def delete_topic(self, topic: str) -> None:
+        """Stop the flow into a topic and delete it."""
+        with self._lock:
+            self._rates.pop(topic, None)
+        self.admin.delete_topics([topic])
+
+    def partitions_of(self, topic: str) -> int:
+        """Return the partition count as we made it."""
+        with self._lock:
+            return self._partitions[topic]
+
+    def let_flow(self, rates: Mapping[str, float]) -> None:
+        """Add records per second by topic; what several stories ask for one topic adds up."""
+        with self._lock:
+            for topic, rate in rates.items():
+                self._rates[topic] = self._rates.get(topic, 0.0) + rate
+
+    # the play
+
+    def step(self, story: int, did: str, **where: object) -> None:
+        """Note a step of a story in the journal."""
+        self.journal.write(story, "step", did=did, second=round(self.elapsed, 1), **where)
+
+    def play(self, stories: tuple[Story, ...]) -> list[tuple[Story, BaseException]]:
+        """Raise the curtain: start every story in its thread; returns the list to which failures are added."""
+        failures: list[tuple[Story, BaseException]] = []
+        for story in stories:
+            self.create_topics(story.topics)
+            self.let_flow(story.rates or {})
+        self._began = time.monotonic()
+        self._start(self._flow)
+        self._start(self._keep_ledger)
+        for story in stories:
+            self._start(lambda story=story: _run(story, self, failures))  # type: ignore[misc]
+        return failures
+
+    def go_quiet(self) -> None:
+        """Stop stories and records; members consume the rest, commit once more, and stay in their groups.
+
+        Returns when nothing will be committed any more.
+        """
+        self.quiet.set()
+        for thread in self._threads:
+            thread.join(_PATIENCE_S)
+        self.drained.set()
+        deadline = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < deadline and not all(member.settled for member in self._on_stage()):
+            time.sleep(_TICK_S)
+        self.ledger.flush()
+        self.journal.write(0, "quiet", unsettled=sum(not member.settled for member in self._on_stage()))
+
+    def close(self) -> None:
+        """Let every member leave, and end; call `go_quiet` before."""
+        self.exit(*self._on_stage())
+        self.ledger.flush()
+        self.journal.write(0, "end")
+        self.admin.close()
+        self.journal.close()
+
+    def _on_stage(self) -> list[Member]:
+        with self._lock:
+            return list(self._members)
+
+    def _start(self, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _flow(self) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "client.id": "demo-flow", "linger.ms": 50})
+        due: dict[str, float] = {}
+        sent: dict[str, int] = {}
+        while not self.quiet.wait(_TICK_S):
+            with self._lock:
+                rates, counts = dict(self._rates), dict(self._partitions)
+            for topic, rate in rates.items():
+                due[topic] = due.get(topic, 0.0) + rate * _TICK_S
+                while due[topic] >= 1:
+                    due[topic] -= 1
+                    number = sent[topic] = sent.get(topic, -1) + 1
+                    producer.produce(topic, b'{"n": %d}' % number, partition=number % counts[topic])
+            producer.poll(0)
+        producer.flush(_PATIENCE_S)
+
+    def _keep_ledger(self) -> None:
+        while not self.quiet.wait(_FLUSH_S):
+            self.ledger.flush()
+
+
+def _run(story: Story, stage: Stage, failures: list[tuple[Story, BaseException]]) -> None:
+    try:
+        story.play(stage)
+    except StageOverError:
+        pass
+    except Exception as error:  # noqa: BLE001  (a story that fails must not end the others; the exit code tells)
+        failures.append((story, error))
+        stage.journal.write(story.number, "failed", error=repr(error))
