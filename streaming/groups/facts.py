@@ -82,7 +82,7 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True):
     leader: str | None
     members: int
     partitions: int
-    joined: tuple[str, ...]
+    joined: tuple[str, ...] | None
     left: tuple[str, ...]
     replaced: tuple[ReplacedMember, ...]
     moves: int | None

@@ -128,6 +128,7 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m"):
         state_time: `currentStateTimestamp`, ms: when the join phase completed; -1 when not recorded.
         members: Members in record order, which is an input of a recomputation.
         value_version: Version of the value.
+        log_partition: Partition of the offsets log.
     """
 
     record: int
@@ -139,6 +140,7 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m"):
     state_time: int
     members: tuple[Member, ...]
     value_version: int
+    log_partition: int = -1
 
     @property
     def position(self) -> int:
@@ -169,6 +171,7 @@ class OtherRecords(msgspec.Struct, frozen=True, array_like=True, tag="o"):
         last_record: Log offset of the last of them.
         last_time: Record timestamp of the last, ms.
         deleted: The last is a tombstone.
+        log_partition: Partition of the offsets log.
     """
 
     key_type: int
@@ -178,6 +181,7 @@ class OtherRecords(msgspec.Struct, frozen=True, array_like=True, tag="o"):
     last_record: int
     last_time: int
     deleted: bool
+    log_partition: int = -1
 
     @property
     def position(self) -> int:

@@ -1,0 +1,130 @@
+"""The one function of the core: a group's state and its next events, to its new state and what follows.
+
+    advance(state, group, inputs, config) -> (state, rows)
+
+The result does not depend on how the events were cut into batches: everything is taken in at boundaries that
+lie in the events themselves (a round, a membership record). Until the next boundary commits and records of
+other types are only folded together, and folding is associative.
+"""
+
+from __future__ import annotations
+
+from streaming.groups import churn, lag
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import Rows
+from streaming.groups.health import close_group, judge_round
+from streaming.groups.inputs import (
+    CommitWindow,
+    GroupInput,
+    MembershipRecord,
+    MembershipTombstone,
+    OtherRecords,
+    Tick,
+    in_order,
+    merge_windows,
+)
+from streaming.groups.state import GroupState, PartitionState
+
+__all__ = ["advance"]
+
+# Key types 3 to 8 and 16 belong to consumer groups of KIP-848, 9 to 15 to share groups, 17 to 24 to streams groups
+# (kafka.md 2.2). Those that tell that such a group lives are its metadata records; the others follow them.
+_GROUP_METADATA_TYPES = frozenset({3, 11, 17})
+
+
+def advance(
+    state: GroupState | None, group: str, inputs: list[GroupInput], config: GroupConfig
+) -> tuple[GroupState | None, Rows]:
+    """Advance one group.
+
+    Args:
+        state: What was known, None for a group never heard of. The value handed in is used up: decode it anew
+            to advance from it again.
+        group: Group id.
+        inputs: Its events, in any order: they are put into the order of the log and the rounds first.
+        config: Settings.
+
+    Returns:
+        What is known now, None when nothing is left to know (the group is gone), and the rows that follow.
+    """
+    rows = Rows()
+    for item in in_order(inputs):
+        if state is None:
+            state = GroupState()
+        if isinstance(item, CommitWindow):
+            _fold(state, item)
+        elif isinstance(item, Tick):
+            _take_in(state, group, config, rows)
+            if item.gone is not None:
+                if state.tick_time >= 0 or not state.is_void():
+                    close_group(state, item, group, config, rows)
+                state = None
+            else:
+                judge_round(state, item, group, config, rows)
+        elif isinstance(item, MembershipRecord):
+            _take_in(state, group, config, rows)
+            churn.decide(state, item, group, config, rows)
+        elif isinstance(item, MembershipTombstone):
+            _take_in(state, group, config, rows)
+            _end_membership(state, item)
+        else:
+            _fold_others(state, item)
+    if state is not None and state.is_void():
+        state = None
+    return state, rows
+
+
+def _fold(state: GroupState, window: CommitWindow) -> None:
+    of_topic = state.windows.setdefault(window.topic, {})
+    earlier = of_topic.get(window.partition)
+    of_topic[window.partition] = window if earlier is None else merge_windows(earlier, window)
+
+
+def _fold_others(state: GroupState, records: OtherRecords) -> None:
+    earlier = state.others.get(records.key_type)
+    if earlier is not None:
+        records = OtherRecords(
+            key_type=records.key_type,
+            records=earlier.records + records.records,
+            tombstones=earlier.tombstones + records.tombstones,
+            first_record=earlier.first_record,
+            last_record=records.last_record,
+            last_time=records.last_time,
+            deleted=records.deleted,
+            log_partition=records.log_partition,
+        )
+    state.others[records.key_type] = records
+
+
+def _take_in(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Take in what was folded since the boundary before."""
+    for topic, windows in state.windows.items():
+        partitions = state.partitions.setdefault(topic, {})
+        for partition, window in windows.items():
+            known = partitions.get(partition)
+            if known is None:
+                known = partitions[partition] = PartitionState()
+            churn.commit_after_rebalance(state, window)
+            lag.absorb(known, window)
+    state.windows = {}
+    for key_type in sorted(state.others):
+        records = state.others[key_type]
+        if key_type not in _GROUP_METADATA_TYPES:
+            continue
+        if records.records and state.modern is None:
+            if state.tombstoned is not None:
+                churn.migrate(state, records, group, config, rows)
+            state.modern = key_type
+        if records.deleted:
+            state.modern = None
+            state.modern_ended = records.last_record
+    state.others = {}
+
+
+def _end_membership(state: GroupState, tombstone: MembershipTombstone) -> None:
+    if state.current is None:
+        return
+    state.tombstoned = tombstone.record
+    state.tombstone_time = tombstone.record_time
+    state.transfer = None
+    state.cost = None

@@ -1,0 +1,317 @@
+"""Verdicts: is what the group decided what its strategy gives?
+
+A verdict is about the decision made then. The leader's library, its release and its metadata are not recorded,
+so every candidate that the bytes and the rounds allow is tried; drift is said only when none fits and all could
+be computed. Partition counts need no enumeration: range and roundrobin hand out every partition the leader
+knows, so the leader's count of a topic can be read off its own assignment (highest partition plus one), and the
+only question left is whether a round around the decision saw that count.
+
+Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from assignors import (
+    Assignment,
+    AssignorError,
+    CannotTell,
+    Group,
+    LeaderWouldFail,
+    Library,
+    Subscription,
+    assign,
+    differences,
+    from_topics,
+    known_strategies,
+    recognise,
+    same,
+    violations,
+)
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import DriftedPartition, DriftRow
+from streaming.groups.inputs import MembershipRecord
+from streaming.groups.membership import MAX_GROUP_PARTITIONS, is_consumer, leader_count, subscription_of, undecodable
+from streaming.groups.state import Decision, GroupState, TopicState
+from streaming.groups.times import day_of
+
+__all__ = ["Verdict", "drift_row", "judge"]
+
+IDENTICAL = "identical"
+DRIFTED = "drifted"
+VALID_UNVERIFIED = "valid_unverified"
+NOT_APPLICABLE = "not_applicable"
+
+# Kinds in the words of DESIGN.md 3.
+_MISPLACED = "misplaced"
+_UNASSIGNED = "unassigned"
+_KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": _MISPLACED}
+
+# Strategies that leave no partition without an owner when a subscriber exists: their assignment shows the
+# leader's partition counts.
+_COVERING = frozenset({"range", "roundrobin"})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of one decision.
+
+    Attributes:
+        verdict: "identical", "drifted", "valid_unverified" or "not_applicable".
+        reason: Why, where it is not plain from the verdict; None for "identical".
+        library: The candidate that fitted, as text; None when none did.
+        candidates: Candidates that were tried.
+        drifted: Partitions whose owner is not the expected one; empty unless drifted.
+    """
+
+    verdict: str
+    reason: str | None = None
+    library: str | None = None
+    candidates: int = 0
+    drifted: tuple[DriftedPartition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """What the rounds know of one topic's partition count around a decision.
+
+    Attributes:
+        seen: Counts of the rounds from the grace period before the decision to the first round after it.
+        newest: The last of them.
+        complete: Rounds have shown the topic for all of the grace period: no other count was possible.
+    """
+
+    seen: frozenset[int]
+    newest: int
+    complete: bool
+
+
+def judge(state: GroupState, decision: Decision, round_time: int, config: GroupConfig) -> Verdict | None:
+    """Judge one decision with what the round after it knows.
+
+    Args:
+        state: The group's state, with the topics of that round taken in.
+        decision: A decision whose record lies below the round's log position.
+        round_time: The round's time, ms.
+        config: Settings.
+
+    Returns:
+        None while a topic is missing that a coming round may show (the decision stays pending).
+    """
+    record = decision.record
+    if decision.kind == "dropped":
+        return Verdict(VALID_UNVERIFIED, "too many generations passed without a round: not recomputed")
+    if not record.members:
+        return Verdict(NOT_APPLICABLE, "the group is empty")
+    if not is_consumer(record):
+        return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
+    member = undecodable(record)
+    if member is not None:
+        return Verdict(VALID_UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
+    counts = _counts(state, record, config)
+    missing = _missing(record, counts, config)
+    if missing is not None and missing[1] and round_time - record.record_time < config.metadata_grace_ms:
+        return None
+    actual = from_topics({m.member_id: m.assigned or () for m in record.members})
+    broken = _broken(record, actual, counts)
+    if broken:
+        return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
+    if decision.kind == "migration":
+        return Verdict(
+            VALID_UNVERIFIED, "the group came from the consumer protocol of KIP-848: a server made this assignment"
+        )
+    if missing is not None:
+        return Verdict(VALID_UNVERIFIED, missing[0])
+    strategy = record.protocol or ""
+    if strategy not in known_strategies():
+        return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
+    return _recompute(record, strategy, actual, counts)
+
+
+def drift_row(
+    decision: Decision,
+    verdict: Verdict,
+    group: str,
+    partition: int,
+    round_number: int,
+    round_time: int,
+    config: GroupConfig,
+) -> DriftRow:
+    """Write one verdict as a row of `drift`."""
+    record = decision.record
+    expected = config.expected_strategy(group)
+    return DriftRow(
+        cluster=config.cluster,
+        group_id=group,
+        log_partition=partition,
+        record_offset=record.record,
+        record_time=record.record_time,
+        event_date=day_of(record.record_time),
+        incarnation=decision.incarnation,
+        generation=record.generation,
+        round=round_number,
+        round_time=round_time,
+        strategy=record.protocol,
+        expected_strategy=expected,
+        strategy_mismatch=mismatch(expected, record.protocol),
+        verdict=verdict.verdict,
+        reason=verdict.reason,
+        matched_library=verdict.library,
+        candidates=verdict.candidates,
+        drifted_count=len(verdict.drifted),
+        drifted_partitions=verdict.drifted,
+    )
+
+
+def mismatch(expected: str | None, strategy: str | None) -> bool | None:
+    """Whether a group runs another strategy than configured; None when either is not known."""
+    return None if expected is None or strategy is None else expected != strategy
+
+
+def _counts(state: GroupState, record: MembershipRecord, config: GroupConfig) -> dict[str, _Counts]:
+    """What the rounds know of each subscribed or assigned topic; topics no round has shown are missing."""
+    horizon = record.record_time - config.metadata_grace_ms
+    found = {}
+    for topic in dict.fromkeys(
+        t for m in record.members for t in (*(m.topics or ()), *(name for name, _ in m.assigned or ()))
+    ):
+        known = state.topics.get(topic)
+        if known is not None:
+            found[topic] = _of_topic(known, horizon)
+    return found
+
+
+def _of_topic(known: TopicState, horizon: int) -> _Counts:
+    seen = frozenset(c.count for c in known.counts if c.last >= horizon)
+    newest = known.counts[-1].count
+    # The last count before the horizon was still in force when the next one was first seen.
+    older = [c.count for c in known.counts if c.last < horizon]
+    return _Counts(
+        seen=seen | ({older[-1]} if older else frozenset()) | {newest},
+        newest=newest,
+        complete=known.since <= horizon,
+    )
+
+
+def _missing(record: MembershipRecord, counts: dict[str, _Counts], config: GroupConfig) -> tuple[str, bool] | None:
+    """A subscribed topic that no round has shown: the reason, and whether a coming round may show it."""
+    for member in record.members:
+        for topic in member.topics or ():
+            if topic not in counts:
+                if not config.watches_topic(topic):
+                    return f"topic {topic[:100]!r} is excluded by the filters: its partition count is not known", False
+                return f"no round has shown topic {topic[:100]!r}: its partition count is not known", True
+    return None
+
+
+def _broken(record: MembershipRecord, actual: Assignment, counts: dict[str, _Counts]) -> tuple[DriftedPartition, ...]:
+    """Partitions that violate an invariant, whoever led; a count is judged only where the rounds are sure."""
+    sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
+    # A list, not a dict of assignments: a partition twice within one member's own list counts as well.
+    found = violations(actual, {m.member_id: frozenset(m.topics or ()) for m in record.members}, sure)
+    return tuple(
+        DriftedPartition(
+            topic=v.topic,
+            partition=v.partition,
+            kind=_KINDS[v.kind],
+            expected=None,
+            actual=tuple(m for m, topics in actual.items() if v.partition in topics.get(v.topic, ())),
+        )
+        for v in dict.fromkeys(found)
+    )
+
+
+def _recompute(record: MembershipRecord, strategy: str, actual: Assignment, counts: dict[str, _Counts]) -> Verdict:
+    candidates = _candidates(record, strategy)
+    subscribed = {t for m in record.members for t in m.topics or ()}
+    leader_counts = {topic: leader_count(record, topic) for topic in subscribed}
+    unseen = sorted(t for t in subscribed if leader_counts[t] not in counts[t].seen)
+    members = tuple(map(subscription_of, record.members))
+    if sum(leader_counts.values()) > MAX_GROUP_PARTITIONS:
+        return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
+    cannot: str | None = None
+    expected: Assignment | None = None
+    tried = 0
+    for library in candidates:
+        try:
+            result = assign(strategy, Group(members, leader_counts), library)
+        except LeaderWouldFail:
+            continue
+        except CannotTell as error:
+            cannot = cannot or error.reason
+            continue
+        except AssignorError as error:
+            cannot = cannot or str(error)[:200]
+            continue
+        tried += 1
+        if same(result, actual):
+            if not unseen:
+                return Verdict(IDENTICAL, library=str(library), candidates=tried)
+            if any(not counts[t].complete for t in unseen):
+                return Verdict(
+                    VALID_UNVERIFIED,
+                    f"it fits a partition count of topic {unseen[0][:100]!r} that no round has seen "
+                    f"({leader_counts[unseen[0]]}; seen: {_seen(counts[unseen[0]])})",
+                    candidates=tried,
+                )
+        if expected is None:
+            expected = _expected(strategy, members, leader_counts, counts, library)
+    if cannot is not None:
+        return Verdict(VALID_UNVERIFIED, cannot, candidates=tried)
+    if expected is None:
+        return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=tried)
+    if strategy not in _COVERING:
+        return Verdict(VALID_UNVERIFIED, "the leader's partition counts cannot be told", candidates=tried)
+    return Verdict(
+        DRIFTED,
+        f"none of {tried} candidates gives this assignment",
+        candidates=tried,
+        drifted=_kinds(expected, actual),
+    )
+
+
+def _seen(counts: _Counts) -> str:
+    return ", ".join(map(str, sorted(counts.seen)))
+
+
+def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
+    leader = next((m for m in record.members if m.member_id == record.leader), None)
+    if leader is None:
+        # The leader itself may have left between join and sync; then nothing of its bytes is known.
+        return recognise(strategy, version=None, user_data=None)
+    return recognise(
+        strategy,
+        version=leader.subscription_version,
+        user_data=leader.user_data,
+        client_id=leader.client_id,
+        member_id=leader.member_id,
+    )
+
+
+def _expected(
+    strategy: str,
+    members: tuple[Subscription, ...],
+    leader_counts: dict[str, int],
+    counts: dict[str, _Counts],
+    library: Library,
+) -> Assignment | None:
+    """The assignment to compare partitions with: the leader's own counts where a round saw them, else the newest."""
+    of_topic = {t: n if n in counts[t].seen else counts[t].newest for t, n in leader_counts.items()}
+    try:
+        return assign(strategy, Group(members, of_topic), library)
+    except AssignorError:
+        return None
+
+
+def _kinds(expected: Assignment, actual: Assignment) -> tuple[DriftedPartition, ...]:
+    return tuple(
+        DriftedPartition(
+            topic=d.topic,
+            partition=d.partition,
+            kind=_MISPLACED if d.actual else _UNASSIGNED,
+            expected=d.expected[0] if d.expected else None,
+            actual=d.actual,
+        )
+        for d in differences(expected, actual)
+    )

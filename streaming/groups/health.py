@@ -1,0 +1,339 @@
+"""One round of one group: lag rows, verdicts that can now be given, the group's health, its end."""
+
+from __future__ import annotations
+
+from array import array
+
+import msgspec
+
+from streaming.groups import churn, lag
+from streaming.groups.config import GroupConfig
+from streaming.groups.drift import NOT_APPLICABLE, drift_row, judge, mismatch
+from streaming.groups.facts import Finding, GroupHealthRow, Rows
+from streaming.groups.findings import findings_of
+from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
+from streaming.groups.membership import counts_of, is_consumer, subscribed_topics
+from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
+from streaming.groups.times import day_of
+
+__all__ = ["close_group", "judge_round"]
+
+PENDING = "pending"
+
+_EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
+
+
+def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Judge one round: the state has taken in exactly the log records below its position."""
+    _see_topics(state, tick, config)
+    _give_verdicts(state, tick, group, config, rows)
+    churn.close_cost(state, rows)
+    if state.tombstoned is not None and state.modern is None:
+        churn.close_members(state, state.tombstoned, state.tombstone_time, group, config, rows)
+    totals = _lag_rows(state, tick, group, config, rows)
+    findings = findings_of(state, tick, config)
+    _health_row(state, tick, group, config, rows, totals, findings)
+    state.tick_time = tick.time
+
+
+def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
+    _give_verdicts(state, tick, group, config, rows, last=True)
+    churn.close_members(state, tick.log_position, tick.time, group, config, rows)
+    subscribed = None
+    for topic, partitions in sorted(state.partitions.items()):
+        for partition, known in sorted(partitions.items()):
+            if known.row is not None or known.commits:
+                _close_partition(known, tick, group, topic, partition, config, rows, subscribed is None)
+    rows.group_health.append(_health(state, tick, group, config, _Totals(), (), closed=True))
+
+
+class _Totals:
+    """Sums over the partitions of subscribed topics."""
+
+    __slots__ = ("largest", "partitions", "stable", "status", "topics", "total", "unknown")
+
+    def __init__(self) -> None:
+        self.total: int | None = None
+        self.stable: int | None = None
+        self.largest: int | None = None
+        self.unknown = 0
+        self.partitions = 0
+        self.topics = 0
+        self.status = 0
+
+    def add(self, measured: lag.Measured, status: str) -> None:
+        """Add one partition."""
+        self.partitions += 1
+        rank = lag.STATUSES.index(status)
+        self.status = max(self.status, rank)
+        if measured.lag is None:
+            self.unknown += 1
+            return
+        self.total = (self.total or 0) + measured.lag
+        self.largest = measured.lag if self.largest is None else max(self.largest, measured.lag)
+        if measured.lag_stable is not None:
+            self.stable = (self.stable or 0) + measured.lag_stable
+
+
+def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
+    """Remember the partition counts that this round shows; what is older than any verdict may need is dropped."""
+    horizon = tick.time - 2 * config.metadata_grace_ms
+    for seen in tick.topics:
+        count = seen.partitions or 0
+        known = state.topics.get(seen.topic)
+        if known is None:
+            state.topics[seen.topic] = TopicState([CountSeen(count, tick.time, tick.time)], tick.time, seen.topic_id)
+            continue
+        known.topic_id = seen.topic_id or known.topic_id
+        newest = known.counts[-1]
+        if newest.count == count:
+            newest.last = tick.time
+        else:
+            known.counts.append(CountSeen(count, tick.time, tick.time))
+            # The newest one before the horizon was still in force at it, so it stays.
+            while len(known.counts) > 2 and known.counts[1].last < horizon:
+                del known.counts[0]
+    shown = {t.topic for t in tick.topics}
+    for topic in [t for t, known in state.topics.items() if t not in shown and known.counts[-1].last < horizon]:
+        del state.topics[topic]
+
+
+def _give_verdicts(
+    state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
+) -> None:
+    waiting = []
+    for decision in state.waiting:
+        verdict = judge(state, decision, tick.time, config)
+        if verdict is None:
+            if not last:
+                waiting.append(decision)
+            continue
+        rows.drift.append(drift_row(decision, verdict, group, tick.log_partition, tick.round, tick.time, config))
+        state.verdict = verdict.verdict
+        state.verdict_reason = verdict.reason
+        state.drifted_count = len(verdict.drifted)
+    state.waiting = waiting
+
+
+def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:
+    record = _live_record(state)
+    subscribed = subscribed_topics(record) if record is not None else None
+    owners = _owning_members(record)
+    shown = {t.topic: t for t in tick.topics}
+    held = tick.held_since is not None
+    totals = _Totals()
+    for topic in sorted({*state.partitions, *shown}):
+        seen = shown.get(topic)
+        partitions = state.partitions.get(topic)
+        ours = subscribed is None or topic in subscribed
+        if partitions is None:
+            partitions = state.partitions[topic] = {}
+        of_owner = owners.get(topic, {})
+        if seen is not None and seen.partitions is not None and subscribed is not None and ours:
+            for partition in range(seen.partitions):
+                if partition not in partitions:
+                    partitions[partition] = PartitionState()
+        offsets = _unpack(seen)
+        counted = False
+        for partition in sorted(partitions):
+            known = partitions[partition]
+            owner = of_owner.get(partition)
+            if (
+                known.committed < 0
+                and owner is None
+                and not (ours and subscribed is not None and _exists(seen, partition))
+            ):
+                # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
+                if known.row is not None or known.commits or known.offset_deleted:
+                    _close_partition(known, tick, group, topic, partition, config, rows, ours)
+                del partitions[partition]
+                continue
+            measured = lag.measure(known, partition, seen, offsets, held)
+            lag.sample(known, tick.time, measured)
+            status = lag.judge(known, tick.time, measured)
+            if ours:
+                totals.add(measured, status)
+                counted = True
+            state.commits += known.commits
+            says = (
+                known.committed,
+                measured.end,
+                owner.member_id if owner is not None else None,
+                status,
+                measured.reason,
+                ours,
+            )
+            due = tick.time - known.row_time >= config.heartbeat_ms
+            if known.row != says or known.commits or known.offset_deleted or due:
+                rows.lag.append(
+                    lag.row(
+                        config.cluster,
+                        group,
+                        topic,
+                        partition,
+                        tick,
+                        known,
+                        measured,
+                        status,
+                        subscribed=ours,
+                        owner=owner,
+                    )
+                )
+                known.row = says
+        totals.topics += counted
+        if not partitions:
+            del state.partitions[topic]
+    return totals
+
+
+def _close_partition(
+    known: PartitionState,
+    tick: Tick,
+    group: str,
+    topic: str,
+    partition: int,
+    config: GroupConfig,
+    rows: Rows,
+    subscribed: bool,
+) -> None:
+    measured = lag.Measured(known.committed, -1, -1, -1, "closed")
+    rows.lag.append(
+        lag.row(
+            config.cluster,
+            group,
+            topic,
+            partition,
+            tick,
+            known,
+            measured,
+            lag.UNKNOWN,
+            subscribed=subscribed,
+            owner=None,
+            closed=True,
+        )
+    )
+
+
+def _exists(seen: TopicTick | None, partition: int) -> bool:
+    return seen is not None and seen.partitions is not None and partition < seen.partitions
+
+
+def _unpack(seen: TopicTick | None) -> lag.Offsets:
+    if seen is None or seen.partitions is None:
+        return _EMPTY
+    return lag.offsets_of(seen.end_offsets), lag.offsets_of(seen.stable_offsets), lag.offsets_of(seen.start_offsets)
+
+
+def _live_record(state: GroupState) -> MembershipRecord | None:
+    """The newest membership record, as long as its membership has not ended."""
+    if state.current is None or state.tombstoned is not None or state.modern is not None:
+        return None
+    return state.current.record
+
+
+def _owning_members(record: MembershipRecord | None) -> dict[str, dict[int, Member]]:
+    owners: dict[str, dict[int, Member]] = {}
+    if record is None or not is_consumer(record):
+        return owners
+    for member in record.members:
+        for topic, partitions in member.assigned or ():
+            of_topic = owners.setdefault(topic, {})
+            for partition in partitions:
+                of_topic.setdefault(partition, member)
+    return owners
+
+
+def _health_row(
+    state: GroupState,
+    tick: Tick,
+    group: str,
+    config: GroupConfig,
+    rows: Rows,
+    totals: _Totals,
+    findings: tuple[Finding, ...],
+) -> None:
+    row = _health(state, tick, group, config, totals, findings, closed=False)
+    # What makes a new row: anything but the round itself and the commits counted since the last row.
+    says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
+    if says != state.health or tick.time - state.health_time >= config.heartbeat_ms:
+        rows.group_health.append(row)
+        state.health = says
+        state.health_time = tick.time
+        state.commits = 0
+
+
+def _health(
+    state: GroupState,
+    tick: Tick,
+    group: str,
+    config: GroupConfig,
+    totals: _Totals,
+    findings: tuple[Finding, ...],
+    *,
+    closed: bool,
+) -> GroupHealthRow:
+    record = _live_record(state) if not closed else None
+    verdict, reason = _verdict(state, record, tick, closed=closed)
+    counts = counts_of(record) if record is not None and is_consumer(record) else None
+    strategy = record.protocol if record is not None else None
+    expected = config.expected_strategy(group)
+    current = state.current
+    return GroupHealthRow(
+        cluster=config.cluster,
+        cluster_id=tick.cluster_id,
+        group_id=group,
+        log_partition=tick.log_partition,
+        round=tick.round,
+        round_time=tick.time,
+        event_date=day_of(tick.time),
+        closed=closed,
+        state=_state(state, record, tick, closed=closed),
+        group_type=tick.group_type,
+        protocol_type=record.protocol_type if record is not None else tick.protocol_type,
+        strategy=strategy,
+        expected_strategy=expected,
+        strategy_mismatch=mismatch(expected, strategy),
+        incarnation=current.incarnation if current is not None else None,
+        generation=current.record.generation if current is not None else None,
+        last_decision_time=current.record.record_time if current is not None else None,
+        members=len(record.members) if record is not None else 0,
+        verdict=verdict,
+        verdict_reason=reason,
+        drifted_count=state.drifted_count if verdict == "drifted" else 0,
+        findings=findings,
+        topics=totals.topics,
+        partitions=totals.partitions,
+        assigned_partitions=sum(counts) if counts else 0,
+        lag_total=totals.total,
+        lag_stable_total=totals.stable,
+        lag_max=totals.largest,
+        lag_unknown=totals.unknown,
+        lag_status=lag.STATUSES[totals.status],
+        commits=state.commits,
+        imbalance=state.imbalance if counts else None,
+        imbalance_least=state.imbalance_least if counts else None,
+    )
+
+
+def _state(state: GroupState, record: MembershipRecord | None, tick: Tick, *, closed: bool) -> str:
+    if closed:
+        return "Gone" if tick.gone is None else tick.gone.capitalize()
+    if tick.state is not None:
+        return tick.state
+    if record is None:
+        return "Unknown" if state.modern is not None else "Empty"
+    return "Stable" if record.members else "Empty"
+
+
+def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, closed: bool) -> tuple[str, str | None]:
+    if closed:
+        return NOT_APPLICABLE, "the group is gone" if tick.gone != "filtered" else "the group is not watched any more"
+    if state.modern is not None or tick.group_type in {"consumer", "share", "streams"}:
+        kind = tick.group_type or "consumer"
+        return NOT_APPLICABLE, f"members of {kind} groups (KIP-848 and later) are not read yet"
+    if record is None:
+        return NOT_APPLICABLE, "no membership: offsets are committed without joining (assign and commit)"
+    if state.waiting or state.verdict is None:
+        return PENDING, "no round has judged the newest decision yet"
+    return state.verdict, state.verdict_reason

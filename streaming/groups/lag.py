@@ -1,0 +1,235 @@
+"""Lag per partition at a round, and its judgement.
+
+Lag is the high watermark minus the committed offset, both as of the round: the commit is the last one below the
+round's log position, the high watermark was asked after it, so the difference is never negative by order alone.
+
+The judgement looks back on the newest rounds of a partition (the idea is Burrow's, peers.md 3; the rules are
+ours) and knows the group's own rhythm: a group that commits every five minutes has not stopped after one.
+"""
+
+from __future__ import annotations
+
+from array import array
+from itertools import pairwise
+
+from streaming.groups.facts import LagRow
+from streaming.groups.inputs import CommitWindow, Member, Tick, TopicTick
+from streaming.groups.state import PartitionState, Sample
+from streaming.groups.times import day_of
+
+__all__ = [
+    "AHEAD",
+    "FALLING_BEHIND",
+    "NO_COMMIT",
+    "OK",
+    "REWOUND",
+    "STALLED",
+    "STATUSES",
+    "STOPPED",
+    "UNKNOWN",
+    "Measured",
+    "absorb",
+    "judge",
+    "measure",
+    "offsets_of",
+    "row",
+    "sample",
+]
+
+OK = "ok"
+NO_COMMIT = "no_commit"
+UNKNOWN = "unknown"
+AHEAD = "ahead"
+REWOUND = "rewound"
+FALLING_BEHIND = "falling_behind"
+STALLED = "stalled"
+STOPPED = "stopped"
+
+STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STOPPED)
+"""From harmless to bad; a group's status is its worst partition's."""
+
+# Rounds looked back on. Fewer, and a slow poll looks like trouble; more, and trouble is told late. Ten is what
+# Burrow keeps by default, and at 10 s rounds is a minute and a half.
+WINDOW = 10
+
+# A pause counts as stopped only when it is this many times longer than the longest the group has made before.
+_PAUSE_FACTOR = 3
+
+
+class Measured:
+    """Lag of one partition at one round; plain attributes, because there are very many.
+
+    Attributes:
+        end: High watermark; None when it was not to be had.
+        stable: Last stable offset; None when it was not to be had.
+        start: Log start offset; None when it was not to be had.
+        lag: None with a reason.
+        lag_stable: The same against the last stable offset.
+        ahead_by: How far the commit lies beyond the high watermark; None when lag is None.
+        reason: Why lag is None; None when it is not.
+    """
+
+    __slots__ = ("ahead_by", "end", "lag", "lag_stable", "reason", "stable", "start")
+
+    def __init__(self, committed: int, end: int, stable: int, start: int, reason: str | None) -> None:
+        self.end = end if end >= 0 else None
+        self.stable = stable if stable >= 0 else None
+        self.start = start if start >= 0 else None
+        if reason is None and end < 0:
+            reason = "end_offset_unknown"
+        if reason is None and committed < 0:
+            reason = "no_commit"
+        self.reason: str | None = reason
+        self.lag: int | None = None
+        self.lag_stable: int | None = None
+        self.ahead_by: int | None = None
+        if reason is None:
+            self.lag = max(0, end - committed)
+            self.ahead_by = max(0, committed - end)
+            self.lag_stable = max(0, stable - committed) if stable >= 0 else None
+
+
+def absorb(state: PartitionState, window: CommitWindow) -> None:
+    """Take a closed window of commits into the partition's state."""
+    if window.commits:
+        if state.commit_time >= 0:
+            state.longest_pause = max(state.longest_pause, window.first_commit_time - state.commit_time)
+            # A window tells its ends only: the mean pause inside is the least that the longest can have been.
+        if window.commits > 1:
+            inside = (window.last_commit_time - window.first_commit_time) // (window.commits - 1)
+            state.longest_pause = max(state.longest_pause, inside)
+        if state.committed >= 0:
+            state.rewound_by = max(state.rewound_by, state.committed - window.first_offset)
+        state.rewound_by = max(state.rewound_by, window.step_back)
+        state.committed = window.offset
+        state.commit_time = window.last_commit_time
+        state.commits += window.commits
+        state.sampled_commits += window.commits
+    if window.tombstones:
+        state.offset_deleted = True
+    if window.deleted:
+        state.committed = -1
+        state.samples = []
+
+
+def offsets_of(packed: bytes) -> array[int]:
+    """Unpack offsets of a `TopicTick`."""
+    offsets = array("q")
+    offsets.frombytes(packed)
+    return offsets
+
+
+def measure(state: PartitionState, partition: int, topic: TopicTick | None, offsets: Offsets, held: bool) -> Measured:
+    """Measure one partition at a round.
+
+    Args:
+        state: The partition with all commits below the round's position.
+        partition: Its number.
+        topic: The topic as the round saw it; None when it did not show it.
+        offsets: The topic's offsets, unpacked.
+        held: The log is held back by an open transaction: commits may exist that nobody could read.
+    """
+    if topic is None or topic.partitions is None:
+        unseen = "topic_unseen" if topic is None else "topic_does_not_exist"
+        return Measured(state.committed, -1, -1, -1, unseen)
+    if not 0 <= partition < topic.partitions:
+        return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
+    end, stable, start = offsets
+    return Measured(
+        state.committed, end[partition], stable[partition], start[partition], "log_held_back" if held else None
+    )
+
+
+Offsets = tuple[array[int], array[int], array[int]]
+"""High watermarks, last stable offsets and log start offsets by partition."""
+
+
+def sample(state: PartitionState, time: int, measured: Measured) -> None:
+    """Keep one round for the judgement; rounds with an unknown lag are not kept."""
+    if measured.lag is None:
+        return
+    samples = state.samples
+    samples.append(Sample(time, state.committed, measured.lag, state.sampled_commits))
+    if len(samples) > WINDOW:
+        del samples[0]
+    state.sampled_commits = 0
+
+
+def judge(state: PartitionState, time: int, measured: Measured) -> str:
+    """Judge the lag of one partition by its newest rounds.
+
+    - `rewound`: the committed offset went back within the window and is still below where it was.
+    - `stopped`: behind in every round, nothing committed in the window nor for three times the longest pause
+      that the group has made before, while the lag did not shrink.
+    - `stalled`: behind in every round, commits go on, the offset does not move.
+    - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew.
+    - `ok`: everything else, and whenever there are too few rounds to tell.
+    """
+    if measured.lag is None:
+        return NO_COMMIT if measured.reason == "no_commit" else UNKNOWN
+    if measured.ahead_by:
+        return AHEAD
+    samples = state.samples
+    highest = max((s.committed for s in samples), default=state.committed)
+    if measured.lag and state.committed < highest:
+        return REWOUND
+    if len(samples) < WINDOW or any(s.lag == 0 for s in samples):
+        return OK
+    first, last = samples[0], samples[-1]
+    shrank = any(b.lag < a.lag for a, b in pairwise(samples))
+    if last.committed == first.committed:
+        if any(s.commits for s in samples[1:]):
+            return STALLED
+        if shrank or state.longest_pause < 0:
+            return OK
+        return STOPPED if time - state.commit_time > _PAUSE_FACTOR * state.longest_pause else OK
+    return FALLING_BEHIND if not shrank and last.lag > first.lag else OK
+
+
+def row(
+    cluster: str,
+    group: str,
+    topic: str,
+    partition: int,
+    tick: Tick,
+    state: PartitionState,
+    measured: Measured,
+    status: str,
+    *,
+    subscribed: bool,
+    owner: Member | None,
+    closed: bool = False,
+) -> LagRow:
+    """Write one row of `lag`, and begin to count anew for the next."""
+    result = LagRow(
+        cluster=cluster,
+        group_id=group,
+        topic=topic,
+        partition=partition,
+        round=tick.round,
+        round_time=tick.time,
+        event_date=day_of(tick.time),
+        closed=closed,
+        committed_offset=state.committed if state.committed >= 0 else None,
+        end_offset=measured.end,
+        stable_offset=measured.stable,
+        start_offset=measured.start,
+        lag=measured.lag,
+        lag_stable=measured.lag_stable,
+        ahead_by=measured.ahead_by,
+        lag_status=status,
+        reason=measured.reason,
+        commits=state.commits,
+        last_commit_time=state.commit_time if state.commit_time >= 0 else None,
+        rewound_by=state.rewound_by,
+        offset_deleted=state.offset_deleted,
+        subscribed=subscribed,
+        member_id=owner.member_id if owner is not None else None,
+        client_id=owner.client_id if owner is not None else None,
+        client_host=owner.client_host if owner is not None else None,
+    )
+    state.commits = 0
+    state.rewound_by = 0
+    state.offset_deleted = False
+    state.row_time = tick.time
+    return result

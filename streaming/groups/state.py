@@ -1,0 +1,239 @@
+"""All that is known of one group, as one versioned value.
+
+The state is packed with msgpack, fields in order; a golden file per version lies in the tests. A change of its
+shape is a new version with an upgrade function in `_UPGRADES`; appending a field with a default is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from streaming.groups.exceptions import UnknownStateVersion
+from streaming.groups.facts import ChurnRow
+from streaming.groups.inputs import CommitWindow, MembershipRecord, OtherRecords
+
+__all__ = [
+    "STATE_VERSION",
+    "CountSeen",
+    "Decision",
+    "GroupState",
+    "OpenCost",
+    "PartitionState",
+    "Sample",
+    "TopicState",
+    "Transfer",
+    "decode_state",
+    "encode_state",
+]
+
+STATE_VERSION: Final = 1
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """One partition at one round: what the judgement of lag looks back on.
+
+    Attributes:
+        time: The round's time, ms.
+        committed: Committed offset.
+        lag: High watermark minus committed offset, at least 0.
+        commits: Commits since the sample before.
+    """
+
+    time: int
+    committed: int
+    lag: int
+    commits: int
+
+
+class PartitionState(msgspec.Struct, array_like=True):
+    """One partition as the group consumes it.
+
+    Attributes:
+        committed: Last committed offset; -1 when there is none.
+        commit_time: Record time of the last commit, ms; -1 when there is none.
+        commits: Commits since the last row of `lag`.
+        sampled_commits: Commits since the last sample.
+        rewound_by: Largest step back since the last row.
+        offset_deleted: The committed offset was deleted since the last row.
+        longest_pause: Longest time between successive commits seen, ms; -1 before the second commit.
+        samples: Newest rounds with a known lag, oldest first.
+        row: What the last row said, as far as a change of it makes a new row; None before the first row.
+        row_time: Round time of the last row, ms.
+    """
+
+    committed: int = -1
+    commit_time: int = -1
+    commits: int = 0
+    sampled_commits: int = 0
+    rewound_by: int = 0
+    offset_deleted: bool = False
+    longest_pause: int = -1
+    samples: list[Sample] = []
+    row: tuple[int | None, int | None, str | None, str, str | None, bool] | None = None
+    row_time: int = -1
+
+
+class CountSeen(msgspec.Struct, array_like=True):
+    """A partition count (0: the topic did not exist) and the first and last round time that showed it."""
+
+    count: int
+    first: int
+    last: int
+
+
+class TopicState(msgspec.Struct, array_like=True):
+    """One topic of the group.
+
+    Attributes:
+        counts: Partition counts seen, oldest first; the last is the newest round's.
+        since: Time of the first round that showed the topic for this group, ms.
+        topic_id: Kafka's printed topic id; None when not known.
+    """
+
+    counts: list[CountSeen]
+    since: int
+    topic_id: str | None = None
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True):
+    """A decision of the group that waits for its verdict, or the newest one.
+
+    Attributes:
+        record: The record that closed it.
+        kind: Kind of its churn row.
+        incarnation: Incarnation it belongs to.
+        cooperative_first: It leaves partitions in transfer, which the next generation places.
+    """
+
+    record: MembershipRecord
+    kind: str
+    incarnation: int
+    cooperative_first: bool = False
+
+
+class Transfer(msgspec.Struct, frozen=True, array_like=True):
+    """Partitions given up in a cooperative generation and not yet given on.
+
+    Attributes:
+        record: Log offset of the decision that gave them up.
+        time: Its record time, ms.
+        owners: First owner by topic and partition.
+    """
+
+    record: int
+    time: int
+    owners: dict[str, dict[int, str]]
+
+
+class OpenCost(msgspec.Struct, array_like=True):
+    """The cost of the newest rebalance while commits that bound it are still awaited.
+
+    Attributes:
+        row: The churn row as written.
+        waiting: Time of the last commit before the rebalance, by topic and partition.
+        sum_ms: Upper bounds of the partitions that have committed again, summed.
+    """
+
+    row: ChurnRow
+    waiting: dict[str, dict[int, int]]
+    sum_ms: int = 0
+
+
+class GroupState(msgspec.Struct, array_like=True):
+    """State of one group.
+
+    Attributes:
+        windows: Commits since the last boundary, not yet taken in.
+        others: Records of other types since the last boundary, by key type.
+        modern: Highest record type 3 to 23 that the group lives by; None for a classic group.
+        modern_ended: Log offset of the last tombstone of its metadata record; None when there was none.
+        tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
+        tombstone_time: Its record time, ms.
+        current: The newest decision; None before the first.
+        waiting: Decisions that no round has judged yet, oldest first.
+        verdict: Verdict of the newest judged decision; None before.
+        verdict_reason: Its reason.
+        drifted_count: Its drifted partitions.
+        imbalance: Imbalance of the newest decision; None when nothing is assigned or it cannot be read.
+        imbalance_least: The best that any assignment could have reached.
+        transfer: Partitions in transfer.
+        cost: Cost still awaited.
+        topics: Topics seen in rounds.
+        partitions: Partitions by topic.
+        closed_members: The members' closing rows are written.
+        tick_time: Time of the newest round, ms; -1 before the first.
+        findings: Since when each finding holds, by its name.
+        commits: Commits since the last row of `group_health`.
+        health: Packed last row of `group_health` without round and times; None before the first.
+        health_time: Its round time, ms.
+    """
+
+    windows: dict[str, dict[int, CommitWindow]] = {}
+    others: dict[int, OtherRecords] = {}
+    modern: int | None = None
+    modern_ended: int | None = None
+    tombstoned: int | None = None
+    tombstone_time: int = -1
+    current: Decision | None = None
+    waiting: list[Decision] = []
+    verdict: str | None = None
+    verdict_reason: str | None = None
+    drifted_count: int = 0
+    imbalance: float | None = None
+    imbalance_least: float | None = None
+    transfer: Transfer | None = None
+    cost: OpenCost | None = None
+    topics: dict[str, TopicState] = {}
+    partitions: dict[str, dict[int, PartitionState]] = {}
+    closed_members: bool = True
+    tick_time: int = -1
+    findings: dict[str, int] = {}
+    commits: int = 0
+    health: bytes | None = None
+    health_time: int = -1
+
+    def is_void(self) -> bool:
+        """Whether nothing is known that a later event could need: such a state is dropped."""
+        return (
+            self.current is None
+            and self.modern is None
+            and self.tick_time < 0
+            and not self.waiting
+            and not any(p.committed >= 0 for ps in self.partitions.values() for p in ps.values())
+            and not any(w.commits for ws in self.windows.values() for w in ws.values())
+            and not any(o.records for o in self.others.values())
+        )
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(GroupState)
+
+# Version that a payload has -> function to the next version's bytes.
+_UPGRADES: dict[int, Callable[[bytes], bytes]] = {}
+
+
+def encode_state(state: GroupState) -> tuple[int, bytes]:
+    """Pack a state: its version and its payload."""
+    return STATE_VERSION, _ENCODER.encode(state)
+
+
+def decode_state(version: int, payload: bytes) -> GroupState:
+    """Unpack a state of this or any earlier version.
+
+    Raises:
+        UnknownStateVersion: The state was written by a later release: going on would lose what it knows.
+    """
+    while version != STATE_VERSION:
+        upgrade = _UPGRADES.get(version)
+        if upgrade is None:
+            message = (
+                f"the checkpoint holds state of version {version}, this release knows up to {STATE_VERSION}: "
+                "run the release that wrote it, or start a new checkpoint"
+            )
+            raise UnknownStateVersion(message)
+        payload = upgrade(payload)
+        version += 1
+    return _DECODER.decode(payload)
