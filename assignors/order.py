@@ -16,6 +16,7 @@ __all__ = [
     "MemberOrder",
     "by_member_id",
     "franz_go_order",
+    "java_by_member_id",
     "java_order",
     "kafka_python_order",
     "librdkafka_order",
@@ -52,6 +53,11 @@ def java_order(members: Sequence[Subscription]) -> list[Subscription]:
         CannotTell: Two members share an instance id.
     """
     return _static_first(members, utf16)
+
+
+def java_by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
+    """By member id alone (Java before 2.4, which has no `MemberInfo`)."""
+    return sorted(members, key=lambda member: utf16(member.member_id))
 
 
 def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:

@@ -14,6 +14,7 @@ from assignors.model import Group, Subscription
 from assignors.order import (
     by_member_id,
     franz_go_order,
+    java_by_member_id,
     java_order,
     kafka_python_order,
     librdkafka_order,
@@ -24,7 +25,12 @@ from assignors.strategy import Era, PartitionRacks, Strategy
 __all__ = ["RANGE"]
 
 
-def _java_before_racks(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+def _java_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+    """Java before 2.4: instance ids are not looked at."""
+    return _cut(group, _listed(java_by_member_id(group.members)))
+
+
+def _java_before_racks(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
     """Java 2.4 to 3.4: a topic that stands twice in a subscription counts that member twice."""
     return _cut(group, _listed(java_order(group.members)))
 
@@ -126,7 +132,8 @@ def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only
 RANGE = Strategy(
     name="range",
     eras=(
-        Era("java", _java_before_racks, before=(3, 5)),
+        Era("java", _java_before_static, before=(2, 4)),
+        Era("java", _java_before_racks, since=(2, 4), before=(3, 5)),
         Era("java", _java, since=(3, 5)),
         Era("librdkafka", _librdkafka_before_static, before=(1, 3)),
         Era("librdkafka", _librdkafka_before_racks, since=(1, 3), before=(2, 2)),

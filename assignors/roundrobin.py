@@ -15,6 +15,7 @@ from assignors.model import Group, Subscription
 from assignors.order import (
     by_member_id,
     franz_go_order,
+    java_by_member_id,
     java_order,
     kafka_python_order,
     librdkafka_order,
@@ -25,7 +26,12 @@ from assignors.strategy import Era, PartitionRacks, Strategy
 __all__ = ["ROUNDROBIN"]
 
 
-def _java(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+def _java_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+    """Java before 2.4: instance ids are not looked at."""
+    return _deal(group, java_by_member_id(group.members), sorted_utf16(_topics(group)))
+
+
+def _java(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
     """Java >= 2.4, to this day; racks are never looked at."""
     return _deal(group, java_order(group.members), sorted_utf16(_topics(group)))
 
@@ -142,7 +148,8 @@ def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) ->
 ROUNDROBIN = Strategy(
     name="roundrobin",
     eras=(
-        Era("java", _java),
+        Era("java", _java_before_static, before=(2, 4)),
+        Era("java", _java, since=(2, 4)),
         Era("librdkafka", _librdkafka_before_static, before=(1, 3)),
         Era("librdkafka", _librdkafka_before_fix, since=(1, 3), before=(1, 5)),
         Era("librdkafka", _librdkafka, since=(1, 5)),

@@ -1,0 +1,104 @@
+"""Kafka's own client assignors of several releases, asked in batches: one JVM per release and batch."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from assignors import Assignment, Group, PartitionRacks, from_pairs
+from streaming.jars import classpath
+from streaming.java import find_java
+
+RELEASES = ("2.4.1", "3.4.1", "3.5.1", "3.7.1", "4.3.1")
+
+_RUNNER = Path(__file__).with_name("AssignorRunner.java")
+_TIMEOUT_S = 240
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call of an assignor."""
+
+    strategy: str
+    group: Group
+    racks: PartitionRacks | None = None
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """The class threw; `name` is the exception's."""
+
+    name: str
+
+
+def ask_java(release: str, cases: Sequence[Case]) -> list[Assignment | Thrown]:
+    """Answers of the real classes of one release; per member a topic's partitions in the class's order."""
+    lines = "".join(f"{_line(case)}\n" for case in cases)
+    jars = os.pathsep.join(map(str, classpath(f"clients-{release}")))
+    run = subprocess.run(
+        [str(find_java()), "-Xmx512m", "-cp", jars, str(_RUNNER)],
+        input=lines.encode("ascii"),
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
+    if run.returncode:
+        raise RuntimeError(run.stderr.decode()[-4000:])
+    answers = run.stdout.decode("ascii").splitlines()
+    assert len(answers) == len(cases), run.stderr.decode()[-4000:]
+    return [_read(answer) for answer in answers]
+
+
+def _line(case: Case) -> str:
+    topics = ";".join(
+        f"{_hex(topic)}:{count}{_racks_of(topic, case.racks)}"
+        for topic, count in case.group.partitions_per_topic.items()
+    )
+    members = ";".join(
+        ":".join(
+            (
+                _hex(member.member_id),
+                _hex(member.group_instance_id),
+                _hex(member.rack),
+                ",".join(map(_hex, member.topics)),
+                ",".join(f"{_hex(topic)}={p}" for topic, parts in member.owned for p in parts),
+                "-" if member.generation is None else str(member.generation),
+                "-" if member.user_data is None else member.user_data.hex(),
+            )
+        )
+        for member in case.group.members
+    )
+    return f"{case.strategy}\t{topics}\t{members}"
+
+
+def _racks_of(topic: str, racks: PartitionRacks | None) -> str:
+    if racks is None or topic not in racks:
+        return ""
+    return ":" + ",".join("+".join(map(_hex, of_partition)) for of_partition in racks[topic])
+
+
+def _read(answer: str) -> Assignment | Thrown:
+    if answer.startswith("!"):
+        return Thrown(answer[1:])
+    members: dict[str, list[tuple[str, int]]] = {}
+    for member in answer.split(";"):
+        member_id, _, pairs = member.partition(":")
+        members[_text(member_id)] = list(_pairs(pairs))
+    return from_pairs(members)
+
+
+def _pairs(text: str) -> Iterable[tuple[str, int]]:
+    for pair in text.split(",") if text else ():
+        topic, _, partition = pair.partition("=")
+        yield _text(topic), int(partition)
+
+
+def _hex(text: str | None) -> str:
+    return "-" if text is None else "x" + text.encode("utf-16-be").hex()
+
+
+def _text(hexed: str) -> str:
+    return bytes.fromhex(hexed[1:]).decode("utf-16-be")
