@@ -1,0 +1,18 @@
+"""The probe: a small process beside the cluster that writes what the offsets log cannot show, in rounds."""
+
+from __future__ import annotations
+
+from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
+from streaming.probe.preflight import Problem, check
+from streaming.probe.run import Probe, main, run
+
+__all__ = [
+    "NoOffsetsLogError",
+    "Probe",
+    "Problem",
+    "RoundAbandonedError",
+    "StopRequestedError",
+    "check",
+    "main",
+    "run",
+]

@@ -1,0 +1,9 @@
+"""`python -m streaming.probe`: the probe with the settings of environment and file."""
+
+from __future__ import annotations
+
+import sys
+
+from streaming.probe.run import main
+
+sys.exit(main())

@@ -1,0 +1,128 @@
+"""The probe's Kafka clients, opened from `KafkaSettings`. None of them has a `group.id`: Evenkeel is no group."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
+from kafka.net.compat import KafkaNetClient
+
+from streaming.config import KafkaSettings
+from streaming.exceptions import SetupError
+
+__all__ = ["CLIENT_ID", "open_admin", "open_consumer", "open_producer"]
+
+CLIENT_ID = "evenkeel-probe"
+"""What the brokers' request logs and quotas know the probe by."""
+
+_BOOTSTRAP_MS = 5_000
+"""A cluster that does not answer within this time is taken to be away; nothing can end this wait early."""
+
+_RECONNECT_MAX_MS = 2_000
+"""kafka-python's default of 30 s would cost several rounds after a broker's restart."""
+
+_MAX_BLOCK_MS = 5_000
+"""How long a send may wait for metadata or memory: a stop must not wait longer."""
+
+_DELIVERY_MS = 30_000
+"""Nobody waits longer for an acknowledgement: the round is given up before."""
+
+_BATCH_BYTES = 256 * 1024
+"""A round's events go out at once, so large batches are free, and compress better than the default of 16 KiB."""
+
+MAX_RECORD_BYTES = 16 * 1024 * 1024
+"""A `TopicEvent` takes up to 60 bytes a partition: this carries a topic of a quarter of a million partitions."""
+
+# Settings of a user that one of the clients knows, and the other does not, are for that one.
+_KNOWN = (
+    KafkaAdminClient.DEFAULT_CONFIG.keys() | KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
+)
+
+
+def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> Any:
+    """A `KafkaAdminClient` that has reached the cluster.
+
+    Raises:
+        KafkaError: It could not be reached, or refused the credentials.
+        SetupError: A setting that no client knows.
+    """
+    opened: list[Any] = []
+
+    def remember(**config: Any) -> Any:
+        opened.append(KafkaNetClient(**config))
+        return opened[-1]
+
+    try:
+        return KafkaAdminClient(
+            **_config(settings, KafkaAdminClient), bootstrap_timeout_ms=bootstrap_ms, kafka_client=remember
+        )
+    except BaseException:
+        # kafka-python 3.0.12 leaves the IO thread of a client that could not bootstrap running.
+        for client in opened:
+            with contextlib.suppress(KafkaError, RuntimeError, OSError):
+                client.close()
+        raise
+
+
+def open_producer(settings: KafkaSettings) -> Any:
+    """An idempotent `KafkaProducer` that waits for all in-sync replicas.
+
+    Raises:
+        KafkaError: The cluster could not be reached, or refused the credentials.
+        SetupError: A setting that no client knows.
+    """
+    config = _config(settings, KafkaProducer)
+    return KafkaProducer(
+        **config
+        | {
+            "acks": "all",
+            "enable_idempotence": True,
+            # In the standard library, so every reader has it; numbers as text shrink to a fifth.
+            "compression_type": "gzip",
+            "batch_size": _BATCH_BYTES,
+            "linger_ms": 5,
+            "max_request_size": MAX_RECORD_BYTES,
+            "max_block_ms": _MAX_BLOCK_MS,
+            "request_timeout_ms": min(config["request_timeout_ms"], _DELIVERY_MS - 1_000),
+            "delivery_timeout_ms": _DELIVERY_MS,
+            "allow_auto_create_topics": False,
+            "metrics_enabled": False,
+            "bootstrap_timeout_ms": _BOOTSTRAP_MS,
+        }
+    )
+
+
+def open_consumer(settings: KafkaSettings) -> Any:
+    """A `KafkaConsumer` without a group, for partitions given to it by hand.
+
+    Raises:
+        KafkaError: The cluster could not be reached, or refused the credentials.
+        SetupError: A setting that no client knows.
+    """
+    return KafkaConsumer(
+        **_config(settings, KafkaConsumer)
+        | {
+            "group_id": None,
+            "enable_auto_commit": False,
+            "auto_offset_reset": "none",
+            "allow_auto_create_topics": False,
+            "metrics_enabled": False,
+            "bootstrap_timeout_ms": _BOOTSTRAP_MS,
+        }
+    )
+
+
+def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
+    try:
+        wanted = settings.client_config()
+    except OSError as error:
+        message = f"The file {error.filename} with a password cannot be read ({error.strerror})."
+        raise SetupError(message) from error
+    if unknown := wanted.keys() - _KNOWN:
+        names = ", ".join(sorted(unknown))
+        message = f"The setting kafka.client has what no client of kafka-python knows ({names}): correct or remove it."
+        raise SetupError(message)
+    defaults = {"client_id": CLIENT_ID, "reconnect_backoff_max_ms": _RECONNECT_MAX_MS}
+    return defaults | {name: value for name, value in wanted.items() if name in client.DEFAULT_CONFIG}

@@ -1,0 +1,267 @@
+"""A Kafka cluster as the rounds see it: which questions a look takes, in which order, and what the answers mean."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.config import Filters
+from streaming.offsets_log import Rejected, decode_subscription, partition_for
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
+from streaming.probe.observe import Description, Group, Look, Memory, Topic, topics_of_groups
+from streaming.probe.requests import Metadata, OffsetKind, Refused, Requests, TopicPlaces
+
+__all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
+
+_LOG = logging.getLogger(__name__)
+
+_EMPTY = "Empty"
+_CONSUMER = "consumer"
+
+# Of these types DescribeGroups tells nothing; None is a broker that knows one type only.
+_DESCRIBED_TYPES = ("classic", None)
+
+# In these the answer tells the subscriptions of all members.
+_TOLD_STATES = ("Stable", "Empty", "Dead")
+
+_UNKNOWN_OFFSET = -1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsLog:
+    """The offsets log before a round.
+
+    Attributes:
+        leaders: Node id per partition; every partition has one.
+        metadata: The answer that told.
+    """
+
+    leaders: tuple[int, ...]
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class LogPositions:
+    """How far the offsets log goes, per partition.
+
+    Attributes:
+        stable: Last stable offset.
+        end: High watermark, asked before: a log without open transactions never has it above `stable`.
+    """
+
+    stable: tuple[int, ...]
+    end: tuple[int, ...]
+
+
+class KafkaCluster:
+    """One cluster. Of a round: `offsets_log`, then `log_positions`, then `look`, each once."""
+
+    def __init__(self, admin: Any, offsets_topic: str, filters: Filters) -> None:
+        """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
+        self._requests = Requests(admin)
+        self._offsets_topic = offsets_topic
+        self._filters = filters
+        self._told: set[str] = set()
+
+    @property
+    def sent(self) -> Counter[str]:
+        """Requests sent since it was last cleared, by Kafka's name."""
+        return self._requests.sent
+
+    def offsets_log(self, deadline: Deadline) -> OffsetsLog:
+        """Find the offsets log.
+
+        Raises:
+            NoOffsetsLogError: There is none yet. Kafka creates it for the first group that looks for its
+                coordinator. We do not provoke that: a monitor leaves the cluster as it finds it, and before
+                that there is nothing to see.
+            RoundAbandonedError: A partition has no leader: what its groups did could not be read up to a known
+                position, and they could not be told from deleted ones.
+        """
+        metadata = self._requests.metadata([self._offsets_topic], deadline)
+        places = metadata.topics.get(self._offsets_topic)
+        if places is Refused.FORBIDDEN:
+            message = f"the right Describe on topic {self._offsets_topic} is missing"
+            raise RoundAbandonedError(message)
+        if not isinstance(places, TopicPlaces) or not places.leaders:
+            message = f"the cluster has no topic {self._offsets_topic} yet, because it never had a group"
+            raise NoOffsetsLogError(message)
+        leaders = tuple([leader for leader in places.leaders if leader is not None])
+        if len(leaders) < len(places.leaders):
+            message = f"partition {places.leaders.index(None)} of {self._offsets_topic} has no leader"
+            raise RoundAbandonedError(message)
+        return OffsetsLog(leaders, metadata)
+
+    def log_positions(self, log: OffsetsLog, deadline: Deadline) -> LogPositions:
+        """Read how far the log goes; the high watermark first.
+
+        In the other order each commit between the two questions would look like an open transaction.
+
+        Raises:
+            RoundAbandonedError: A partition's leader has moved or did not answer.
+        """
+        partitions = {(self._offsets_topic, index): leader for index, leader in enumerate(log.leaders)}
+        end = self._requests.offsets(OffsetKind.END, partitions, deadline)
+        stable = self._requests.offsets(OffsetKind.STABLE, partitions, deadline)
+        for place in partitions:
+            if place not in end or place not in stable:
+                message = f"the leader of partition {place[1]} of {self._offsets_topic} does not tell how far it goes"
+                raise RoundAbandonedError(message)
+        return LogPositions(tuple([stable[place] for place in partitions]), tuple([end[place] for place in partitions]))
+
+    def look(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> Look:
+        """Look at all watched groups and their topics.
+
+        Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
+
+        Raises:
+            RoundAbandonedError: Something that would be missing could not be asked.
+        """
+        groups = self._groups(log, memory, deadline)
+        descriptions = self._descriptions(groups, deadline)
+        committed = self._committed(groups, deadline)
+        topics_of = topics_of_groups(groups, descriptions, committed, memory, self._filters)
+        topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
+        return Look(groups, topics_of, descriptions, topics)
+
+    # -- groups
+
+    def _groups(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> dict[str, Group]:
+        listed = self._requests.list_groups(log.metadata.brokers, deadline)
+        groups = self._watched(listed, log)
+        missing = [group for group in memory.topics if group not in groups and self._filters.watches_group(group)]
+        if missing:
+            groups |= self._missed(missing, log, deadline)
+        return groups
+
+    def _watched(self, listed: Iterable[Group], log: OffsetsLog) -> dict[str, Group]:
+        groups: dict[str, Group] = {}
+        for group in listed:
+            if not self._filters.watches_group(group.group):
+                continue
+            leader = log.leaders[partition_for(group.group, len(log.leaders))]
+            # While a coordinator moves, the old and the new one may both list a group: the leader knows.
+            if group.group not in groups or group.node == leader:
+                groups[group.group] = group
+        return groups
+
+    def _missed(self, missing: list[str], log: OffsetsLog, deadline: Deadline) -> dict[str, Group]:
+        """Make sure that groups that no broker listed are gone, and did not only change coordinators.
+
+        Between the old coordinator's resignation and the new one's start neither lists a group, and no error says
+        so. But a broker that is not the active coordinator refuses to describe a group of it: then the round is
+        abandoned. One that answers is asked for its list again.
+
+        Returns:
+            Those that these coordinators list now, and those that we may not ask for any more: not being shown a
+            group does not make it deleted.
+        """
+        coordinators = {group: log.leaders[partition_for(group, len(log.leaders))] for group in missing}
+        answers = self._requests.describe_groups(coordinators, deadline)
+        self._tell_forbidden("Describe on Group", answers)
+        hidden = [
+            Group(name, coordinators[name], None, None, None)
+            for name, answer in answers.items()
+            if answer is Refused.FORBIDDEN
+        ]
+        listed = self._requests.list_groups(sorted(set(coordinators.values())), deadline)
+        return self._watched([*hidden, *listed], log)
+
+    def _descriptions(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Description]:
+        # An empty group has no members, so no subscriptions: simple groups cost nothing here.
+        asked = {
+            name: group.node
+            for name, group in groups.items()
+            if group.state != _EMPTY and group.group_type in _DESCRIBED_TYPES
+        }
+        answers = self._requests.describe_groups(asked, deadline)
+        self._tell_forbidden("Describe on Group", answers)
+        return {name: _description(answer) for name, answer in answers.items() if not isinstance(answer, Refused)}
+
+    def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, frozenset[str]]:
+        # A share group has no committed offsets (KIP-932).
+        asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
+        answers = self._requests.committed_topics(asked, deadline)
+        self._tell_forbidden("Describe on Group", answers)
+        return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
+
+    # -- topics
+
+    def _topics(self, names: set[str], deadline: Deadline) -> dict[str, Topic]:
+        metadata = self._requests.metadata(sorted(names), deadline)
+        self._tell_forbidden("Describe on Topic", metadata.topics)
+        leaders = _led(metadata.topics)
+        offsets = {kind: self._requests.offsets(kind, leaders, deadline) for kind in OffsetKind}
+        if moved := [place for place in leaders if any(place not in found for found in offsets.values())]:
+            # Leaders move at every broker's restart: worth a second question, not worth a round.
+            metadata = self._requests.metadata(sorted(names), deadline)
+            moved_to = {place: leader for place, leader in _led(metadata.topics).items() if place in set(moved)}
+            for kind in OffsetKind:
+                offsets[kind] |= self._requests.offsets(kind, moved_to, deadline)
+        return {
+            name: Topic(None) if places is Refused.UNKNOWN else _topic(name, places, metadata.racks, offsets)
+            for name, places in metadata.topics.items()
+            if places is not Refused.FORBIDDEN
+        }
+
+    def _tell_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
+        for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):
+            if (
+                sentence := f"{right} {name!r} is missing, so it stays unseen: grant it, or ignore it"
+            ) not in self._told:
+                self._told.add(sentence)
+                _LOG.warning("The right %s.", sentence)
+
+
+def _description(answer: Any) -> Description:
+    if answer.protocol_type not in (_CONSUMER, ""):
+        # Connect, schema registries: their members' metadata is no subscription.
+        return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True)
+    subscribed: set[str] = set()
+    # In a rebalance coordinators name members without their metadata, or none yet.
+    complete = answer.group_state in _TOLD_STATES
+    for member in answer.members:
+        subscription = decode_subscription(bytes(member.member_metadata)) if member.member_metadata else None
+        if subscription is None or isinstance(subscription, Rejected):
+            complete = False
+        else:
+            subscribed.update(subscription.topics)
+    return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete)
+
+
+def _led(topics: Mapping[str, TopicPlaces | Refused]) -> dict[tuple[str, int], int]:
+    return {
+        (name, index): leader
+        for name, places in topics.items()
+        if isinstance(places, TopicPlaces)
+        for index, leader in enumerate(places.leaders)
+        if leader is not None
+    }
+
+
+def _topic(
+    name: str,
+    places: TopicPlaces | Refused,
+    racks: bool,
+    offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
+) -> Topic:
+    assert isinstance(places, TopicPlaces)  # noqa: S101  (the caller has sorted out the others)
+
+    def of(kind: OffsetKind) -> tuple[int, ...]:
+        found = offsets[kind]
+        return tuple([found.get((name, index), _UNKNOWN_OFFSET) for index in range(len(places.leaders))])
+
+    end = of(OffsetKind.END)
+    return Topic(
+        len(places.leaders),
+        places.topic_id,
+        end,
+        # Asked after the end: what was produced meanwhile is not there yet for this round.
+        tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
+        of(OffsetKind.START),
+        places.racks if racks else None,
+    )

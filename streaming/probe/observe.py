@@ -1,0 +1,313 @@
+"""From what was observed to what is written: the pure part of a round. No Kafka client, no clock.
+
+The answers of the brokers come in as values, the events of the round go out, and a `Memory` is handed on to the
+next round. Nothing here asks anything, so every rule can be tested with literals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from streaming.config import Filters
+from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
+from streaming.offsets_log import partition_for
+
+__all__ = [
+    "HELD_ROUNDS",
+    "Description",
+    "Group",
+    "Hold",
+    "Look",
+    "Memory",
+    "RoundHead",
+    "Topic",
+    "advance_holds",
+    "memory_after",
+    "recall",
+    "round_events",
+    "topics_of_groups",
+]
+
+HELD_ROUNDS = 3
+"""Exactly-once applications hold the log for an instant at every commit, so a round that meets one is no finding.
+
+The same offset below the end in more than this many rounds (over 30 s at the default interval) outlives them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A group as its coordinator lists it.
+
+    Attributes:
+        group: Group id.
+        node: Broker that listed it: its coordinator.
+        state: In Kafka's words; None from brokers before 2.6, which do not list it.
+        protocol_type: "consumer", "connect", ...; "" for a group that never had members; None when not to be had.
+        group_type: "classic", "consumer", "share", "streams"; None from brokers before 3.8 (KIP-848's ListGroups).
+    """
+
+    group: str
+    node: int
+    state: str | None
+    protocol_type: str | None
+    group_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a coordinator tells of a group's members.
+
+    Attributes:
+        state: In Kafka's words.
+        protocol_type: As in `Group`.
+        subscribed: Topics its members ask for.
+        complete: False when that may not be all: coordinators tell subscriptions in Stable only, and bytes that
+            are no subscription count for nothing.
+    """
+
+    state: str
+    protocol_type: str
+    subscribed: frozenset[str]
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic, looked at once for all groups.
+
+    Attributes:
+        partitions: Partition count; None when it does not exist.
+        topic_id: Kafka's printed id; None when the broker tells none.
+        end: High watermark per partition; -1 where it was not to be had.
+        stable: Last stable offset per partition, never above `end`.
+        start: Log start offset per partition.
+        racks: Racks of the replicas per partition; None when no broker has a rack.
+    """
+
+    partitions: int | None
+    topic_id: str | None = None
+    end: tuple[int, ...] = ()
+    stable: tuple[int, ...] = ()
+    start: tuple[int, ...] = ()
+    racks: tuple[tuple[str, ...], ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A partition of the offsets log whose last stable offset stands still below its high watermark.
+
+    Attributes:
+        position: Where it stands.
+        since: Time of the first round that saw it there.
+        rounds: How many rounds in a row saw it.
+    """
+
+    position: int
+    since: int
+    rounds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a round must know of the closed round before.
+
+    Attributes:
+        topics: Topics of each group in that round; its keys are the groups it had.
+        holds: Per partition of the offsets log.
+    """
+
+    topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    holds: tuple[Hold | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RoundHead:
+    """What all events of a round share.
+
+    Attributes:
+        cluster: Configured name.
+        cluster_id: Kafka's own id.
+        number: Offset of the opening record.
+        time: Its append time.
+        log: Position in each partition of the offsets log.
+        holds: Per partition of the offsets log.
+    """
+
+    cluster: str
+    cluster_id: str | None
+    number: int
+    time: int
+    log: tuple[int, ...]
+    holds: tuple[Hold | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All that a round saw of the watched groups.
+
+    Attributes:
+        groups: Watched groups by id.
+        topics_of_groups: Topics to report per group, sorted.
+        descriptions: Per group that was described.
+        topics: Per topic; a topic that we may not see is missing.
+    """
+
+    groups: Mapping[str, Group]
+    topics_of_groups: Mapping[str, tuple[str, ...]]
+    descriptions: Mapping[str, Description]
+    topics: Mapping[str, Topic]
+
+
+def topics_of_groups(
+    groups: Iterable[str],
+    descriptions: Mapping[str, Description],
+    committed: Mapping[str, frozenset[str]],
+    memory: Memory,
+    filters: Filters,
+) -> dict[str, tuple[str, ...]]:
+    """Topics of each group: subscribed, committed, and, while the subscriptions are not all told, remembered.
+
+    Without the memory a rebalance would make the topics of a group that has not committed yet vanish for a while.
+
+    Returns:
+        Watched topics per group, sorted; every group is a key.
+    """
+    found = {}
+    for group in groups:
+        topics = set(committed.get(group, ()))
+        description = descriptions.get(group)
+        if description is not None:
+            topics |= description.subscribed
+            if not description.complete:
+                topics |= memory.topics.get(group, frozenset())
+        found[group] = tuple(sorted(topic for topic in topics if filters.watches_topic(topic)))
+    return found
+
+
+def advance_holds(
+    holds: tuple[Hold | None, ...], stable: tuple[int, ...], end: tuple[int, ...], time: int
+) -> tuple[Hold | None, ...]:
+    """Follow the holds of the offsets log by one round.
+
+    A last stable offset that moves is no hold, even if it is below the end each time: an application with
+    transactions back to back looks like that, and its commits do arrive.
+
+    Args:
+        holds: Of the round before; shorter when the log has more partitions now.
+        stable: Last stable offset per partition.
+        end: High watermark per partition, asked before.
+        time: The round's time.
+    """
+    before = holds + (None,) * (len(stable) - len(holds))
+    now: list[Hold | None] = []
+    for hold, position, high in zip(before, stable, end, strict=False):
+        if position >= high:
+            now.append(None)
+        elif hold is not None and hold.position == position:
+            now.append(Hold(position, hold.since, hold.rounds + 1))
+        else:
+            now.append(Hold(position, time, 1))
+    return tuple(now)
+
+
+def held_since(hold: Hold | None) -> int | None:
+    """Time since when a partition is held back; None when it is not, or not for long enough."""
+    return hold.since if hold is not None and hold.rounds > HELD_ROUNDS else None
+
+
+def round_events(head: RoundHead, look: Look, memory: Memory, filters: Filters) -> list[tuple[str, Event]]:
+    """The events of one round, each with the group that keys it.
+
+    In order of group ids; a group's `GroupEvent` comes before its `TopicEvent`s. Groups that the round before had
+    and this one has not come as `GroupGone`.
+    """
+    events: list[tuple[str, Event]] = []
+    for group in sorted(look.groups.keys() | memory.topics.keys()):
+        if group in look.groups:
+            events.extend((group, event) for event in _events_of_group(head, look, group))
+        else:
+            events.append((group, _gone(head, group, filters)))
+    return events
+
+
+def _events_of_group(head: RoundHead, look: Look, group: str) -> list[Event]:
+    listed, description = look.groups[group], look.descriptions.get(group)
+    topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
+    partition = partition_for(group, len(head.log))
+    first = GroupEvent(
+        v=EVENTS_VERSION,
+        cluster=head.cluster,
+        round=head.number,
+        time=head.time,
+        group=group,
+        log_partition=partition,
+        log_position=head.log[partition],
+        topics=len(topics),
+        # Asked later than the listing, and together with the subscriptions.
+        state=description.state if description else listed.state,
+        protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
+        group_type=listed.group_type,
+        held_since=held_since(head.holds[partition]),
+        cluster_id=head.cluster_id,
+    )
+    return [first, *(_topic_event(head, group, topic, look.topics[topic]) for topic in topics)]
+
+
+def _topic_event(head: RoundHead, group: str, topic: str, seen: Topic) -> TopicEvent:
+    return TopicEvent(
+        v=EVENTS_VERSION,
+        cluster=head.cluster,
+        round=head.number,
+        group=group,
+        topic=topic,
+        partitions=seen.partitions,
+        topic_id=seen.topic_id,
+        end=seen.end,
+        stable=seen.stable,
+        start=seen.start,
+        racks=seen.racks,
+    )
+
+
+def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
+    partition = partition_for(group, len(head.log))
+    return GroupGone(
+        v=EVENTS_VERSION,
+        cluster=head.cluster,
+        round=head.number,
+        time=head.time,
+        group=group,
+        log_partition=partition,
+        log_position=head.log[partition],
+        reason="deleted" if filters.watches_group(group) else "filtered",
+    )
+
+
+def memory_after(head: RoundHead, look: Look) -> Memory:
+    """What the next round must know, once this one has closed."""
+    return Memory({group: frozenset(look.topics_of_groups[group]) for group in look.groups}, head.holds)
+
+
+def recall(closed: RoundClosed, events: Iterable[Event]) -> Memory:
+    """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them.
+
+    How many rounds a short hold has lasted is not written, so such a hold counts from the closed round on.
+    """
+    topics: dict[str, set[str]] = {}
+    since: dict[int, int] = {}
+    for event in events:
+        if isinstance(event, GroupEvent):
+            topics.setdefault(event.group, set())
+            if event.held_since is not None:
+                since[event.log_partition] = event.held_since
+        elif isinstance(event, TopicEvent):
+            topics.setdefault(event.group, set()).add(event.topic)
+    holds = tuple(
+        None
+        if position >= end
+        else Hold(position, since.get(partition, closed.time), HELD_ROUNDS + 1 if partition in since else 1)
+        for partition, (position, end) in enumerate(zip(closed.log, closed.log_end, strict=True))
+    )
+    return Memory({group: frozenset(names) for group, names in topics.items()}, holds)

@@ -1,0 +1,192 @@
+"""Looks before the start: can the cluster be reached, and has this client every right that probe and job need?
+
+Each lack becomes one sentence that names the right and the resource. Nothing is written, created or joined.
+The list of rights, as ACL lines, is `docs/security.md`.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.admin import ACLOperation
+from kafka.errors import (
+    AuthorizationError,
+    KafkaError,
+    SaslAuthenticationFailedError,
+    UnsupportedSaslMechanismError,
+)
+from kafka.protocol.metadata import MetadataRequest
+
+from streaming.config import KafkaSettings, Settings
+from streaming.exceptions import SetupError
+from streaming.probe.clients import open_admin
+from streaming.probe.deadline import Deadline
+from streaming.probe.requests import Refused, Requests
+from streaming.probe.topics import creation_problem, wrong_settings
+
+__all__ = ["Problem", "check"]
+
+_CONNECT_S = 5.0
+"""A broker that can be reached accepts a connection within milliseconds, across continents within a second."""
+
+_CHECK_S = 30.0
+"""All questions together take well under a second; a cluster that needs longer is not well."""
+
+_NOBODY = "evenkeel-preflight"
+"""A group and a topic that need not exist: whether one may be described is decided before whether it exists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that a person must mend before the start.
+
+    Attributes:
+        sentence: What is wrong, where, what to do.
+    """
+
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def check(settings: Settings) -> list[Problem]:
+    """Try what the probe and the job will do, and tell what will not work; empty when all is well."""
+    try:
+        unreachable = _unreachable(settings.kafka)
+        if unreachable:
+            return [Problem(unreachable)]
+        admin = open_admin(settings.kafka)
+    except SetupError as error:
+        return [Problem(str(error))]
+    except KafkaError as error:
+        return [Problem(_not_opened(settings.kafka, error))]
+    except (OSError, ValueError, ssl.SSLError) as error:
+        return [Problem(f"The client settings of section kafka cannot be used ({error}): correct them.")]
+    try:
+        return [Problem(sentence) for sentence in _lacks(admin, settings)]
+    except (KafkaError, SetupError) as error:
+        addresses = settings.kafka.bootstrap_servers
+        return [Problem(f"The Kafka cluster at {addresses} stopped answering ({_text(error)}): look at its brokers.")]
+    finally:
+        admin.close()
+
+
+def _unreachable(kafka: KafkaSettings) -> str | None:
+    """Tell why none of the addresses takes a connection; None when one does."""
+    if kafka.client.get("proxy_url") or kafka.client.get("socks5_proxy"):
+        return None  # the way goes elsewhere; the client will tell
+    reasons = []
+    for address in kafka.bootstrap_servers.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdigit():
+            host, port = address.strip(), "9092"
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _CONNECT_S).close()
+        except (OSError, UnicodeError, OverflowError) as error:
+            reasons.append(str(getattr(error, "strerror", None) or error).lower())
+        else:
+            return None
+    return (
+        f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(dict.fromkeys(reasons))}): "
+        f"correct kafka.bootstrap_servers, or start its brokers."
+    )
+
+
+def _not_opened(kafka: KafkaSettings, error: KafkaError) -> str:
+    addresses = kafka.bootstrap_servers
+    if isinstance(error, (SaslAuthenticationFailedError, AuthorizationError)):
+        return (
+            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({_text(error)}): correct "
+            f"kafka.sasl_username and its password."
+        )
+    if isinstance(error, UnsupportedSaslMechanismError):
+        return (
+            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({_text(error)}): correct "
+            f"kafka.sasl_mechanism."
+        )
+    return (
+        f"{addresses} takes connections, but no Kafka broker answers there by {kafka.security_protocol} "
+        f"({_text(error)}): correct kafka.security_protocol, or the address."
+    )
+
+
+def _lacks(admin: Any, settings: Settings) -> Iterator[str]:
+    requests = Requests(admin)
+    deadline = Deadline.after(_CHECK_S)
+    rights = _topic_rights(
+        admin, [settings.job.offsets_topic, settings.probe.rounds_topic, settings.probe.events_topic]
+    )
+    if ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
+        yield _lack(settings, "Read", f"Topic {settings.job.offsets_topic!r}", "the job cannot read the groups' log")
+    yield from _group_lacks(requests, settings, deadline)
+    yield from _topic_lacks(requests, settings, deadline)
+    for name in (settings.probe.rounds_topic, settings.probe.events_topic):
+        granted = rights.get(name)
+        if granted:  # it exists, and we may describe it
+            if ACLOperation.WRITE not in granted:
+                yield _lack(settings, "Write", f"Topic {name!r}", "the probe cannot write its rounds")
+            if ACLOperation.READ not in granted:
+                yield _lack(settings, "Read", f"Topic {name!r}", "the job cannot read what the probe wrote")
+    if problem := creation_problem(admin, settings.probe):
+        yield problem
+    yield from wrong_settings(admin, settings.probe)
+
+
+def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
+    """What this client may do with topics; a topic that does not exist is missing, one it may not see has no right."""
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+        min_version=4,
+    )
+    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as requests.py does, and why)
+    if answer.API_VERSION < 8:
+        return {}  # before Kafka 2.3 (KIP-430) only trying tells
+    return {
+        topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
+        for topic in answer.topics
+        if topic.error_code in (0, 29)
+    }
+
+
+_OPERATIONS = {operation.value for operation in ACLOperation}
+
+
+def _group_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
+    watched = [group for group in settings.filters.groups if not group.startswith("/")] or [_NOBODY]
+    brokers = requests.metadata([], deadline).brokers
+    answers = requests.describe_groups(dict.fromkeys(watched, brokers[0]), deadline) if brokers else {}
+    refused = [group for group, answer in answers.items() if answer is Refused.FORBIDDEN]
+    if refused == [_NOBODY]:
+        # Rights on a prefix of names show those groups, and then are what was meant.
+        if not requests.list_groups(brokers, deadline):
+            yield _lack(settings, "Describe", "Group '*'", "no group would be seen")
+        return
+    for group in refused:
+        yield _lack(settings, "Describe", f"Group {group!r}", "the group is to be watched")
+
+
+def _topic_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
+    watched = [topic for topic in settings.filters.topics if not topic.startswith("/")] or [_NOBODY]
+    for topic, places in requests.metadata(watched, deadline).topics.items():
+        if places is not Refused.FORBIDDEN:
+            continue
+        if topic != _NOBODY:
+            yield _lack(settings, "Describe", f"Topic {topic!r}", "the topic is to be watched")
+        elif not settings.filters.topics:
+            yield _lack(settings, "Describe", "Topic '*'", "partitions and ends of the groups' topics stay unseen")
+
+
+def _lack(settings: Settings, right: str, resource: str, why: str) -> str:
+    who = f"User {settings.kafka.sasl_username!r}" if settings.kafka.sasl_username else "This client"
+    return f"{who} lacks the right {right} on {resource}, so {why}: grant it (docs/security.md has the ACL lines)."
+
+
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

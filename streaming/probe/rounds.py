@@ -1,0 +1,61 @@
+"""One round, from its opening to its closing record.
+
+    (a) the opening record: its offset is the round's number, its append time the round's time
+    (b) how far the offsets log goes: high watermark, then last stable offset
+    (c) everything else: groups, subscriptions, committed topics, then the topics' metadata and offsets
+    (d) the events, acknowledged
+    (e) the closing record
+
+Whatever fails on the way ends the round; it is never continued.
+"""
+
+from __future__ import annotations
+
+from streaming.config import Settings
+from streaming.events import RoundClosed
+from streaming.probe.deadline import Deadline
+from streaming.probe.kafka import KafkaCluster
+from streaming.probe.observe import Memory, RoundHead, advance_holds, memory_after, round_events
+from streaming.probe.writer import RoundWriter
+
+__all__ = ["one_round"]
+
+
+def one_round(
+    cluster: KafkaCluster, writer: RoundWriter, settings: Settings, memory: Memory, deadline: Deadline
+) -> tuple[RoundClosed, Memory]:
+    """Run one round.
+
+    Args:
+        cluster: What is observed.
+        writer: Where it is written.
+        settings: Name of the cluster, filters.
+        memory: Of the last closed round.
+        deadline: When it is given up.
+
+    Returns:
+        Its closing record, and the memory for the next round.
+
+    Raises:
+        RoundAbandonedError: It did not close, as far as we know; `memory` may be out of date: read it back.
+        NoOffsetsLogError: It was not even opened.
+        SetupError: The topic of the rounds is not as it must be.
+        StopRequestedError: The probe is to stop.
+    """
+    # Where the offsets log lives is asked before the round opens: it says nothing of any group, and without a
+    # log there is no round.
+    log = cluster.offsets_log(deadline)
+    opened = writer.open(deadline)
+    positions = cluster.log_positions(log, deadline)
+    head = RoundHead(
+        cluster=settings.cluster,
+        cluster_id=log.metadata.cluster_id,
+        number=opened.number,
+        time=opened.time,
+        log=positions.stable,
+        holds=advance_holds(memory.holds, positions.stable, positions.end, opened.time),
+    )
+    look = cluster.look(log, memory, deadline)
+    written = writer.write(opened, round_events(head, look, memory, settings.filters), deadline)
+    closed = writer.close_round(opened, written, (positions.stable, positions.end), log.metadata.cluster_id, deadline)
+    return closed, memory_after(head, look)

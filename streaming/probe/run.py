@@ -1,0 +1,223 @@
+"""The probe as a process: a round every interval, through outages, until it is told to stop."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Self
+
+from kafka.errors import KafkaError
+from tenacity import (
+    RetryCallState,
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    stop_when_event_set,
+    wait_random_exponential,
+)
+from tenacity.nap import sleep_using_event
+
+from streaming.config import Settings
+from streaming.events import RoundClosed
+from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.probe.clients import open_admin
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
+from streaming.probe.kafka import KafkaCluster
+from streaming.probe.observe import Memory
+from streaming.probe.preflight import check
+from streaming.probe.readback import remember
+from streaming.probe.rounds import one_round
+from streaming.probe.topics import create_missing
+from streaming.probe.writer import RoundWriter
+
+__all__ = ["Probe", "main", "run"]
+
+_LOG = logging.getLogger("streaming.probe")
+
+_LEAST_ROUND_S = 10.0
+"""Short intervals are for demos and tests; a broker's election takes seconds there as well."""
+
+_FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
+"""A broker's restart takes seconds, so the first retries come soon; an outage of hours costs an attempt every 10 s."""
+
+
+class Probe:
+    """Runs rounds against one cluster. A context manager; not for several threads.
+
+    Its clients open with the first round. A round that fails costs them and the memory: the next one starts anew,
+    as after a restart.
+    """
+
+    def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
+        """Prepare; nothing is opened yet.
+
+        Args:
+            settings: All settings.
+            stop: Set by the caller to end a round in progress.
+        """
+        self._settings = settings
+        self._stop = stop or threading.Event()
+        self._seconds = max(_LEAST_ROUND_S, 2 * settings.probe.interval_ms / 1000)
+        self._admin: Any = None
+        self._cluster: KafkaCluster | None = None
+        self._writer: RoundWriter | None = None
+        self._memory: Memory | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def round(self) -> RoundClosed:
+        """Run one round and return its closing record.
+
+        Raises:
+            RoundAbandonedError: It did not close.
+            SetupError: A person must mend something first.
+            StopRequestedError: `stop` was set.
+        """
+        deadline = Deadline.after(self._seconds, self._stop)
+        try:
+            cluster, writer, memory = self._opened(deadline)
+            closed, self._memory = one_round(cluster, writer, self._settings, memory, deadline)
+        except KafkaError as error:
+            self.close()
+            message = f"the cluster did not answer ({type(error).__name__}: {error})"
+            raise RoundAbandonedError(message) from error
+        except BaseException:
+            self.close()
+            raise
+        return closed
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """Requests sent since the clients were opened, by Kafka's name."""
+        return dict(self._cluster.sent) if self._cluster else {}
+
+    def close(self) -> None:
+        """Close the clients; what is not acknowledged is given up."""
+        writer, admin = self._writer, self._admin
+        self._writer = self._admin = self._cluster = self._memory = None
+        try:
+            if writer is not None:
+                writer.close()
+        finally:
+            if admin is not None:
+                admin.close()
+
+    def _opened(self, deadline: Deadline) -> tuple[KafkaCluster, RoundWriter, Memory]:
+        settings = self._settings
+        if self._admin is None:
+            self._admin = open_admin(settings.kafka)
+            for topic in create_missing(self._admin, settings.probe):
+                _LOG.info("Created topic %s.", topic)
+        if self._cluster is None:
+            self._cluster = KafkaCluster(self._admin, settings.job.offsets_topic, settings.filters)
+        if self._writer is None:
+            self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
+        if self._memory is None:
+            self._memory = remember(settings, deadline)
+        return self._cluster, self._writer, self._memory
+
+
+def run(settings: Settings, stop: threading.Event) -> None:
+    """Run rounds until `stop` is set.
+
+    The first starts at once, each further one an interval after the one before should have started; those that a
+    long round or an outage took the time of are left out.
+
+    Raises:
+        SetupError: A person must mend something; the probe ends.
+    """
+    interval = settings.probe.interval_ms / 1000
+    with Probe(settings, stop) as probe:
+        for _ in _ticks(interval, stop):
+            try:
+                _persistently(probe, interval, stop)
+            except StopRequestedError:
+                return
+
+
+def main(settings: Settings | None = None) -> int:
+    """Check, then run until SIGTERM or SIGINT; the process's exit code.
+
+    Problems found at the start are printed, one sentence a line, and end it with `SETUP_EXIT_CODE`.
+    """
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
+    # Its clients report each failed connection, some with a stack trace; we tell an outage once.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    stop = threading.Event()
+    with _stopped_by_signals(stop):
+        try:
+            chosen = settings or Settings()
+            if problems := check(chosen):
+                for problem in problems:
+                    print(problem, file=sys.stderr)  # noqa: T201  (for the person who started it)
+                return SETUP_EXIT_CODE
+            _LOG.info("Watching cluster %r at %s.", chosen.cluster, chosen.kafka.bootstrap_servers)
+            run(chosen, stop)
+        except SetupError as error:
+            print(error, file=sys.stderr)  # noqa: T201  (for the person who started it)
+            return SETUP_EXIT_CODE
+    _LOG.info("Stopped.")
+    return 0
+
+
+def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
+    """Run rounds until one closes; an outage is told in two lines, its begin and its end.
+
+    Raises:
+        StopRequestedError: `stop` was set.
+        SetupError: A person must mend something.
+    """
+    began = time.monotonic()
+    told = False
+
+    def tell(state: RetryCallState) -> None:
+        nonlocal told
+        if not told and state.outcome is not None:
+            _LOG.warning("No round closes: %s. Trying on.", state.outcome.exception())
+        told = True
+
+    retrying = Retrying(
+        retry=retry_if_exception_type(RoundAbandonedError),
+        wait=wait_random_exponential(multiplier=_FIRST_RETRY_S, max=min(_LAST_RETRY_S, max(1.0, interval))),
+        stop=stop_when_event_set(stop),
+        sleep=sleep_using_event(stop),
+        before_sleep=tell,
+    )
+    try:
+        retrying(probe.round)
+    except RetryError as error:
+        message = "the probe was asked to stop"
+        raise StopRequestedError(message) from error
+    if told:
+        _LOG.warning("Rounds close again, after %.0f s.", time.monotonic() - began)
+
+
+def _ticks(interval: float, stop: threading.Event) -> Iterator[None]:
+    due = time.monotonic()
+    while not stop.wait(max(0.0, due - time.monotonic())):
+        yield
+        late = max(0.0, time.monotonic() - due)
+        due += (int(late / interval) + 1) * interval
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

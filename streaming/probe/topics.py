@@ -1,0 +1,177 @@
+"""The probe's two topics: created with sound settings, or one sentence that says why not.
+
+`evenkeel.rounds` has one partition, so that rounds have one order, and LogAppendTime, so that the broker's clock
+tells their time. `evenkeel.events` may have any number; the job reads it by the positions of the closing records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
+
+from streaming.config import ProbeSettings
+from streaming.exceptions import SetupError
+from streaming.probe.clients import MAX_RECORD_BYTES
+
+__all__ = ["create_missing", "creation_problem", "wrong_settings"]
+
+_SEGMENTS_PER_RETENTION = 6
+"""Retention deletes whole segments: this many keep at most a sixth more than asked for, in few files."""
+
+_LEAST_SEGMENT_MS = 600_000
+"""Segments shorter than ten minutes would be many small files for nothing."""
+
+_SAFE_REPLICAS = 3
+"""From three replicas on, `acks=all` can wait for two and still write while one is down."""
+
+_VISIBLE_MS = 15_000
+"""How long a new topic may take until every partition has a leader: a second or less, unless the cluster is ill."""
+
+
+def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
+    """Create what is missing of the two topics, and wait until they can be written.
+
+    Args:
+        admin: An open `KafkaAdminClient`.
+        settings: Their names, partitions, replicas and retention.
+
+    Returns:
+        Names of the topics created.
+
+    Raises:
+        SetupError: A right is missing, or the cluster refused a setting.
+        KafkaError: The cluster did not answer.
+    """
+    created = []
+    for name in _missing(admin, settings):
+        wanted = _wanted(name, settings)
+        try:
+            replicas = _create(admin, name, wanted, validate_only=True)
+            if replicas is not None and replicas >= _SAFE_REPLICAS:
+                wanted["configs"]["min.insync.replicas"] = "2"
+            _create(admin, name, wanted)
+        except TopicAlreadyExistsError:
+            continue  # another probe was faster
+        except KafkaError as error:
+            raise SetupError(_not_created(name, error)) from error
+        created.append(name)
+    if created:
+        admin.wait_for_topics(created, timeout_ms=_VISIBLE_MS)
+    return created
+
+
+def creation_problem(admin: Any, settings: ProbeSettings) -> str | None:
+    """Tell, without creating anything, why a missing topic could not be created; None when nothing is wrong.
+
+    Raises:
+        KafkaError: The cluster did not answer.
+    """
+    for name in _missing(admin, settings):
+        try:
+            _create(admin, name, _wanted(name, settings), validate_only=True)
+        except TopicAlreadyExistsError:
+            continue
+        except KafkaError as error:
+            return _not_created(name, error)
+    return None
+
+
+def wrong_settings(admin: Any, settings: ProbeSettings) -> list[str]:
+    """Tell what is wrong with the topics that exist, a sentence each.
+
+    Their configuration needs the right DescribeConfigs, which the probe does without: where it is not granted only
+    the partition count is judged here, and the first opening record tells whether the time is the broker's.
+
+    Raises:
+        KafkaError: The cluster did not answer.
+    """
+    names = [settings.rounds_topic, settings.events_topic]
+    found = {topic["name"]: topic for topic in admin.describe_topics(names) if not topic["error_code"]}
+    sentences = []
+    rounds = found.get(settings.rounds_topic)
+    if rounds is not None and len(rounds["partitions"]) != 1:
+        sentences.append(
+            f"Topic {settings.rounds_topic} has {len(rounds['partitions'])} partitions, and rounds need one order: "
+            f"delete it, or choose another name (probe.rounds_topic)."
+        )
+    for name, config in _configs(admin, list(found)).items():
+        if "delete" not in config.get("cleanup.policy", "delete"):
+            sentences.append(
+                f"Topic {name} is compacted, which would lose records the job needs: set it with "
+                f"kafka-configs --alter --topic {name} --add-config cleanup.policy=delete."
+            )
+        time = config.get("message.timestamp.type", "LogAppendTime")
+        if name == settings.rounds_topic and time != "LogAppendTime":
+            sentences.append(
+                f"Topic {name} keeps the writers' time, and a round needs the broker's: set it with "
+                f"kafka-configs --alter --topic {name} --add-config message.timestamp.type=LogAppendTime."
+            )
+    return sentences
+
+
+def _missing(admin: Any, settings: ProbeSettings) -> list[str]:
+    names = [settings.rounds_topic, settings.events_topic]
+    # A topic that we may not describe counts as missing: creating it tells which right we lack.
+    there = {topic["name"] for topic in admin.describe_topics(names) if not topic["error_code"]}
+    return [name for name in names if name not in there]
+
+
+def _wanted(name: str, settings: ProbeSettings) -> dict[str, Any]:
+    is_rounds = name == settings.rounds_topic
+    return {
+        "num_partitions": 1 if is_rounds else settings.events_partitions,
+        "replication_factor": settings.replication_factor,
+        "configs": {
+            "cleanup.policy": "delete",
+            "retention.ms": str(settings.retention_ms),
+            "retention.bytes": "-1",
+            "segment.ms": str(max(settings.retention_ms // _SEGMENTS_PER_RETENTION, _LEAST_SEGMENT_MS)),
+            # For the events too: their retention must not depend on the probe's clock.
+            "message.timestamp.type": "LogAppendTime",
+            "max.message.bytes": str(MAX_RECORD_BYTES),
+            # An out-of-sync leader would bring back offsets that closed rounds have used.
+            "unclean.leader.election.enable": "false",
+        },
+    }
+
+
+def _create(admin: Any, name: str, wanted: dict[str, Any], *, validate_only: bool = False) -> int | None:
+    """Create one topic; returns its replication factor where the broker tells (Kafka 2.4, KIP-525)."""
+    answer = admin.create_topics({name: wanted}, validate_only=validate_only, raise_errors=False)
+    [topic] = answer["topics"]
+    if topic["error_code"]:
+        raise for_code(topic["error_code"])(topic.get("error_message") or "")
+    replicas = topic.get("replication_factor", -1)
+    return replicas if replicas is not None and replicas > 0 else None
+
+
+def _not_created(name: str, error: KafkaError) -> str:
+    if isinstance(error, (TopicAuthorizationFailedError, ClusterAuthorizationFailedError)):
+        return (
+            f"Topic {name} does not exist (or may not be described) and may not be created: the right Create on "
+            f"Topic {name!r} is missing; grant it, or create the topic and grant Read and Write on it."
+        )
+    return (
+        f"Topic {name} could not be created ({type(error).__name__}: {error}): correct the section probe, or create it."
+    )
+
+
+def _configs(admin: Any, names: list[str]) -> Mapping[str, dict[str, str]]:
+    if not names:
+        return {}
+    keys = ["cleanup.policy", "message.timestamp.type"]
+    resources = [ConfigResource(ConfigResourceType.TOPIC, name, keys) for name in names]
+    found = admin.describe_configs(resources, config_filter="all").get("topic", {})
+    return {
+        name: {key: entry["value"] for key, entry in entries.items() if entry.get("value") is not None}
+        for name, entries in found.items()
+    }

@@ -1,0 +1,205 @@
+"""Writes a round: its opening record, its events, its closing record. Each is acknowledged by all in-sync replicas."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.errors import KafkaError, KafkaTimeoutError
+
+from streaming.config import KafkaSettings, ProbeSettings
+from streaming.events import EVENTS_VERSION, Event, RoundClosed, RoundOpened, encode_event, encode_round
+from streaming.exceptions import SetupError
+from streaming.probe.clients import open_producer
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError
+
+__all__ = ["Opened", "RoundWriter", "Written"]
+
+_OUR_TIME = 1
+"""The timestamp that we give to an opening record: 1 ms after the epoch.
+
+The acknowledgement carries the broker's time where the topic's timestamps are LogAppendTime. Where they are not, it
+carries ours, and this value cannot be taken for a time. The probe's own clock is never asked.
+"""
+
+_CLOSE_S = 1.0
+"""What the last acknowledgements may take when the probe ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An open round.
+
+    Attributes:
+        number: Offset of its opening record.
+        time: The broker's append time of it.
+    """
+
+    number: int
+    time: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The events of a round, acknowledged.
+
+    Attributes:
+        positions: First offset and exclusive end per partition (as text) of the events topic.
+        groups: Groups with events.
+        events: Number of events.
+    """
+
+    positions: dict[str, tuple[int, int]]
+    groups: int
+    events: int
+
+
+class RoundWriter:
+    """Of a round: `open`, then `write`, then `close_round`, each once.
+
+    After an error its producer may still hold, and later deliver, records of the abandoned round; they carry its
+    number, which never gets a closing record. `close` it then and take a new one.
+    """
+
+    def __init__(self, cluster: str, probe: ProbeSettings, kafka: KafkaSettings) -> None:
+        """Open the producer.
+
+        Raises:
+            KafkaError: The cluster could not be reached, or refused the credentials.
+        """
+        self._cluster = cluster
+        self._settings = probe
+        self._producer = open_producer(kafka)
+        # Nothing depends on it; it tells probes apart in the records. Of one process, new at each start.
+        self._probe = _PROCESS
+
+    def open(self, deadline: Deadline) -> Opened:
+        """Write the opening record.
+
+        Raises:
+            RoundAbandonedError: It was not acknowledged.
+            SetupError: The topic does not keep the broker's time.
+        """
+        record = RoundOpened(EVENTS_VERSION, self._cluster, self._probe, self._settings.interval_ms)
+        ack = self._send_round(encode_round(record), _OUR_TIME, deadline)
+        if ack.timestamp == _OUR_TIME:
+            topic = self._settings.rounds_topic
+            message = (
+                f"Topic {topic} keeps the writers' time, and a round needs the broker's: set it with "
+                f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
+            )
+            raise SetupError(message)
+        return Opened(ack.offset, ack.timestamp)
+
+    def write(self, opened: Opened, events: Sequence[tuple[str, Event]], deadline: Deadline) -> Written:
+        """Write the events, each keyed by its group, and wait for all acknowledgements.
+
+        Their timestamp is the round's time, so that their retention does not depend on the probe's clock either.
+
+        Raises:
+            RoundAbandonedError: One was not acknowledged.
+        """
+        topic, send = self._settings.events_topic, self._producer.send
+        try:
+            acks = [
+                send(topic, encode_event(event), group.encode("utf-8"), timestamp_ms=opened.time)
+                for group, event in events
+            ]
+        except KafkaError as error:
+            raise _not_written(topic, error) from error
+        self._flush(deadline)
+        positions: dict[int, tuple[int, int]] = {}
+        for ack in acks:
+            record = _acknowledged(ack, topic)
+            first, end = positions.get(record.partition, (record.offset, record.offset))
+            positions[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
+        return Written(
+            {str(partition): positions[partition] for partition in sorted(positions)},
+            len({group for group, _ in events}),
+            len(acks),
+        )
+
+    def close_round(
+        self,
+        opened: Opened,
+        written: Written,
+        log: tuple[tuple[int, ...], tuple[int, ...]],
+        cluster_id: str | None,
+        deadline: Deadline,
+    ) -> RoundClosed:
+        """Write the closing record.
+
+        Args:
+            opened: The round.
+            written: Its events.
+            log: Last stable offsets and high watermarks of the offsets log.
+            cluster_id: Kafka's own.
+            deadline: Of the round.
+
+        Raises:
+            RoundAbandonedError: It was not acknowledged; it may have been written even so.
+        """
+        record = RoundClosed(
+            v=EVENTS_VERSION,
+            cluster=self._cluster,
+            probe=self._probe,
+            interval_ms=self._settings.interval_ms,
+            round=opened.number,
+            time=opened.time,
+            log=log[0],
+            log_end=log[1],
+            events=written.positions,
+            groups=written.groups,
+            written=written.events,
+            cluster_id=cluster_id,
+        )
+        self._send_round(encode_round(record), opened.time, deadline)
+        return record
+
+    def close(self) -> None:
+        """Give up what is not acknowledged, and close the producer."""
+        with contextlib.suppress(KafkaError):
+            self._producer.close(timeout=_CLOSE_S)
+            return
+        # kafka-python 3.0.12: a close whose flush times out leaves the sender running.
+        self._producer._sender.force_close()  # noqa: SLF001
+        self._producer._sender.join(_CLOSE_S)  # noqa: SLF001
+        with contextlib.suppress(KafkaError):
+            self._producer.close(timeout=_CLOSE_S)
+
+    def _send_round(self, value: bytes, timestamp: int, deadline: Deadline) -> Any:
+        topic = self._settings.rounds_topic
+        try:
+            ack = self._producer.send(topic, value, self._cluster.encode("utf-8"), timestamp_ms=timestamp)
+        except KafkaError as error:
+            raise _not_written(topic, error) from error
+        self._flush(deadline)
+        return _acknowledged(ack, topic)
+
+    def _flush(self, deadline: Deadline) -> None:
+        def flushed(seconds: float) -> bool:
+            try:
+                self._producer.flush(seconds)
+            except KafkaTimeoutError:
+                return False
+            return True
+
+        deadline.wait(flushed)
+
+
+_PROCESS = uuid.uuid4().hex[:12]
+
+
+def _acknowledged(ack: Any, topic: str) -> Any:
+    try:
+        return ack.get(0)
+    except KafkaError as error:
+        raise _not_written(topic, error) from error
+
+
+def _not_written(topic: str, error: KafkaError) -> RoundAbandonedError:
+    return RoundAbandonedError(f"topic {topic} did not take a record ({type(error).__name__}: {error})")
