@@ -40,15 +40,15 @@ class Subscription:
         topics: In record order.
         user_data: None when null; empty is b"".
         owned: Partitions it owned, in record order; empty below v1.
-        generation: In which it owned them; None below v2 or when negative.
-        rack: None below v3, when null or empty.
+        generation: `generationId` as written, in which it owned them; -1 below v2.
+        rack: `rackId` as written; None below v3 or when null.
     """
 
     version: int
     topics: tuple[str, ...]
     user_data: bytes | None
     owned: TopicPartitions
-    generation: int | None
+    generation: int
     rack: str | None
 
 
@@ -79,7 +79,7 @@ def decode_subscription(data: bytes) -> Subscription | Rejected:
         rack = reader.nullable_string("rackId") if version >= 3 else None
     except MalformedError as error:
         return Rejected(f"subscription: {error}")
-    return Subscription(version, topics, user_data, owned, generation if generation >= 0 else None, rack or None)
+    return Subscription(version, topics, user_data, owned, generation, rack)
 
 
 def decode_assignment(data: bytes) -> Assignment | Rejected:

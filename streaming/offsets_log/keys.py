@@ -20,6 +20,7 @@ from streaming.offsets_log.rejected import Rejected
 from streaming.offsets_log.wire import MalformedError, Reader
 
 __all__ = [
+    "EXPRESSION_TYPE",
     "GROUP_METADATA",
     "LEGACY_OFFSET_COMMIT",
     "OFFSET_COMMIT",
@@ -38,7 +39,7 @@ GROUP_METADATA = 2
 
 _WITH_GROUP = frozenset({3, 4, 6, 9, 11, 12, 15, 17, 18, 20, 23})
 _WITH_GROUP_AND_MEMBER = frozenset({5, 7, 8, 10, 13, 14, 19, 21, 22})
-_WITH_GROUP_AND_EXPRESSION = 16
+EXPRESSION_TYPE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +130,6 @@ def _body(key_type: int, reader: Reader) -> OffsetKey | GroupKey | OtherKey | Un
         return OtherKey(key_type, reader.string("groupId"), None)
     if key_type in _WITH_GROUP_AND_MEMBER:
         return OtherKey(key_type, reader.string("groupId"), reader.string("memberId"))
-    if key_type == _WITH_GROUP_AND_EXPRESSION:
+    if key_type == EXPRESSION_TYPE:
         return OtherKey(key_type, reader.string("groupId"), reader.string("regularExpression"))
     return UnknownKey(key_type)

@@ -57,8 +57,9 @@ def _consumer(member: GroupMember) -> Member:
         subscription_version=read.version if read else None,
         topics=read.topics if read else None,
         owned=read.owned if read else (),
-        generation=read.generation if read else None,
-        rack=read.rack if read else None,
+        # As Java's Subscription: a negative generation and an empty rack stand for none.
+        generation=read.generation if read and read.generation >= 0 else None,
+        rack=(read.rack or None) if read else None,
         user_data=read.user_data if read else None,
         assigned=None if isinstance(assignment, Rejected) else assignment.partitions,
         undecodable="; ".join(reasons) or None,
