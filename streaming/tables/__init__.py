@@ -1,0 +1,9 @@
+"""The tables: their schema, the one way to append to them, the views of the present."""
+
+from __future__ import annotations
+
+from streaming.tables.lake import DeltaLake, Lake
+from streaming.tables.read import LakeReader
+from streaming.tables.schema import TABLES, Table, ddl, table_named
+
+__all__ = ["TABLES", "DeltaLake", "Lake", "LakeReader", "Table", "ddl", "table_named"]

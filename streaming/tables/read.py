@@ -1,0 +1,59 @@
+"""Read a lake with SQL and without Spark: every table and `_current` view under its name in DuckDB."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from streaming.tables.current import VIEWS
+from streaming.tables.schema import TABLES
+
+__all__ = ["LakeReader"]
+
+
+class LakeReader:
+    """SQL over one lake.
+
+    Tables that nobody has created yet read as empty, so that a reader may start before the job. Each `refresh`
+    shows the newest version of every table; tables written one after the other by a batch may differ by one batch.
+    """
+
+    def __init__(self, root: str | Path) -> None:
+        self._root = str(root).rstrip("/")
+        self._tables: dict[str, DeltaTable] = {}
+        self._connection = duckdb.connect()
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._have_views = False
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Look at the newest version of every table."""
+        for table in TABLES:
+            known = self._tables.get(table.name)
+            if known is not None:
+                known.update_incremental()
+            else:
+                try:
+                    known = self._tables[table.name] = DeltaTable(f"{self._root}/{table.name}")
+                except TableNotFoundError:
+                    self._connection.register(table.name, table.arrow_schema.empty_table())
+                    continue
+            self._connection.register(table.name, known.to_pyarrow_dataset())
+        if not self._have_views:
+            for name, sql in VIEWS.items():
+                self._connection.execute(f"CREATE VIEW {name} AS {sql}")
+            self._have_views = True
+
+    def rows(self, sql: str, parameters: list[Any] | None = None) -> list[dict[str, Any]]:
+        """Run a query; one dict per row."""
+        cursor = self._connection.execute(sql, parameters or [])
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def count(self, table: str) -> int:
+        """Rows of a table or view."""
+        return int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])  # noqa: S608
