@@ -22,7 +22,7 @@ from kafka.errors import (
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
-from streaming.exceptions import SetupError
+from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.requests import Refused, Requests
@@ -69,7 +69,7 @@ def check(settings: Settings) -> list[Problem]:
         return [Problem(f"The client settings of section kafka cannot be used ({error}): correct them.")]
     try:
         return [Problem(sentence) for sentence in _lacks(admin, settings)]
-    except (KafkaError, SetupError) as error:
+    except (KafkaError, EvenkeelError) as error:
         addresses = settings.kafka.bootstrap_servers
         return [Problem(f"The Kafka cluster at {addresses} stopped answering ({_text(error)}): look at its brokers.")]
     finally:
@@ -161,8 +161,7 @@ _OPERATIONS = {operation.value for operation in ACLOperation}
 def _group_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
     watched = [group for group in settings.filters.groups if not group.startswith("/")] or [_NOBODY]
     brokers = requests.metadata([], deadline).brokers
-    answers = requests.describe_groups(dict.fromkeys(watched, brokers[0]), deadline) if brokers else {}
-    refused = [group for group, answer in answers.items() if answer is Refused.FORBIDDEN]
+    refused = requests.forbidden_groups(watched, brokers[0], deadline)
     if refused == [_NOBODY]:
         # Rights on a prefix of names show those groups, and then are what was meant.
         if not requests.list_groups(brokers, deadline):

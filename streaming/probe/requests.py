@@ -192,6 +192,16 @@ class Requests:
                 found[group.group_id] = _refused(group, group.group_id) or group
         return found
 
+    def forbidden_groups(self, groups: Sequence[str], broker: int, deadline: Deadline) -> list[str]:
+        """Which of some groups we may not describe; any broker knows, whether or not the groups exist.
+
+        Raises:
+            RoundAbandonedError: The broker did not answer.
+        """
+        request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+        [answer] = self._ask([(broker, request)], deadline)
+        return [group.group_id for group in answer.groups if group.error_code == _GROUP_FORBIDDEN]
+
     def committed_topics(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, frozenset[str] | Refused]:
         """Ask coordinators which topics groups have committed offsets for.
 
