@@ -1,7 +1,5 @@
 """What can go wrong when an assignment is recomputed: one class per failure that a caller may tell apart."""
 
-# ruff: noqa: N818 (the names say what happened; CannotTell and LeaderWouldFail are answers rather than errors)
-
 from __future__ import annotations
 
 __all__ = [

@@ -6,8 +6,9 @@ Java compares UTF-16 code units, which differs for characters beyond U+FFFF agai
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
@@ -79,19 +80,24 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
 
     Raises:
         CannotTell: That comparison goes round in a circle for these members, so that the result depends on the
-            C library's sort.
+            C library's sort. It does when a dynamic member stands, by member id, between two static members
+            whose instance ids are in the other order.
     """
-    static = [member for member in members if member.group_instance_id is not None]
-    if not static:
-        return by_member_id(members)
-    by_instance = sorted(static, key=_instance_id)
-    _refuse_shared_instances(by_instance)
-    if len(static) == len(members):
-        return by_instance
-    if by_instance != by_member_id(static):
-        reason = "librdkafka's order of these static and dynamic members is not defined"
-        raise CannotTell(reason)
-    return by_member_id(members)
+    static = sorted((member for member in members if member.group_instance_id is not None), key=_instance_id)
+    dynamic = by_member_id([member for member in members if member.group_instance_id is None])
+    _refuse_shared_instances(static)
+    result: list[Subscription] = []
+    static_ids = sorted(member.member_id for member in static)
+    highest = list(accumulate((member.member_id for member in static), max))
+    done = 0
+    for member in dynamic:
+        before = bisect_left(static_ids, member.member_id)
+        if before and highest[before - 1] > member.member_id:
+            reason = "librdkafka's order of these static and dynamic members is not defined"
+            raise CannotTell(reason)
+        result += [*static[done:before], member]
+        done = before
+    return result + static[done:]
 
 
 def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
