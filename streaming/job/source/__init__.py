@@ -1,0 +1,12 @@
+"""The source: a Spark streaming data source on kafka-python, format "evenkeel".
+
+Reads the offsets log, the probe's events and its rounds, a whole number of rounds a batch, and gives packed inputs
+per group.
+"""
+
+from __future__ import annotations
+
+from streaming.job.source.settings import SourceSettings
+from streaming.job.source.source import EvenkeelSource
+
+__all__ = ["EvenkeelSource", "SourceSettings"]

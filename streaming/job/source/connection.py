@@ -1,0 +1,103 @@
+"""The Kafka consumers of the source, kept from one batch to the next.
+
+A new consumer costs 600 ms (bootstrap, versions, metadata), a kept one reads within 6 ms. So each process (the
+driver's planner, each Python worker) keeps one per set of settings; Spark ends a worker after 60 s of idleness,
+and its consumer with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+
+from kafka import KafkaConsumer
+from kafka.errors import RetriableError
+
+from streaming.job.source.fetch import RangeReader, take_whole_batches
+from streaming.job.source.settings import SourceSettings
+
+__all__ = ["kept_reader"]
+
+_READERS: dict[tuple[int, str], RangeReader] = {}
+
+# Ranges end at what exists, so a fetch seldom waits at all. One that was sent ahead of a range's end waits this
+# long at the broker, and the next read through the same connection stands behind it.
+_FETCH_WAIT_MS = 20
+
+# A few MB per partition and response keep the broker's disk and our decoder both busy; 50 partitions of a backlog
+# then hold at most `_RESPONSE_BYTES` per broker.
+_PARTITION_BYTES = 4 * 1024 * 1024
+_RESPONSE_BYTES = 32 * 1024 * 1024
+
+# An item is a record batch (`FetchedBatch`), between 1 and 16 KB on a real log.
+_ITEMS_PER_POLL = 5_000
+
+# How soon a changed leader or a new partition is seen without an error that tells of it.
+_METADATA_MS = 15_000
+
+# Between attempts to connect.
+_PAUSE_S = 1.0
+
+# kafka-python's default is 30 s: a broker that is back would be found half a minute late.
+_RECONNECT_MS = 2_000
+
+
+def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReader:
+    """The reader of this process for these settings, made at the first call.
+
+    Args:
+        settings: Settings of the source.
+        patience_s: How long brokers that cannot be reached are tried again.
+
+    Raises:
+        KafkaError: The brokers cannot be reached.
+        OSError: A secret's file cannot be read.
+    """
+    # The process id, because Spark forks workers from one that may have imported this module.
+    key = os.getpid(), settings.option()
+    if key not in _READERS:
+        consumer = take_whole_batches(_patiently_connected(settings, patience_s))
+        _READERS[key] = RangeReader(consumer, patience_s=settings.patience_s)
+    return _READERS[key]
+
+
+def _patiently_connected(settings: SourceSettings, patience_s: float) -> KafkaConsumer:
+    until = time.monotonic() + patience_s
+    while True:
+        try:
+            return _consumer(settings)
+        except RetriableError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE_S)
+
+
+def _consumer(settings: SourceSettings) -> KafkaConsumer:
+    # kafka-python logs every failed connection attempt as an error; outages are told by the source, once.
+    client_log = logging.getLogger("kafka")
+    if client_log.level == logging.NOTSET:
+        client_log.setLevel(logging.CRITICAL)
+    given = settings.client().client_config()
+    ours = {
+        "group_id": None,
+        "enable_auto_commit": False,
+        "auto_offset_reset": "none",
+        "isolation_level": "read_committed",
+        # Asking for the end of a topic that does not exist must not create it.
+        "allow_auto_create_topics": False,
+        "exclude_internal_topics": False,
+        # Verified in Python otherwise; see `_WholeBatches`.
+        "check_crcs": False,
+        "max_poll_records": _ITEMS_PER_POLL,
+    }
+    tuned = {
+        "client_id": "evenkeel-source",
+        "fetch_max_wait_ms": _FETCH_WAIT_MS,
+        "max_partition_fetch_bytes": _PARTITION_BYTES,
+        "fetch_max_bytes": _RESPONSE_BYTES,
+        "metadata_max_age_ms": _METADATA_MS,
+        "reconnect_backoff_max_ms": _RECONNECT_MS,
+        "metrics_enabled": False,
+    }
+    return KafkaConsumer(**(tuned | given | ours))

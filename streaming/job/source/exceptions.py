@@ -1,0 +1,23 @@
+"""What ends a streaming query on purpose; whatever can be waited for or told in a table is none of these."""
+
+from __future__ import annotations
+
+from streaming.exceptions import EvenkeelError
+
+__all__ = ["LogTruncatedError", "SourceError", "SourceOptionsError", "UnreadableTopicError"]
+
+
+class SourceError(EvenkeelError):
+    """Base class of this package's exceptions."""
+
+
+class SourceOptionsError(SourceError):
+    """The options given to the source are missing or wrong."""
+
+
+class UnreadableTopicError(SourceError):
+    """A topic could not be read for too long: brokers unreachable, no right, the topic gone."""
+
+
+class LogTruncatedError(SourceError):
+    """The offsets log ends before what was read of it: it was truncated, or created again."""

@@ -1,0 +1,329 @@
+"""Whole record batches out of kafka-python's fetcher, for ranges of offsets.
+
+kafka-python hands out records one by one, each a tuple of thirteen fields; that costs more than everything that
+follows here. Its fetcher, however, takes partitions apart in one replaceable class, `Fetcher.PartitionRecords`:
+the class here yields one item per record batch instead, and the rest of the client (connections, security, leader
+changes, fetch sessions) stays as it is. This leans on kafka-python 3.0.12 half in private; the release is pinned,
+and a contract test compares the result with the plain consumer's.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import Fetcher, IsolationLevel
+from kafka.errors import (
+    AuthorizationError,
+    KafkaError,
+    LogTruncationError,
+    OffsetOutOfRangeError,
+    SaslAuthenticationFailedError,
+)
+
+from streaming.job.source.exceptions import UnreadableTopicError
+
+__all__ = ["FetchedBatch", "Gone", "OffsetRange", "RangeReader", "take_whole_batches"]
+
+# A poll that brings nothing returns after this time, so that deadlines are looked at.
+_POLL_MS = 500
+
+# One question for offsets to the brokers. They wait for an election themselves; the next attempt follows at once.
+_ASK_MS = 5_000
+
+# Between attempts that failed at once (connection refused), so that an outage costs no CPU.
+_PAUSE_S = 0.2
+
+# Right after a change of leaders the last stable offset may be behind what the old leader told (KIP-207 narrows
+# this, older brokers do not know it). A log that is still too short after this time has lost the records.
+_SETTLE_S = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Offsets [start, end) of one partition."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """Offsets [start, end) that no longer exist, or never will, and why.
+
+    Attributes:
+        start: The first of them.
+        end: Exclusive end.
+        reason: Why, as far as it is known.
+        before_log: They lie before the log's first offset; for a range that merely meant "from the beginning" they
+            are no loss.
+    """
+
+    start: int
+    end: int
+    reason: str
+    before_log: bool
+
+
+class FetchedBatch:
+    """One record batch.
+
+    Attributes:
+        offset: Offset of its last record, whether or not compaction left that record. The fetcher compares it with
+            the offset it asked for, so it must be the last one: a range may begin inside a batch.
+        base_offset: Offset of its first record, likewise.
+        timestamp: Largest timestamp in it, ms.
+        records: Its records, to be iterated once.
+    """
+
+    __slots__ = ("base_offset", "offset", "records", "timestamp")
+
+    def __init__(self, base_offset: int, offset: int, timestamp: int, records: Iterable[Any]) -> None:
+        self.base_offset = base_offset
+        self.offset = offset
+        self.timestamp = timestamp
+        self.records = records
+
+
+class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python ships no types
+    """Takes one partition of a fetch response apart into record batches.
+
+    As the method it replaces (kafka-python 3.0.12, `Fetcher.PartitionRecords._unpack_records`): aborted
+    transactions are left out under `read_committed`, control batches always. Checksums are not verified:
+    kafka-python does that in Python, at a cost above everything else here; brokers verify them on write.
+    """
+
+    def _unpack_records(
+        self,
+        tp: TopicPartition,  # noqa: ARG002 - the signature of the method it replaces
+        records: Any,
+        key_deserializer: object,  # noqa: ARG002
+        value_deserializer: object,  # noqa: ARG002
+    ) -> Iterator[FetchedBatch]:
+        committed = self.isolation_level == IsolationLevel.READ_COMMITTED
+        while (batch := records.next_batch()) is not None:
+            if batch.magic < 2:
+                old = list(batch)
+                if old:
+                    self.next_fetch_offset = old[-1].offset + 1
+                    yield FetchedBatch(old[0].offset, old[-1].offset, old[-1].timestamp, old)
+                continue
+            self.leader_epoch = batch.leader_epoch
+            aborted = committed and batch.has_producer_id() and self._is_aborted(batch)
+            self.next_fetch_offset = batch.next_offset
+            if aborted or batch.is_control_batch:
+                continue
+            self.records_read += batch.records_count
+            self.bytes_read += batch.size_in_bytes
+            yield FetchedBatch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch)
+        self.drain()
+
+    def _is_aborted(self, batch: Any) -> bool:
+        self._consume_aborted_transactions_up_to(batch.last_offset)
+        # Compaction can empty a control batch; kafka-python's look into it would raise then. Java's consumer, too,
+        # takes an emptied one for no abort marker (CompletedFetch.containsAbortMarker).
+        if batch.is_control_batch and batch.records_count and self._contains_abort_marker(batch):
+            self.aborted_producer_ids.discard(batch.producer_id)
+            return True
+        return bool(self._is_batch_aborted(batch))
+
+
+def take_whole_batches(consumer: KafkaConsumer) -> KafkaConsumer:
+    """Make a consumer's `poll` bring `FetchedBatch`es instead of records; returns the same consumer."""
+    consumer._fetcher.PartitionRecords = _WholeBatches  # noqa: SLF001 - see the module's docstring
+    return consumer
+
+
+class RangeReader:
+    """Reads ranges of offsets through a consumer that is kept from one use to the next.
+
+    `read` takes several ranges at once, of different partitions, and is used up before the next call. It waits
+    out restarts of brokers and changes of leaders, and never hangs: what cannot be had is told as `Gone`, or by
+    an exception.
+    """
+
+    def __init__(self, consumer: KafkaConsumer, *, patience_s: float, settle_s: float = _SETTLE_S) -> None:
+        """Take a consumer.
+
+        Args:
+            consumer: Made by `take_whole_batches`; without a group, isolation level `read_committed`,
+                `auto_offset_reset="none"`.
+            patience_s: Time without any progress after which reading fails.
+            settle_s: Time that a log is given to reach the end of a range.
+        """
+        self._consumer = consumer
+        self._patience_s = patience_s
+        self._settle_s = settle_s
+
+    def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
+        """Partitions of a topic; empty when it does not exist, or may not be described.
+
+        Args:
+            topic: The topic.
+            fresh: Ask the brokers, rather than what the client remembers.
+
+        Raises:
+            KafkaError: The brokers cannot be reached.
+        """
+        if fresh:
+            self._consumer.topics()
+        found: set[int] = self._consumer.partitions_for_topic(topic)
+        return found
+
+    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """First offsets that exist. Raises KafkaError."""
+        return self._ask(self._consumer.beginning_offsets, partitions)
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Last stable offsets. Raises KafkaError."""
+        return self._ask(self._consumer.end_offsets, partitions)
+
+    def read(
+        self, ranges: Iterable[OffsetRange], patience_s: float | None = None
+    ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
+        """Read ranges; batches of one partition come in order, those of several in turns.
+
+        A batch can hold records before and after its range: trim both ends (`walk`). Aborted transactions and
+        control records are left out, as are records that compaction removed.
+
+        Args:
+            ranges: At most one per partition; empty ones are allowed.
+            patience_s: In place of the reader's own.
+
+        Raises:
+            UnreadableTopicError: Nothing came for longer than the reader's patience, or a right is missing.
+        """
+        open_ranges = {TopicPartition(r.topic, r.partition): r for r in ranges if r.start < r.end}
+        patience = _Patience(self._patience_s if patience_s is None else patience_s)
+        begin = True
+        wanted = {partition: r.start for partition, r in open_ranges.items()}
+        while open_ranges:
+            try:
+                if begin:
+                    yield from self._begin(open_ranges, wanted)
+                    begin = False
+                    continue
+                polled = self._consumer.poll(timeout_ms=_POLL_MS)
+            except (AuthorizationError, SaslAuthenticationFailedError) as error:
+                raise UnreadableTopicError(_no_right(open_ranges, error)) from error
+            except (OffsetOutOfRangeError, LogTruncationError) as error:
+                patience.failed(error, open_ranges)
+                time.sleep(_PAUSE_S)
+                begin = True
+                continue
+            except KafkaError as error:
+                patience.failed(error, open_ranges)
+                time.sleep(_PAUSE_S)
+                continue
+            for partition, batches in polled.items():
+                current = open_ranges.get(partition)
+                if current is None:
+                    continue
+                for batch in batches:
+                    if wanted[partition] <= batch.offset and batch.base_offset < current.end:
+                        yield current, batch
+                wanted[partition] = max(wanted[partition], batches[-1].offset + 1)
+                patience.progressed()
+            if self._finish(open_ranges, wanted):
+                patience.progressed()
+            elif not polled:
+                patience.check(open_ranges)
+
+    def _begin(
+        self, open_ranges: dict[TopicPartition, OffsetRange], wanted: dict[TopicPartition, int]
+    ) -> Iterator[tuple[OffsetRange, Gone]]:
+        """Place the consumer, and tell what of the ranges does not exist."""
+        starts = self.starts(list(open_ranges))
+        ends = self._settled_ends(open_ranges)
+        for partition in list(open_ranges):
+            current = open_ranges[partition]
+            first, last = starts[partition], ends[partition]
+            if first > wanted[partition]:
+                until = min(first, current.end)
+                reason = f"the log begins at {first} now: older records were deleted"
+                yield current, Gone(wanted[partition], until, reason, before_log=True)
+                wanted[partition] = until
+            if last < current.end:
+                since = max(last, wanted[partition])
+                reason = f"the log ends at {last}: it was truncated, or the topic was created again"
+                yield current, Gone(since, current.end, reason, before_log=False)
+                open_ranges[partition] = current = OffsetRange(current.topic, current.partition, current.start, since)
+            if wanted[partition] >= current.end:
+                del open_ranges[partition]
+        # A kept consumer remembers positions and pauses; it forgets them with its assignment.
+        self._consumer.unsubscribe()
+        self._consumer.assign(list(open_ranges))
+        for partition in open_ranges:
+            self._consumer.seek(partition, wanted[partition])
+
+    def _settled_ends(self, open_ranges: Mapping[TopicPartition, OffsetRange]) -> dict[TopicPartition, int]:
+        settled = time.monotonic() + self._settle_s
+        while True:
+            ends = self.ends(list(open_ranges))
+            if all(ends[p] >= r.end for p, r in open_ranges.items()) or time.monotonic() > settled:
+                return ends
+            time.sleep(_PAUSE_S)
+
+    def _finish(self, open_ranges: dict[TopicPartition, OffsetRange], wanted: dict[TopicPartition, int]) -> bool:
+        """Drop the ranges that are read; tells whether any position moved."""
+        moved = False
+        for partition in list(open_ranges):
+            state = self._consumer._subscription.assignment.get(partition)  # noqa: SLF001 - `position()` may block
+            position = None if state is None or state.position is None else state.position.offset
+            if position is not None and position > wanted[partition]:
+                wanted[partition] = position
+                moved = True
+            if wanted[partition] >= open_ranges[partition].end:
+                del open_ranges[partition]
+                self._consumer.pause(partition)
+        return moved
+
+    def _ask(self, question: Any, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        if not partitions:
+            return {}
+        try:
+            answer: dict[TopicPartition, int] = question(list(partitions), timeout_ms=_ASK_MS)
+        except KeyError as error:
+            # kafka-python 3.0.12 leaves a partition without a leader out of the answers of the others, and then
+            # fails on its own lookup (Fetcher.beginning_or_end_offset).
+            message = f"partition {error} has no leader at the moment"
+            raise KafkaError(message) from error
+        return answer
+
+
+class _Patience:
+    """Waits for progress, not for ever."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until = time.monotonic() + seconds
+        self._last: Exception | None = None
+
+    def progressed(self) -> None:
+        self._until = time.monotonic() + self._seconds
+        self._last = None
+
+    def failed(self, error: Exception, open_ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        self._last = error
+        self.check(open_ranges)
+
+    def check(self, open_ranges: Mapping[TopicPartition, OffsetRange]) -> None:
+        if time.monotonic() < self._until:
+            return
+        some = sorted(f"{p.topic}-{p.partition}" for p in open_ranges)[:3]
+        why = f" ({self._last})" if self._last else ""
+        message = (
+            f"Nothing could be read of {', '.join(some)} for {self._seconds:.0f} s{why}: "
+            "check that the brokers are up and the topic exists; the query goes on where it was when started again."
+        )
+        raise UnreadableTopicError(message) from self._last
+
+
+def _no_right(open_ranges: Mapping[TopicPartition, OffsetRange], error: Exception) -> str:
+    topics = ", ".join(sorted({partition.topic for partition in open_ranges}))
+    return f"Reading {topics} was refused ({error}): grant READ and DESCRIBE on it to the user of the job."

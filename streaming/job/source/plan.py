@@ -1,0 +1,244 @@
+"""Which rounds make a batch, and how far it reads: decided from offsets and closing records alone.
+
+A batch is a whole number of rounds (DESIGN.md 1). The same decision is taken twice: by the driver when it looks
+for new data, and again, possibly in another process after a crash, when Spark asks to read between two offsets
+that it kept. So nothing here depends on a clock, on memory, or on how earlier batches were cut: the judgement of
+a closing record follows from the positions that are taken before it, the record, and a limit (`Limits`): the ends
+of the topics when the driver asks, the end of the batch when it is planned again. Both limits give the same
+judgement, because positions only grow: what lay beyond the topics lies beyond the batch, and what was taken does
+not.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from streaming.events import Rejected, Round, RoundClosed
+from streaming.groups.rounds import ClosedRound
+from streaming.job.source.positions import Positions
+
+__all__ = ["LATEST_MS", "Batch", "Limits", "RoundRecord", "TakenRound", "VoidRecord", "partition_number", "plan_batch"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoundRecord:
+    """One record of the rounds topic.
+
+    Attributes:
+        offset: Its offset.
+        timestamp: Its append time, ms.
+        key: Key bytes; None when null.
+        value: Value bytes; None when null.
+        content: What it says.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    content: Round | Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Ends beyond which no round may point, per partition; a partition that is missing does not exist.
+
+    Attributes:
+        log: Last stable offsets of the offsets log, asked after the closing records were read.
+        events: The same of the events topic.
+    """
+
+    log: Mapping[int, int]
+    events: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TakenRound:
+    """A closing record that counts.
+
+    Attributes:
+        closed: The record's content.
+        summary: What the core keeps of it.
+    """
+
+    closed: RoundClosed
+    summary: ClosedRound
+
+
+@dataclass(frozen=True, slots=True)
+class VoidRecord:
+    """A record of the rounds topic that cannot count.
+
+    Attributes:
+        record: The record.
+        reason: Why, in one sentence.
+        keep: It goes to `quarantine`; False for a sound round that merely came too late to be taken.
+    """
+
+    record: RoundRecord
+    reason: str
+    keep: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What a batch is made of.
+
+    Attributes:
+        end: Where it ends; equal to its start when there is nothing to take.
+        rounds: The rounds taken, in order of their closing records, all with the same number of log partitions.
+        void: Records in the range of the batch that do not count.
+        interval_ms: Interval that the probe keeps, from the last round taken; None without one.
+    """
+
+    end: Positions
+    rounds: tuple[TakenRound, ...]
+    void: tuple[VoidRecord, ...]
+    interval_ms: int | None = None
+
+
+# Last millisecond of the year 9999: beyond it no table and no datetime can show a time, so it cannot be one.
+LATEST_MS = 253_402_300_799_999
+
+# Kafka partitions are int32; a longer name of one is no number worth reading.
+_LONGEST_PARTITION = 10
+
+# Numbers travel on as int64.
+_LARGEST = 2**63 - 1
+
+
+class _Order(enum.Enum):
+    """What is done after a record was judged."""
+
+    GO_ON = enum.auto()
+    STOP_BEFORE = enum.auto()
+
+
+@dataclass(slots=True)
+class _Running:
+    """Positions after the records judged so far."""
+
+    log: dict[int, int]
+    events: dict[int, int]
+    round: int
+    rounds: int
+    taken: list[TakenRound] = field(default_factory=list)
+    void: list[VoidRecord] = field(default_factory=list)
+
+
+def plan_batch(
+    start: Positions, records: Iterable[RoundRecord], limits: Limits, cluster: str, max_rounds: int | None = None
+) -> Batch:
+    """Take rounds until the limit is reached, or the records end.
+
+    A closing record is void when it points beyond what exists, names a partition twice as known and then not
+    (fewer partitions than before), closes the newest round again, or is no record of ours: these go to
+    `quarantine`. It is passed over when a newer round, or a batch without rounds, has already gone beyond it, or
+    when it belongs to another cluster.
+
+    A batch ends before a round with another number of log partitions than the rounds already in it, so that every
+    stretch of the log is read with the number of partitions that its round saw.
+
+    Args:
+        start: Where the batch starts.
+        records: Records of the rounds topic from `start.rounds` on, in order.
+        limits: What exists, or the end of the batch when it is planned again.
+        cluster: Configured name of the cluster.
+        max_rounds: Rounds at the most; None takes all.
+    """
+    running = _Running(dict(start.log), dict(start.events), start.round, start.rounds)
+    for record in records:
+        if record.offset < start.rounds:
+            continue
+        if max_rounds is not None and len(running.taken) >= max_rounds:
+            break
+        if _judge(running, record, limits, cluster) is _Order.STOP_BEFORE:
+            break
+    end = Positions(running.log, running.events, running.rounds, running.round)
+    return Batch(
+        end=end if running.taken else start,
+        rounds=tuple(running.taken),
+        void=tuple(running.void),
+        interval_ms=running.taken[-1].closed.interval_ms if running.taken else None,
+    )
+
+
+def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str) -> _Order:
+    content = record.content
+    if isinstance(content, Rejected):
+        running.void.append(VoidRecord(record, content.reason, keep=True))
+        return _Order.GO_ON
+    if not isinstance(content, RoundClosed):
+        return _Order.GO_ON
+    if content.cluster != cluster:
+        reason = f"a round of cluster {content.cluster[:100]!r}; this job watches {cluster!r}"
+        running.void.append(VoidRecord(record, reason, keep=False))
+        return _Order.GO_ON
+    wrong = _impossible(running, record, content, limits)
+    if wrong is not None:
+        running.void.append(VoidRecord(record, wrong, keep=True))
+        return _Order.GO_ON
+    if content.round < running.round or any(position < running.log.get(p, 0) for p, position in enumerate(content.log)):
+        reason = f"round {content.round} closed after the job had gone beyond it"
+        running.void.append(VoidRecord(record, reason, keep=False))
+        return _Order.GO_ON
+    if running.taken and len(running.taken[0].closed.log) != len(content.log):
+        return _Order.STOP_BEFORE
+    _take(running, record, content)
+    return _Order.GO_ON
+
+
+def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, limits: Limits) -> str | None:
+    # A round's number is the offset of its opening record. Without this check one absurd number would put every
+    # later round into the past.
+    if not 0 <= closed.round < record.offset:
+        return f"it closes a round that cannot have been opened before it, number {_short(closed.round)}"
+    if not (0 <= closed.time <= LATEST_MS and 0 <= record.timestamp <= LATEST_MS):
+        return f"time {_short(closed.time)}, appended at {record.timestamp}, is no time"
+    if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written)):
+        return "a negative or impossible interval or count"
+    if closed.round == running.round:
+        return f"round {closed.round} was closed before"
+    if running.log and len(closed.log) <= max(running.log):
+        return f"the offsets log had {max(running.log) + 1} partitions, the round tells {len(closed.log)}"
+    for partition, position in enumerate(closed.log):
+        if position > limits.log.get(partition, -1):
+            return f"position {position} of partition {partition} lies beyond the offsets log"
+    for name, (_, end) in closed.events.items():
+        if end > limits.events.get(partition_number(name), -1):
+            return f"position {end} of partition {name[:20]} lies beyond the events topic"
+    return None
+
+
+def partition_number(name: str) -> int:
+    """The number that a closing record's key of `events` means; -1 for one that no partition can have."""
+    return int(name) if len(name) <= _LONGEST_PARTITION else -1
+
+
+def _short(number: int) -> str:
+    # Python refuses to print integers of thousands of digits, which JSON can hold.
+    return str(number) if abs(number) <= _LARGEST else "beyond int64"
+
+
+def _take(running: _Running, record: RoundRecord, closed: RoundClosed) -> None:
+    summary = ClosedRound(
+        round=closed.round,
+        time=closed.time,
+        closed_time=record.timestamp,
+        interval_ms=closed.interval_ms,
+        probe=closed.probe,
+        cluster_id=closed.cluster_id,
+        groups=closed.groups,
+        events=closed.written,
+        log_partitions=len(closed.log),
+        held_partitions=sum(end > stable for stable, end in zip(closed.log, closed.log_end, strict=True)),
+        log_records=sum(position - running.log.get(p, 0) for p, position in enumerate(closed.log)),
+    )
+    running.taken.append(TakenRound(closed, summary))
+    running.log.update(enumerate(closed.log))
+    for name, (_, end) in closed.events.items():
+        running.events[int(name)] = max(running.events.get(int(name), 0), end)
+    running.round = closed.round
+    running.rounds = record.offset + 1

@@ -1,0 +1,262 @@
+"""The driver's half: looks for new rounds, decides how far the next batch goes, plans it.
+
+Lives as long as the query, in a Python process of its own beside Spark's driver. What it remembers makes it fast and
+patient, never right: every decision that ends in a checkpoint is one that `plan_batch` takes again from the topics.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.errors import KafkaError
+
+from streaming.events import RoundClosed
+from streaming.groups.quarantine import LogGap
+from streaming.job.source.exceptions import LogTruncatedError, UnreadableTopicError
+from streaming.job.source.fetch import RangeReader
+from streaming.job.source.plan import Batch, Limits, partition_number, plan_batch
+from streaming.job.source.positions import Positions
+from streaming.job.source.rounds_topic import RoundsTopic
+from streaming.job.source.settings import SourceSettings
+from streaming.job.source.tasks import SourceTask, ready_rows, share_out
+
+__all__ = ["Planner"]
+
+# A round may be late by a slow broker or a long collection of garbage; three intervals are silence (DESIGN.md 1).
+_SILENT_INTERVALS = 3
+
+# A probe that tells an absurd interval must not hold back membership for days.
+_LONGEST_INTERVAL_MS = 600_000
+
+# Records of the rounds topic without any round to take (openings of a probe that never closes, junk): after so many
+# a batch goes past them, so that they are not kept in memory and judged again and again.
+_IDLE_RECORDS = 10_000
+
+# A log shorter than what was read of it is either truncated or shows an old end right after a change of leaders.
+_TRUNCATED_S = 60.0
+
+_LOG = logging.getLogger("evenkeel.source")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where a run over what is available now ends."""
+
+    rounds: int
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What the rounds topic has to offer.
+
+    Attributes:
+        batch: The batch of the next rounds; without rounds when there are none to take.
+        limits: What the closing records were judged by; None when there were none.
+        records: Records looked at.
+        after: Offset after the last of them.
+    """
+
+    batch: Batch
+    limits: Limits | None
+    records: int
+    after: int
+
+
+class Planner:
+    """Decides where batches end (`latest`), and what they read (`tasks`)."""
+
+    def __init__(
+        self,
+        settings: SourceSettings,
+        connect: Callable[[SourceSettings, float], RangeReader],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Prepare; nothing is asked yet.
+
+        Args:
+            settings: Settings of the source.
+            connect: Gives the process's reader; its second argument is how long to try, in s.
+            clock: Seconds that only grow; for nothing but patience.
+        """
+        self._settings = settings
+        self._connect = connect
+        self._clock = clock
+        self._topic = RoundsTopic(settings.rounds_topic)
+        self._interval_ms = settings.interval_ms
+        self._last_round = clock()
+        self._truncated_since: float | None = None
+        self._outages = 0
+        self._target: _Target | None = None
+        self._seen: Limits | None = None
+
+    def available_now(self) -> None:
+        """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
+
+        Raises:
+            KafkaError: The brokers cannot be reached.
+        """
+        reader = self._connect(self._settings, self._settings.patience_s)
+        rounds = self._rounds_end(reader)
+        self._target = _Target(rounds, self._limits(reader, fresh=True))
+
+    def latest(self, offsets: dict[str, Any], max_rounds: int | None) -> dict[str, Any]:
+        """Where the next batch ends.
+
+        Whole rounds, as far as they are closed, at most `max_rounds` of them. If no round has closed for three
+        intervals, the ends of the log without rounds: membership goes on. A round that closes later with positions
+        that such a batch has gone beyond is passed over. In a run over what is available now the log is read
+        without rounds only where there was never a round.
+
+        Args:
+            offsets: Where the batch starts, as Spark keeps it.
+            max_rounds: Rounds at the most; None for all.
+
+        Returns:
+            The very `offsets` when there is nothing new, or the brokers cannot be reached: an outage is waited out.
+
+        Raises:
+            LogTruncatedError: The log ends before what was read of it, and has for a minute.
+        """
+        try:
+            end = self._latest(self._connect(self._settings, 0.0), Positions.read(offsets), max_rounds)
+        except (KafkaError, UnreadableTopicError, OSError) as error:
+            self._outages += 1
+            if self._outages == 1 or self._outages % 10 == 0:
+                what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                _LOG.warning("evenkeel source: no answer from Kafka (attempt %d): %s", self._outages, what)
+            return offsets
+        if self._outages:
+            _LOG.warning("evenkeel source: Kafka answers again after %d attempts", self._outages)
+            self._outages = 0
+        written = end.write()
+        return offsets if written == offsets else written
+
+    def newest(self) -> dict[str, Any] | None:
+        """The newest ends that `latest` saw, in the form of offsets: the backlog is these less the batch's end."""
+        if self._seen is None:
+            return None
+        return Positions(self._seen.log, self._seen.events, self._topic.end).write()
+
+    def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SourceTask]:
+        """What a batch reads; the same after a restart as before, as long as the rounds topic holds its records.
+
+        Raises:
+            UnreadableTopicError: The rounds topic could not be read for too long.
+            KafkaError: The brokers cannot be reached.
+        """
+        first, last = Positions.read(start), Positions.read(end)
+        if first == last:
+            return []
+        reader = self._connect(self._settings, self._settings.patience_s)
+        records, gap = self._topic.between(reader, first.rounds, last.rounds)
+        batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster)
+        for void in batch.void:
+            _LOG.warning("evenkeel source: record %d of the rounds topic: %s", void.record.offset, void.reason)
+        lost = None
+        if gap is not None and first.rounds:
+            lost = LogGap(0, gap.start, gap.end, gap.reason, self._settings.rounds_topic)
+        rows = ready_rows(self._settings.rounds_topic, batch, lost)
+        return share_out(first, last, batch, rows, self._settings.tasks)
+
+    def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
+        until = self._target.rounds if self._target else self._rounds_end(reader)
+        look = self._look(reader, start, until, max_rounds)
+        if look.batch.rounds:
+            self._last_round = self._clock()
+            self._interval_ms = look.batch.interval_ms or self._interval_ms
+            return look.batch.end
+        if not self._is_silent(start):
+            return replace(start, rounds=look.after) if look.records >= _IDLE_RECORDS else start
+        # The ends that the closing records were judged by, where there were any: the batch is planned again from
+        # its end, and must then come to the same judgement.
+        limits = look.limits or self._limits(reader)
+        self._check_not_truncated(start, limits)
+        log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
+        if all(start.log.get(p) == end for p, end in log.items()):
+            return start
+        return replace(start, log={**start.log, **log}, rounds=look.after)
+
+    def _look(self, reader: RangeReader, start: Positions, until: int, max_rounds: int | None) -> _Look:
+        """Find the batch of the next rounds."""
+        wanted = max_rounds
+        while True:
+            records, complete = self._topic.upcoming(reader, start.rounds, until, wanted)
+            after = records[-1].record.offset + 1 if records else start.rounds
+            closed = [seen.closed for seen in records if seen.closed is not None]
+            limits = None
+            batch = Batch(start, (), ())
+            if closed:
+                # After the closing records, never before: then a position beyond the ends is a lie, not a delay.
+                limits = self._limits(reader)
+                if _names_unknown_partitions(closed, limits) and not self._target:
+                    limits = self._limits(reader, fresh=True)
+                self._check_not_truncated(start, limits)
+                plain = (seen.record for seen in records)
+                batch = plan_batch(start, plain, limits, self._settings.cluster, max_rounds)
+            if batch.rounds or complete or len(records) >= _IDLE_RECORDS:
+                return _Look(batch, limits, len(records), after)
+            wanted = None if wanted is None else 2 * wanted
+
+    def _is_silent(self, start: Positions) -> bool:
+        if self._target:
+            return start.round < 0
+        interval = min(max(self._interval_ms, self._settings.interval_ms), _LONGEST_INTERVAL_MS)
+        return self._clock() - self._last_round > _SILENT_INTERVALS * interval / 1000
+
+    def _rounds_end(self, reader: RangeReader) -> int:
+        partition = TopicPartition(self._settings.rounds_topic, 0)
+        if not reader.partitions(partition.topic):
+            return 0
+        return reader.ends([partition])[partition]
+
+    def _limits(self, reader: RangeReader, *, fresh: bool = False) -> Limits:
+        if self._target:
+            return self._target.limits
+        log = reader.partitions(self._settings.offsets_topic, fresh=fresh)
+        events = reader.partitions(self._settings.events_topic)
+        asked = [TopicPartition(self._settings.offsets_topic, p) for p in sorted(log)]
+        asked += [TopicPartition(self._settings.events_topic, p) for p in sorted(events)]
+        ends = reader.ends(asked)
+        self._seen = Limits(
+            {p.partition: end for p, end in ends.items() if p.topic == self._settings.offsets_topic},
+            {p.partition: end for p, end in ends.items() if p.topic == self._settings.events_topic},
+        )
+        return self._seen
+
+    def _check_not_truncated(self, start: Positions, limits: Limits) -> None:
+        short = _first_short(start.log, limits.log)
+        if short is None:
+            self._truncated_since = None
+            return
+        if self._truncated_since is None:
+            self._truncated_since = self._clock()
+        partition, read, end = short
+        topic = self._settings.offsets_topic
+        message = (
+            f"Partition {partition} of {topic} ends at {end}, but was read up to {read}: it was truncated, or the "
+            "topic was created again; start with a new lake and checkpoint once the cluster is in order."
+        )
+        _LOG.warning("evenkeel source: %s", message)
+        if self._clock() - self._truncated_since > _TRUNCATED_S:
+            raise LogTruncatedError(message)
+
+
+def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: Limits) -> bool:
+    # Partitions that were added a moment ago are not in the client's metadata yet.
+    return any(
+        len(c.log) > len(limits.log) or any(partition_number(name) not in limits.events for name in c.events)
+        for c in closed
+    )
+
+
+def _first_short(read: Mapping[int, int], ends: Mapping[int, int]) -> tuple[int, int, int] | None:
+    for partition, position in sorted(read.items()):
+        if position > ends.get(partition, position):
+            return partition, position, ends[partition]
+    return None

@@ -1,0 +1,197 @@
+"""What a task does: fetch its shares, hand them to the codec, give rows.
+
+One row per key: a group's inputs from the log, its ticks from the events, and what nobody can read under a key of
+its partition. Keys can come several times; the operator puts their inputs in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+from kafka.errors import KafkaError
+
+from streaming.groups.inputs import GroupInput, encode_inputs
+from streaming.groups.keys import group_key, partition_key
+from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
+from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange, RangeReader
+from streaming.job.source.settings import SourceSettings
+from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
+from streaming.job.source.ticks import TickAssembler
+from streaming.job.source.unreadable import quarantined
+from streaming.job.source.walk import walk
+from streaming.offsets_log import Compactor
+
+__all__ = ["SCHEMA", "arrow_batches", "task_rows"]
+
+SCHEMA = pa.schema([("key", pa.string()), ("payload", pa.binary())])
+"""Columns of the source, as Arrow; must equal its DDL."""
+
+Row = tuple[str, bytes]
+
+# An Arrow batch travels to the JVM as one message: small enough that neither side holds much of it.
+_BATCH_BYTES = 8 * 1024 * 1024
+
+# Inputs per row: a group with 10,000 partitions has that many windows per round, and a row of all of them would
+# outgrow a batch. At about 100 bytes an input this is 200 KB.
+_INPUTS_PER_ROW = 2_000
+
+
+def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
+    """Gather rows into Arrow batches of about 8 MB."""
+    keys: list[str] = []
+    payloads: list[bytes] = []
+    size = 0
+    for key, payload in rows:
+        keys.append(key)
+        payloads.append(payload)
+        size += len(key) + len(payload)
+        if size >= _BATCH_BYTES:
+            yield pa.record_batch([keys, payloads], schema=SCHEMA)
+            keys, payloads, size = [], [], 0
+    if keys:
+        yield pa.record_batch([keys, payloads], schema=SCHEMA)
+
+
+def task_rows(task: SourceTask, settings: SourceSettings, reader: RangeReader) -> Iterator[Row]:
+    """Read a task's shares.
+
+    Raises:
+        UnreadableTopicError: The brokers gave nothing for too long.
+    """
+    yield from task.rows
+    if task.log:
+        yield from _LogTask(task, settings).rows(reader)
+    if task.events:
+        yield from _EventsTask(task, settings).rows(reader)
+
+
+class _LogTask:
+    """The offsets log's part of a task."""
+
+    def __init__(self, task: SourceTask, settings: SourceSettings) -> None:
+        self._topic = settings.offsets_topic
+        self._shares: dict[int, LogShare] = {share.partition: share for share in task.log}
+        self._unread: dict[int, list[PartitionInput]] = {partition: [] for partition in self._shares}
+        filters = settings.filters
+        self._compactors = {
+            share.partition: Compactor(
+                share.partition,
+                task.log_partitions,
+                share.boundaries,
+                filters.watches_group,
+                filters.watches_topic,
+            )
+            for share in task.log
+        }
+
+    def rows(self, reader: RangeReader) -> Iterator[Row]:
+        ranges = [OffsetRange(self._topic, share.partition, share.start, share.end) for share in self._shares.values()]
+        for where, item in reader.read(ranges):
+            if isinstance(item, Gone):
+                self._gap(where.partition, item)
+            else:
+                self._take(where, item)
+        for partition in list(self._compactors):
+            compactor = self._compactors.pop(partition)
+            for group, inputs in compactor.groups():
+                yield from _group_rows(group, inputs)
+            yield from _partition_rows(self._topic, partition, self._unread[partition] + compactor.unread())
+
+    def _gap(self, partition: int, gone: Gone) -> None:
+        share = self._shares[partition]
+        if share.known or gone.start > share.start or not gone.before_log:
+            self._unread[partition].append(LogGap(partition, gone.start, gone.end, gone.reason, self._topic))
+
+    def _take(self, where: OffsetRange, batch: FetchedBatch) -> None:
+        add = self._compactors[where.partition].add
+        try:
+            for offset, timestamp, key, value in walk(batch, where.start, where.end):
+                add(offset, timestamp, key, value)
+        except KafkaError as error:
+            self._unread[where.partition].append(_unwalkable(where, batch, error))
+
+
+class _EventsTask:
+    """The events topic's part of a task."""
+
+    def __init__(self, task: SourceTask, settings: SourceSettings) -> None:
+        self._topic = settings.events_topic
+        self._shares: dict[int, EventsShare] = {share.partition: share for share in task.events}
+        self._gaps: dict[int, list[PartitionInput]] = {partition: [] for partition in self._shares}
+        filters = settings.filters
+        self._assemblers = {
+            share.partition: TickAssembler(
+                self._topic,
+                share.partition,
+                share.rounds,
+                share.start,
+                filters.watches_group,
+                filters.watches_topic,
+            )
+            for share in task.events
+        }
+
+    def rows(self, reader: RangeReader) -> Iterator[Row]:
+        ranges = [
+            OffsetRange(self._topic, share.partition, share.read_from, share.end) for share in self._shares.values()
+        ]
+        for where, item in reader.read(ranges):
+            if isinstance(item, Gone):
+                self._gap(where.partition, item)
+            else:
+                self._take(where, item)
+        for partition, assembler in self._assemblers.items():
+            assembler.finish()
+            for group, ticks in assembler.ticks.items():
+                inputs: list[GroupInput] = list(ticks)
+                yield from _group_rows(group, inputs)
+            yield from _partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unread])
+
+    def _gap(self, partition: int, gone: Gone) -> None:
+        self._assemblers[partition].gap(gone.end)
+        share = self._shares[partition]
+        since = max(gone.start, share.start)
+        if since < gone.end and (share.known or gone.start > share.read_from or not gone.before_log):
+            self._gaps[partition].append(LogGap(partition, since, gone.end, gone.reason, self._topic))
+
+    def _take(self, where: OffsetRange, batch: FetchedBatch) -> None:
+        assembler = self._assemblers[where.partition]
+        try:
+            for record in walk(batch, where.start, where.end):
+                assembler.add(record)
+        except KafkaError as error:
+            if batch.base_offset >= self._shares[where.partition].start:
+                self._gaps[where.partition].append(_unwalkable(where, batch, error))
+
+
+def _unwalkable(where: OffsetRange, batch: FetchedBatch, error: KafkaError) -> PartitionInput:
+    reason = f"the record batch of offsets {batch.base_offset} to {batch.offset} cannot be taken apart: {error}"
+    return quarantined(where.topic, where.partition, batch.base_offset, batch.timestamp, None, None, reason)
+
+
+def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
+    key = group_key(group)
+    for first in range(0, len(inputs), _INPUTS_PER_ROW):
+        yield key, encode_inputs(inputs[first : first + _INPUTS_PER_ROW])
+
+
+def _partition_rows(topic: str, partition: int, inputs: list[PartitionInput]) -> Iterator[Row]:
+    key = partition_key(topic, partition)
+    size = 0
+    chunk: list[PartitionInput] = []
+    for item in inputs:
+        chunk.append(item)
+        size += _size(item)
+        if size >= _BATCH_BYTES // 4:
+            yield key, encode_partition_inputs(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield key, encode_partition_inputs(chunk)
+
+
+def _size(item: PartitionInput) -> int:
+    if isinstance(item, LogGap):
+        return 0
+    record = item if not hasattr(item, "sample") else item.sample
+    return len(record.key or b"") + len(record.value or b"") + 200

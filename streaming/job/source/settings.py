@@ -1,0 +1,84 @@
+"""What the source is told: one JSON option without secrets."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from streaming.config import Filters, KafkaSettings, Settings
+from streaming.job.source.exceptions import SourceOptionsError
+
+__all__ = ["SourceSettings"]
+
+
+class SourceSettings(BaseModel):
+    """Settings of the source, as they stand in Spark's option `settings`.
+
+    Attributes:
+        cluster: Configured name of the cluster; rounds of another are passed over.
+        kafka: `KafkaSettings.public()`: secrets are taken from the environment or from files where the clients
+            are made (`KafkaSettings.from_public`).
+        filters: What is watched.
+        offsets_topic: The offsets log.
+        events_topic: The probe's events.
+        rounds_topic: The probe's rounds.
+        interval_ms: Interval between rounds until a closing record has told the probe's own.
+        max_rounds: Rounds per batch at the most.
+        tasks: Tasks per batch.
+        patience_s: Time without progress after which a task that reads fails.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cluster: str
+    kafka: dict[str, Any]
+    filters: Filters = Filters()
+    offsets_topic: str = "__consumer_offsets"
+    events_topic: str = "evenkeel.events"
+    rounds_topic: str = "evenkeel.rounds"
+    interval_ms: int = Field(default=10_000, ge=1)
+    max_rounds: int = Field(default=60, ge=1)
+    tasks: int = Field(default=2, ge=1)
+    patience_s: float = Field(default=120.0, gt=0)
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """The source's share of all settings."""
+        return cls(
+            cluster=settings.cluster,
+            kafka=settings.kafka.public(),
+            filters=settings.filters,
+            offsets_topic=settings.job.offsets_topic,
+            events_topic=settings.probe.events_topic,
+            rounds_topic=settings.probe.rounds_topic,
+            interval_ms=settings.probe.interval_ms,
+            max_rounds=settings.job.max_rounds,
+            tasks=settings.job.tasks,
+        )
+
+    def option(self) -> str:
+        """The text of Spark's option `settings`."""
+        return self.model_dump_json()
+
+    @classmethod
+    def from_option(cls, text: str | None) -> Self:
+        """Read what `option` wrote.
+
+        Raises:
+            SourceOptionsError: It is missing, or not one of ours.
+        """
+        if text is None:
+            message = 'The source "evenkeel" needs the option "settings": give it SourceSettings.of(...).option().'
+            raise SourceOptionsError(message)
+        try:
+            return cls.model_validate_json(text)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "settings"
+            message = f'The option "settings" of the source "evenkeel" is wrong at {place}: {first["msg"]}.'
+            raise SourceOptionsError(message) from None
+
+    def client(self) -> KafkaSettings:
+        """The connection, with the secrets of this process."""
+        return KafkaSettings.from_public(self.kafka)

@@ -1,0 +1,119 @@
+"""The Spark side: format "evenkeel", a streaming data source in Python.
+
+Facts of pyspark 4.2.0 that shape it: the class must live in an importable module, else worker processes cache
+nothing; an exception from `latestOffset` ends the query for good; offsets are compared as JSON text, so "nothing
+new" is the very dict that came in; `initialOffset` is asked again after a crash in the first batch, so it is a
+constant; options that are wrong should be refused in `DataSource.__init__`, where the message arrives clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.exceptions import SourceError, SourceOptionsError
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import arrow_batches, task_rows
+from streaming.job.source.settings import SourceSettings
+from streaming.job.source.tasks import SourceTask
+
+__all__ = ["EvenkeelSource", "EvenkeelStreamReader"]
+
+_DDL = "key string, payload binary"
+
+
+class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not followed by mypy here
+    """Reads the offsets log, the probe's events and rounds of one cluster.
+
+    Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, in place of the one
+    in the settings.
+
+    Columns, one row per key and task (or a few): `key`, see `streaming.groups.keys`; `payload`, the packed inputs of
+    a group (`encode_inputs`), of a partition (`encode_partition_inputs`), or the closed rounds
+    (`encode_closed_rounds`).
+    """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        """Check the options.
+
+        Raises:
+            SourceOptionsError: One is missing or wrong.
+        """
+        super().__init__(options)
+        settings = SourceSettings.from_option(options.get("settings"))
+        given = options.get("maxRounds")
+        if given is not None:
+            if not given.isdecimal() or int(given) < 1:
+                message = f'The option "maxRounds" of the source "evenkeel" is {given!r}: give a number from 1 up.'
+                raise SourceOptionsError(message)
+            settings = settings.model_copy(update={"max_rounds": int(given)})
+        self._settings = settings
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return "evenkeel"
+
+    def schema(self) -> str:
+        """The columns."""
+        return _DDL
+
+    def streamReader(self, schema: StructType) -> EvenkeelStreamReader:  # noqa: ARG002, N802 - pyspark's signature
+        """The reader."""
+        return EvenkeelStreamReader(self._settings)
+
+
+class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Adapts `Planner` (in the driver's planning process) and `task_rows` (in the workers) to Spark.
+
+    Spark pickles a fresh reader into the workers; the planner is made at its first use.
+    """
+
+    def __init__(self, settings: SourceSettings) -> None:
+        self._settings = settings
+        self._planner: Planner | None = None
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """A constant."""
+        return INITIAL
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - pyspark's name
+        """Rounds per batch, told as rows: pyspark knows no limit of its own kind."""
+        return ReadMaxRows(self._settings.max_rounds)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - pyspark's name
+        """See `Planner.latest`."""
+        return self._plans().latest(start, limit.max_rows if isinstance(limit, ReadMaxRows) else None)
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802 - pyspark's name
+        """See `Planner.newest`."""
+        return self._plans().newest()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - pyspark's name
+        """See `Planner.available_now`."""
+        self._plans().available_now()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """See `Planner.tasks`."""
+        return self._plans().tasks(start, end)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one task."""
+        if not isinstance(partition, SourceTask):
+            message = f"The source was given a task that is none of its own: {type(partition).__name__}."
+            raise SourceError(message)
+        yield from arrow_batches(
+            task_rows(partition, self._settings, kept_reader(self._settings, self._settings.patience_s))
+        )
+
+    def _plans(self) -> Planner:
+        if self._planner is None:
+            self._planner = Planner(self._settings, kept_reader)
+        return self._planner

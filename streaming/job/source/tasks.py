@@ -1,0 +1,168 @@
+"""What one task of a batch reads, and how a batch is shared out among tasks."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from streaming.groups.keys import ROUNDS_KEY, partition_key
+from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
+from streaming.groups.rounds import encode_closed_rounds
+from streaming.job.source.plan import Batch
+from streaming.job.source.positions import Positions
+from streaming.job.source.ticks import EventRound, event_rounds
+from streaming.job.source.unreadable import quarantined
+
+__all__ = ["EventsShare", "LogShare", "SourceTask", "ready_rows", "share_out"]
+
+# An event is JSON and larger than a log record, but is only decoded, not folded: in CPU one of them is about four
+# commits.
+_EVENT_WEIGHT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class LogShare:
+    """Offsets [start, end) of one partition of the offsets log.
+
+    Attributes:
+        partition: Partition of the offsets log.
+        start: First offset wanted.
+        end: Exclusive end.
+        known: The partition was read before: then offsets that are gone are a gap. Otherwise it is read from its
+            beginning, wherever that is.
+        boundaries: The rounds' positions inside the range, ascending.
+    """
+
+    partition: int
+    start: int
+    end: int
+    known: bool
+    boundaries: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EventsShare:
+    """What a batch reads of one partition of the events topic.
+
+    Attributes:
+        partition: Partition of the events topic.
+        read_from: First offset that a round of the batch needs; may lie below `start`.
+        start: Where the batch starts: what is undecodable before it was told before.
+        end: Exclusive end.
+        known: As in `LogShare`.
+        rounds: The batch's rounds with events here.
+    """
+
+    partition: int
+    read_from: int
+    start: int
+    end: int
+    known: bool
+    rounds: tuple[EventRound, ...]
+
+
+class SourceTask(InputPartition):  # type: ignore[misc]  # pyspark is not followed by mypy here
+    """One task.
+
+    Attributes:
+        log_partitions: Partition count of the offsets log in this batch.
+        log: Its shares of the offsets log.
+        events: Its shares of the events topic.
+        rows: Rows that the driver knew already: (key, payload).
+    """
+
+    def __init__(
+        self,
+        log_partitions: int,
+        log: tuple[LogShare, ...],
+        events: tuple[EventsShare, ...],
+        rows: tuple[tuple[str, bytes], ...],
+    ) -> None:
+        super().__init__(None)
+        self.log_partitions = log_partitions
+        self.log = log
+        self.events = events
+        self.rows = rows
+
+
+def share_out(
+    start: Positions, end: Positions, batch: Batch, rows: Sequence[tuple[str, bytes]], tasks: int
+) -> list[SourceTask]:
+    """Share a batch out among tasks, the largest ranges first, each to the task with the least so far.
+
+    Empty ranges make no share, and nothing at all makes no task.
+
+    Args:
+        start: Where the batch starts.
+        end: Where it ends.
+        batch: Its rounds.
+        rows: What the driver knew already; goes to the first task.
+        tasks: Tasks at the most.
+    """
+    shares: list[tuple[int, LogShare | EventsShare]] = []
+    shares.extend((share.end - share.start, share) for share in _log_shares(start, end, batch))
+    shares.extend((_EVENT_WEIGHT * (share.end - share.read_from), share) for share in _events_shares(start, end, batch))
+    shares.sort(key=lambda weighed: weighed[0], reverse=True)
+    # With fewer shares than tasks the rest would have nothing; rows alone need one.
+    count = min(tasks, max(len(shares), 1 if rows else 0))
+    loads = [(0, number) for number in range(count)]
+    log: list[list[LogShare]] = [[] for _ in range(count)]
+    events: list[list[EventsShare]] = [[] for _ in range(count)]
+    for weight, share in shares:
+        load, number = heapq.heappop(loads)
+        if isinstance(share, LogShare):
+            log[number].append(share)
+        else:
+            events[number].append(share)
+        heapq.heappush(loads, (load + weight, number))
+    return [
+        SourceTask(len(end.log), tuple(log[number]), tuple(events[number]), tuple(rows) if number == 0 else ())
+        for number in range(count)
+    ]
+
+
+def ready_rows(topic: str, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
+    """The rows that come from the rounds topic: the rounds taken, what of it cannot be read, what is gone of it.
+
+    Args:
+        topic: The rounds topic.
+        batch: The batch.
+        gap: Records of the rounds topic that were deleted before they were read.
+    """
+    rows: list[tuple[str, bytes]] = []
+    if batch.rounds:
+        rows.append((ROUNDS_KEY, encode_closed_rounds([taken.summary for taken in batch.rounds])))
+    inputs: list[PartitionInput] = [gap] if gap else []
+    inputs.extend(
+        quarantined(topic, 0, v.record.offset, v.record.timestamp, v.record.key, v.record.value, v.reason)
+        for v in batch.void
+        if v.keep
+    )
+    if inputs:
+        rows.append((partition_key(topic, 0), encode_partition_inputs(inputs)))
+    return rows
+
+
+def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogShare]:
+    for partition, last in end.log.items():
+        first = start.log.get(partition, 0)
+        if first >= last:
+            continue
+        positions = {taken.closed.log[partition] for taken in batch.rounds}
+        boundaries = tuple(sorted(position for position in positions if first < position < last))
+        yield LogShare(partition, first, last, partition in start.log, boundaries)
+
+
+def _events_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[EventsShare]:
+    closed = [taken.closed for taken in batch.rounds]
+    for partition, reached in end.events.items():
+        first = start.events.get(partition, 0)
+        rounds = event_rounds(closed, partition)
+        # Rounds can lie below what was read: two probes at once, or a topic that was created again.
+        read_from = min([first, *(r.first for r in rounds)])
+        last = max([reached if first < reached else 0, *(r.end for r in rounds)])
+        if read_from < last:
+            yield EventsShare(partition, read_from, first, last, partition in start.events, rounds)
