@@ -38,17 +38,21 @@ class _Writer:
 
 _ANYONE = _Writer(UNKNOWN)
 _SARAMA_WITH_OWNED = _Writer("sarama", since=(1, 60, 1))
-_SARAMA_VERSION_0 = _Writer("sarama")  # any release, by its configured Version
 
 # (version, user data) -> writers, for the strategies that put nothing into the user data.
 _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
     # Version 0 with null user data is what any small library writes: nothing can be excluded.
-    (0, _NULL): (_Writer(JAVA, before=(2, 4)), _SARAMA_VERSION_0, _Writer("franz-go"), _ANYONE),
+    (0, _NULL): (
+        _Writer(JAVA, before=(2, 4)),
+        _Writer("sarama"),  # any release, by its configured Version
+        _Writer("franz-go", before=(1, 14, 1)),
+        _ANYONE,
+    ),
     (0, _EMPTY): (_Writer("kafka-python"), _Writer("aiokafka"), _Writer("librdkafka", before=(1, 6))),
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
     (1, _EMPTY): (_Writer("librdkafka", since=(1, 6), before=(2, 2)),),
     (2, _NULL): (_SARAMA_WITH_OWNED,),
-    (3, _NULL): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go")),
+    (3, _NULL): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)),),
 }
 
@@ -57,11 +61,15 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(2, 8, 1)),),
     (1, _FOUR_BYTES): (_Writer(JAVA, since=(2, 8, 1), before=(3, 4)),),
     (1, _EMPTY): (_Writer("kafka-python", since=(3,)), _Writer("librdkafka", since=(1, 6), before=(2, 2))),
-    (1, _MORE): (_Writer("librdkafka", since=(1, 6), before=(2, 2)), _Writer("franz-go"), _SARAMA_WITH_OWNED),
+    (1, _MORE): (
+        _Writer("librdkafka", since=(1, 6), before=(2, 2)),
+        _Writer("franz-go", before=(1, 14, 1)),
+        _SARAMA_WITH_OWNED,
+    ),
     (2, _MORE): (_SARAMA_WITH_OWNED,),
     (3, _FOUR_BYTES): (_Writer(JAVA, since=(3, 4)),),
-    (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go")),
-    (3, _MORE): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go")),
+    (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
+    (3, _MORE): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
 }
 
 # How default client ids begin. Only an order: whoever sets a client id of "sarama" on a Java client is not told
@@ -108,23 +116,26 @@ def recognise(
 
 @lru_cache(maxsize=1024)
 def _candidates(strategy: str, version: int | None, kind: str, likely: str) -> tuple[Library, ...]:
-    found = (Library(UNKNOWN),) if version is None else tuple(_of_bytes(strategy, version, kind))
-    # Stable: among the unlikely the table's order stays, and what cannot be computed comes last.
-    return tuple(sorted(found, key=lambda library: (library.name == UNKNOWN, library.name != likely)))
-
-
-def _of_bytes(strategy: str, version: int, kind: str) -> Iterable[Library]:
-    if strategy not in known_strategies():
+    if version is None or strategy not in known_strategies():
         return (Library(UNKNOWN),)
+    # Stable: among the unlikely the table's order stays, and what cannot be computed comes last. Before behaviours
+    # are told apart, so that the likely one of two libraries that behave alike gives the candidate its name.
+    writers = sorted(
+        _writers(strategy, version, kind),
+        key=lambda writer: (writer.library == UNKNOWN, writer.library != likely),
+    )
+    return tuple(_one_per_behaviour(strategy, writers))
+
+
+def _writers(strategy: str, version: int, kind: str) -> tuple[_Writer, ...]:
     known = min(version, _NEWEST_VERSION)
-    writers = (_COOPERATIVE if strategy == "cooperative-sticky" else _EAGER).get((known, kind), ())
     if strategy == "sticky":
-        writers = ()
-    if not writers:
-        writers = (_ANYONE,)
-    elif version > _NEWEST_VERSION:
+        return (_ANYONE,)
+    table = _COOPERATIVE if strategy == "cooperative-sticky" else _EAGER
+    writers = table.get((known, kind), ())
+    if not writers or version > _NEWEST_VERSION:
         writers = (*writers, _ANYONE)
-    return _one_per_behaviour(strategy, writers)
+    return writers
 
 
 def _one_per_behaviour(strategy: str, writers: Iterable[_Writer]) -> Iterable[Library]:
@@ -138,13 +149,13 @@ def _one_per_behaviour(strategy: str, writers: Iterable[_Writer]) -> Iterable[Li
         for era in overlapping:
             if era.recompute not in seen:
                 seen.add(era.recompute)
-                result.append(Library(writer.library, max(era.since or (), writer.since or ()) or (0,)))
+                result.append(Library(writer.library, max(era.since, writer.since or era.since)))
     return result
 
 
 def _overlap(era: Era, writer: _Writer) -> bool:
     era_ends_first = era.before is not None and writer.since is not None and era.before <= writer.since
-    writer_ends_first = writer.before is not None and era.since is not None and writer.before <= era.since
+    writer_ends_first = writer.before is not None and writer.before <= era.since
     return not era_ends_first and not writer_ends_first
 
 

@@ -26,25 +26,25 @@ class Era:
     Attributes:
         library: Name of the library.
         recompute: The behaviour; eras with the same function behave the same.
-        since: First release of the era; None from the beginning.
+        since: First release of the era; of the first era, the first release with consumer groups.
         before: First release after it; None when it lasts.
     """
 
     library: str
     recompute: Recompute
-    since: Release | None = None
+    since: Release
     before: Release | None = None
 
     def holds(self, release: Release | None) -> bool:
         """Whether the release lies in this era; None, the newest, lies in the last one."""
         if release is None:
             return self.before is None
-        return (self.since is None or release >= self.since) and (self.before is None or release < self.before)
+        return release >= self.since and (self.before is None or release < self.before)
 
     def __str__(self) -> str:
-        since = "" if self.since is None else f" >= {'.'.join(map(str, self.since))}"
-        before = "" if self.before is None else f" < {'.'.join(map(str, self.before))}"
-        return f"{self.library}{since}{before}"
+        since = f">= {'.'.join(map(str, self.since))}"
+        before = "" if self.before is None else f", < {'.'.join(map(str, self.before))}"
+        return f"{self.library} {since}{before}"
 
 
 @dataclass(frozen=True, slots=True)

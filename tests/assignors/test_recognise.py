@@ -1,0 +1,126 @@
+"""Candidates by the bytes of the leader's subscription: as many as can have written them, never one too few."""
+
+from __future__ import annotations
+
+import pytest
+
+from assignors import CannotTell, Group, Library, Subscription, assign, recognise, strategy_named
+
+
+def names(strategy: str, version: int | None, user_data: bytes | None, **hints: str) -> list[str]:
+    return [str(found) for found in recognise(strategy, version=version, user_data=user_data, **hints)]
+
+
+def test_java_before_and_after_the_change_of_3_5_writes_the_same_bytes() -> None:
+    assert names("range", 3, None) == ["java:3.4", "java:3.5", "franz-go:1.14.1"]
+
+
+def test_a_behaviour_that_never_changed_is_one_candidate() -> None:
+    assert names("roundrobin", 3, None) == ["java:3.4", "franz-go:1.14.1"]
+
+
+def test_empty_user_data_of_version_0_is_python_or_old_librdkafka() -> None:
+    assert names("range", 0, b"") == ["kafka-python:1.0", "kafka-python:2.3", "librdkafka:0.9", "librdkafka:1.3"]
+
+
+def test_version_1_with_null_user_data_may_be_sarama_as_well_as_java() -> None:
+    assert names("range", 1, None) == ["java:2.4", "sarama:1.60.1"]
+
+
+def test_version_1_with_empty_user_data_is_librdkafka() -> None:
+    assert names("range", 1, b"") == ["librdkafka:1.6"]
+    assert names("roundrobin", 1, b"") == ["librdkafka:1.6"]
+
+
+def test_version_3_with_empty_user_data_is_librdkafka_with_racks() -> None:
+    assert names("range", 3, b"") == ["librdkafka:2.2"]
+
+
+def test_version_2_is_sarama() -> None:
+    assert names("roundrobin", 2, None) == ["sarama:1.60.1"]
+
+
+def test_what_any_small_library_writes_excludes_nobody() -> None:
+    found = names("range", 0, None)
+
+    assert found[-1] == "unknown"
+    assert {"java:0.9", "sarama:1.19", "sarama:1.34.1", "franz-go:1.0"} <= set(found)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_user_data_that_no_known_library_writes_is_unknown(version: int) -> None:
+    assert names("range", version, b"my own") == ["unknown"]
+
+
+def test_a_newer_version_is_read_as_version_3_but_may_be_anyone() -> None:
+    assert names("roundrobin", 7, None) == ["java:3.4", "franz-go:1.14.1", "unknown"]
+
+
+def test_a_leader_that_was_not_decoded_is_unknown() -> None:
+    assert names("range", None, None) == ["unknown"]
+
+
+def test_an_unregistered_strategy_is_unknown() -> None:
+    assert names("my-assignor", 3, None) == ["unknown"]
+
+
+def test_a_client_id_moves_candidates_and_excludes_none() -> None:
+    plain = names("range", 1, None)
+
+    hinted = names("range", 1, None, client_id="sarama")
+
+    assert hinted == ["sarama:1.60.1", "java:2.4"]
+    assert sorted(plain) == sorted(hinted)
+
+
+def test_of_two_libraries_that_behave_alike_the_likely_one_is_named() -> None:
+    found = names("range", 0, b"", client_id="aiokafka-0.14.0")
+
+    assert found == ["aiokafka:0.1", "kafka-python:2.3", "librdkafka:0.9", "librdkafka:1.3"]
+
+
+def test_a_member_id_stands_in_for_a_missing_client_id() -> None:
+    assert names("range", 0, b"", member_id="rdkafka-1234")[0] == "librdkafka:0.9"
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("user_data", [None, b"", bytes(4), bytes(30)])
+def test_candidates_of_the_sticky_strategies_cannot_be_told_yet(strategy: str, user_data: bytes | None) -> None:
+    group = Group((Subscription("a", ("t",)),), {"t": 1})
+
+    for library in recognise(strategy, version=1, user_data=user_data):
+        with pytest.raises(CannotTell, match="not recomputed yet"):
+            assign(strategy, group, library)
+
+
+def test_cooperative_bytes_tell_more_than_eager_ones() -> None:
+    assert names("cooperative-sticky", 1, None) == ["java:2.4"]
+    assert names("cooperative-sticky", 3, bytes(4)) == ["java:3.4"]
+    assert "librdkafka:2.2" in names("cooperative-sticky", 3, b"")
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("user_data", [None, b""])
+def test_every_candidate_is_computed_or_cannot_be_told(strategy: str, version: int, user_data: bytes | None) -> None:
+    group = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 3})
+    for library in recognise(strategy, version=version, user_data=user_data):
+        try:
+            assert sum(len(parts["t"]) for parts in assign(strategy, group, library).values()) == 3
+        except CannotTell:
+            assert library.name in ("unknown", "sarama")
+
+
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+def test_the_eras_of_a_library_follow_each_other_without_gap_or_overlap(strategy: str) -> None:
+    eras = strategy_named(strategy).eras
+    for library in {era.library for era in eras}:
+        of_library = [era for era in eras if era.library == library]
+        assert of_library[-1].before is None
+        assert [e.before for e in of_library[:-1]] == [e.since for e in of_library[1:]]
+
+
+def test_a_candidate_is_written_as_library_and_first_release_of_its_era() -> None:
+    assert str(Library("java", (3, 5))) == "java:3.5"
+    assert str(strategy_named("range").era(Library("java", (3, 7, 1)))) == "java >= 3.5"
+    assert str(strategy_named("range").era(Library("java", (3, 4)))) == "java >= 2.4, < 3.5"
