@@ -1,30 +1,29 @@
-"""Folds many offset commits and tombstones into windows, vectorised: one column per field, one slot per window.
-
-The rules are those of `CommitWindow` and `merge_windows`; a test folds the same records one by one.
-"""
+"""Folds many offset commits and tombstones into windows: decoded thousands at a time, merged as columns."""
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from streaming.groups.inputs import CommitWindow
 from streaming.offsets_log.offset_commit import OffsetCommit
-from streaming.offsets_log.offset_commits import CommitColumns, decode_offset_commits
+from streaming.offsets_log.offset_commits import decode_offset_commits
 from streaming.offsets_log.topic_id import printed
+from streaming.offsets_log.window_rows import Ints, WindowRows, concatenated, merged
 
 __all__ = ["CommitFold", "canonical"]
 
-# Slots to begin with; doubled when full.
-_FIRST_SLOTS = 1_024
+# Rows are merged when they have doubled since the last merge, and are at least this many: so memory stays
+# within twice what the windows take, and the cost of merging within twice that of one pass.
+_LEAST_MERGED = 65_536
+
+# Windows that are made together: their columns then stay in the processor's cache. Ten times more is slower.
+_BUILT_AT_ONCE = 4_096
 
 _CANONICAL = struct.Struct(">hqiBqBBB16s")
-
-_Ints = npt.NDArray[np.int64]
-_Bools = npt.NDArray[np.bool_]
 
 
 def canonical(commit: OffsetCommit) -> bytes:
@@ -35,22 +34,25 @@ def canonical(commit: OffsetCommit) -> bytes:
 class CommitFold:
     """Windows that are being folded.
 
-    `open` a slot per window; append one element per record, in log order, to each of `slots`, `records`,
-    `times` and `values` (and the record's index to `tombstones`, with the value b"", where it has no value);
-    `fold` every now and then; `windows` at the end. The lists are emptied in place by `fold`.
+    Append one element per record, in log order, to each of `slots`, `records`, `times` and `values` (and the
+    record's index to `tombstones`, with the value b"", where it has no value); `fold` every now and then;
+    `windows` at the end. `fold` empties the lists in place.
 
     Attributes:
-        slots: Slot of the record's window.
+        slots: Slot of the record: a number for group, topic and partition, anew after each membership record.
         records: Log offset.
         times: Record timestamp, ms.
         values: Value bytes.
         tombstones: Indexes of the tombstones.
     """
 
-    def __init__(self, decode_plain: Callable[[int, int, int, bytes], OffsetCommit | None]) -> None:
+    def __init__(
+        self, boundaries: Sequence[int], decode_plain: Callable[[int, int, int, bytes], OffsetCommit | None]
+    ) -> None:
         """Start empty.
 
         Args:
+            boundaries: Log positions that part windows, ascending.
             decode_plain: Asked for what `decode_offset_commits` leaves: slot, log offset, record timestamp,
                 value. None leaves the record out of the fold (the callee keeps it elsewhere).
         """
@@ -59,150 +61,115 @@ class CommitFold:
         self.times: list[int] = []
         self.values: list[bytes] = []
         self.tombstones: list[int] = []
+        self._boundaries = np.array(boundaries, np.int64)
         self._decode_plain = decode_plain
-        self._names: list[tuple[str, int]] = []
-        self._room = _FIRST_SLOTS
-        self._commits = np.zeros(self._room, np.int64)
-        self._tombstones = np.zeros(self._room, np.int64)
-        self._first_offset = np.full(self._room, -1, np.int64)
-        self._first_time = np.full(self._room, -1, np.int64)
-        self._first_record = np.zeros(self._room, np.int64)
-        self._offset = np.full(self._room, -1, np.int64)
-        self._leader_epoch = np.full(self._room, -1, np.int32)
-        self._last_time = np.full(self._room, -1, np.int64)
-        self._last_record = np.zeros(self._room, np.int64)
-        self._deleted = np.zeros(self._room, np.bool_)
-        # Unsigned: between two int64 offsets can lie more than an int64 holds.
-        self._step_back = np.zeros(self._room, np.uint64)
-        self._topic_id = np.zeros((self._room, 16), np.uint8)
-
-    def open(self, name: tuple[str, int]) -> int:
-        """Allot the slot of a new window of a topic's partition."""
-        self._names.append(name)
-        return len(self._names) - 1
+        self._parts: list[WindowRows] = []
+        self._rows = 0
+        self._merge_at = _LEAST_MERGED
 
     def fold(self) -> None:
         """Fold in what was appended, and empty the lists."""
         if not self.slots:
             return
-        self._make_room()
-        slots = np.array(self.slots, np.int64)
-        records = np.array(self.records, np.int64)
-        times = np.array(self.times, np.int64)
-        tombstones = np.zeros(slots.size, np.bool_)
-        tombstones[self.tombstones] = True
-        columns = decode_offset_commits(self.values)
-        readable = self._readable(columns, tombstones)
+        rows = self._decoded()
         for buffer in (self.slots, self.records, self.times, self.values, self.tombstones):
             buffer.clear()
-        order = np.argsort(slots, kind="stable")
-        order = order[readable[order]]
-        if order.size:
-            self._fold_records(slots[order], records[order], tombstones[order])
-        order = order[~tombstones[order]]
-        if order.size:
-            self._fold_commits(slots[order], times[order], columns, order)
+        if len(rows):
+            self._parts.append(merged(rows))
+            self._rows += len(self._parts[-1])
+        if self._rows >= self._merge_at:
+            self._parts = [merged(concatenated(self._parts))]
+            self._rows = len(self._parts[0])
+            self._merge_at = max(_LEAST_MERGED, 2 * self._rows)
 
-    def windows(self) -> list[CommitWindow | None]:
-        """The window of each slot; None where no record of it could be read. Folds what is left first."""
+    def windows(
+        self, owners: Sequence[int], names: Sequence[tuple[str, int]]
+    ) -> Iterator[tuple[int, list[CommitWindow]]]:
+        """Fold what is left, and give the windows of each owner, in log order; owners ascending.
+
+        Args:
+            owners: Owner of each slot, as a number.
+            names: Topic and partition of each slot.
+        """
         self.fold()
-        self._make_room()
-        topic_ids = self._topic_id.tobytes()
-        printed_ids: dict[bytes, str | None] = {}
-        windows: list[CommitWindow | None] = []
-        rows = zip(
-            self._names,
-            self._commits.tolist(),
-            self._tombstones.tolist(),
-            self._first_offset.tolist(),
-            self._first_time.tolist(),
-            self._first_record.tolist(),
-            self._offset.tolist(),
-            self._leader_epoch.tolist(),
-            self._last_time.tolist(),
-            self._last_record.tolist(),
-            self._deleted.tolist(),
-            self._step_back.tolist(),
-            range(0, len(topic_ids), 16),
-            strict=False,  # the columns have room for more slots than there are
-        )
-        for (topic, partition), commits, gone, first, time, begin, last, epoch, until, end, deleted, step, at in rows:
-            raw = topic_ids[at : at + 16]
-            if raw not in printed_ids:
-                printed_ids[raw] = printed(raw)
-            windows.append(
-                CommitWindow(
-                    topic,
-                    partition,
-                    commits,
-                    gone,
-                    first,
-                    time,
-                    begin,
-                    last,
-                    epoch,
-                    until,
-                    end,
-                    deleted,
-                    step,
-                    printed_ids[raw],
-                )
-                if commits or gone
-                else None
-            )
-        return windows
+        if not self._parts:
+            return
+        rows = merged(concatenated(self._parts))
+        owner = np.array(owners, np.int64)[rows.slot]
+        order = np.lexsort((rows.last_record, owner))
+        owner = owner[order]
+        edges = [*np.flatnonzero(np.concatenate(([True], owner[1:] != owner[:-1]))).tolist(), owner.size]
+        built: list[CommitWindow] = []
+        first = 0
+        for start, end in pairwise(edges):
+            if end - first > len(built):
+                first = start
+                built = _built(rows, order[first : max(end, first + _BUILT_AT_ONCE)], names)
+            yield int(owner[start]), built[start - first : end - first]
 
-    def _readable(self, columns: CommitColumns, tombstones: _Bools) -> _Bools:
-        """Which rows count: tombstones, and commits that one of the two decoders can read."""
-        readable = columns.decoded | tombstones
+    def _decoded(self) -> WindowRows:
+        """One row per record that can be read."""
+        count = len(self.slots)
+        columns = decode_offset_commits(self.values)
+        deleted = np.zeros(count, np.bool_)
+        deleted[self.tombstones] = True
+        readable = columns.decoded | deleted
+        offset, epoch, topic_id = columns.offset, columns.leader_epoch, columns.topic_id
         for row in np.flatnonzero(~readable).tolist():
-            value = self.values[row]
-            commit = self._decode_plain(self.slots[row], self.records[row], self.times[row], value)
+            commit = self._decode_plain(self.slots[row], self.records[row], self.times[row], self.values[row])
             if commit is not None:
                 readable[row] = True
-                columns.offset[row] = commit.offset
-                columns.leader_epoch[row] = commit.leader_epoch
-                columns.topic_id[row] = np.frombuffer(commit.topic_id, np.uint8)
-        return readable
-
-    def _fold_records(self, slots: _Ints, records: _Ints, tombstones: _Bools) -> None:
-        starts, ends, touched = _runs(slots)
-        fresh = (self._commits[touched] + self._tombstones[touched]) == 0
-        self._first_record[touched[fresh]] = records[starts[fresh]]
-        self._last_record[touched] = records[ends]
-        self._deleted[touched] = tombstones[ends]
-        self._tombstones[touched] += np.add.reduceat(tombstones, starts, dtype=np.int64)
-
-    def _fold_commits(self, slots: _Ints, times: _Ints, columns: CommitColumns, order: _Ints) -> None:
-        starts, ends, touched = _runs(slots)
-        offsets = columns.offset[order]
-        fresh = self._commits[touched] == 0
-        self._first_offset[touched[fresh]] = offsets[starts[fresh]]
-        self._first_time[touched[fresh]] = times[starts[fresh]]
-        before = np.empty_like(offsets)
-        before[1:] = offsets[:-1]
-        before[starts] = np.where(fresh, offsets[starts], self._offset[touched])
-        steps = np.where(before > offsets, before.view(np.uint64) - offsets.view(np.uint64), np.uint64(0))
-        self._step_back[touched] = np.maximum(self._step_back[touched], np.maximum.reduceat(steps, starts))
-        self._commits[touched] += ends - starts + 1
-        self._offset[touched] = offsets[ends]
-        self._leader_epoch[touched] = columns.leader_epoch[order[ends]]
-        self._topic_id[touched] = columns.topic_id[order[ends]]
-        self._last_time[touched] = times[ends]
-
-    def _make_room(self) -> None:
-        while self._room < len(self._names):
-            self._room *= 2
-        if self._commits.shape[0] < self._room:
-            for name, column in list(vars(self).items()):
-                if isinstance(column, np.ndarray):
-                    larger = np.zeros((self._room, *column.shape[1:]), column.dtype)
-                    larger[: column.shape[0]] = column
-                    setattr(self, name, larger)
+                offset[row] = commit.offset
+                epoch[row] = commit.leader_epoch
+                topic_id[row] = np.frombuffer(commit.topic_id, np.uint8)
+        times = np.array(self.times, np.int64)
+        for column in (offset, epoch, times):
+            column[deleted] = -1
+        topic_id[deleted] = 0
+        records = np.array(self.records, np.int64)
+        rows = WindowRows(
+            slot=np.array(self.slots, np.int64),
+            era=np.searchsorted(self._boundaries, records, side="right"),
+            commits=(~deleted).astype(np.int64),
+            tombstones=deleted.astype(np.int64),
+            first_offset=offset,
+            first_commit_time=times,
+            first_record=records,
+            offset=offset,
+            leader_epoch=epoch,
+            last_commit_time=times,
+            last_record=records,
+            deleted=deleted,
+            step_back=np.zeros(count, np.uint64),
+            topic_id=topic_id,
+        )
+        return rows if readable.all() else rows.where(readable)
 
 
-def _runs(slots: _Ints) -> tuple[_Ints, _Ints, _Ints]:
-    """First and last index of each run of equal slots in a sorted column, and the slot of each run."""
-    starts = np.flatnonzero(np.concatenate(([True], slots[1:] != slots[:-1])))
-    ends = np.concatenate((starts[1:], [slots.size])) - 1
-    return starts, ends, slots[starts]
+def _built(rows: WindowRows, order: Ints, names: Sequence[tuple[str, int]]) -> list[CommitWindow]:
+    """Rows as the core takes them, in the order given."""
+    topic_ids = rows.topic_id[order].view("V16")[:, 0].tolist()
+    texts = {raw: printed(raw) for raw in set(topic_ids)}
+    places = [names[slot] for slot in rows.slot[order].tolist()]
+    columns = (
+        rows.commits,
+        rows.tombstones,
+        rows.first_offset,
+        rows.first_commit_time,
+        rows.first_record,
+        rows.offset,
+        rows.leader_epoch,
+        rows.last_commit_time,
+        rows.last_record,
+        rows.deleted,
+        rows.step_back,
+    )
+    return list(
+        map(
+            CommitWindow,
+            [topic for topic, _ in places],
+            [partition for _, partition in places],
+            *(column[order].tolist() for column in columns),
+            [texts[raw] for raw in topic_ids],
+        )
+    )

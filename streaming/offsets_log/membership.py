@@ -14,7 +14,9 @@ __all__ = ["decode_membership"]
 _CONSUMER = "consumer"
 
 
-def decode_membership(offset: int, timestamp: int, data: bytes) -> MembershipRecord | UnknownVersion | Rejected:
+def decode_membership(
+    offset: int, timestamp: int, data: bytes, log_partition: int = -1
+) -> MembershipRecord | UnknownVersion | Rejected:
     """Decode the value of a group metadata record (key type 2). Never raises.
 
     A subscription or assignment that does not decode leaves the record standing: the member says so in
@@ -24,6 +26,7 @@ def decode_membership(offset: int, timestamp: int, data: bytes) -> MembershipRec
         offset: Log offset of the record.
         timestamp: Record timestamp, ms.
         data: The whole value.
+        log_partition: Partition of the offsets log; -1 when not known.
     """
     metadata = decode_group_metadata(data)
     if not isinstance(metadata, GroupMetadata):
@@ -39,6 +42,7 @@ def decode_membership(offset: int, timestamp: int, data: bytes) -> MembershipRec
         state_time=metadata.current_state_timestamp,
         members=tuple([decode(member) for member in metadata.members]),
         value_version=metadata.version,
+        log_partition=log_partition,
     )
 
 

@@ -46,13 +46,13 @@ class CommitColumns:
     Attributes:
         decoded: Whether the row was decoded here; where not, the other columns say nothing.
         offset: Committed offset, int64.
-        leader_epoch: int32; -1 when not recorded.
+        leader_epoch: int64; -1 when not recorded.
         topic_id: uint8, 16 a row; zero when not recorded.
     """
 
     decoded: npt.NDArray[np.bool_]
     offset: npt.NDArray[np.int64]
-    leader_epoch: npt.NDArray[np.int32]
+    leader_epoch: npt.NDArray[np.int64]
     topic_id: npt.NDArray[np.uint8]
 
 
@@ -95,6 +95,6 @@ def decode_offset_commits(values: Sequence[bytes]) -> CommitColumns:
     return CommitColumns(
         decoded=decoded,
         offset=fields["offset"].astype(np.int64),
-        leader_epoch=np.where(version >= 3, fields["epoch"], -1).astype(np.int32),
+        leader_epoch=np.where(version >= 3, fields["epoch"], -1).astype(np.int64),
         topic_id=topic_id,
     )

@@ -128,12 +128,13 @@ def fold_one_by_one(
                 last_record=offset,
                 last_time=timestamp,
                 deleted=value is None,
+                log_partition=partition,
             )
         else:
             assert isinstance(key, GroupKey)
             membership: object = MembershipTombstone(offset, timestamp)
             if value is not None:
-                membership = decode_membership(offset, timestamp, value)
+                membership = decode_membership(offset, timestamp, value, partition)
             if isinstance(membership, Rejected):
                 quarantined.append((offset, membership.reason))
             elif isinstance(membership, UnknownVersion):

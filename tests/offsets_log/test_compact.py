@@ -179,10 +179,10 @@ def test_other_types_are_counted_per_type_between_membership_records() -> None:
     ]
     groups, _, _ = compacted(numbered(pairs))
     assert groups["g"] == [
-        OtherRecords(5, 1, 1, 100, 101, 1_001, deleted=True),
-        OtherRecords(3, 1, 0, 102, 102, 1_002, deleted=False),
+        OtherRecords(5, 1, 1, 100, 101, 1_001, deleted=True, log_partition=0),
+        OtherRecords(3, 1, 0, 102, 102, 1_002, deleted=False, log_partition=0),
         MembershipTombstone(103, 1_003),
-        OtherRecords(5, 1, 0, 104, 104, 1_004, deleted=False),
+        OtherRecords(5, 1, 0, 104, 104, 1_004, deleted=False, log_partition=0),
     ]
 
 
@@ -381,6 +381,7 @@ def _merged(items: list[GroupInput], boundaries: list[int]) -> list[GroupInput]:
                     last_record=item.last_record,
                     last_time=item.last_time,
                     deleted=item.deleted,
+                    log_partition=item.log_partition,
                 )
             continue
         open_at[name] = len(out)
