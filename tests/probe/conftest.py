@@ -1,0 +1,44 @@
+"""What the probe's tests share: settings that see one test's groups only, and real groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaAdminClient
+
+from probe.witness import Cluster, MakeSettings
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+
+
+@pytest.fixture
+def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    # The offsets log appears with the first group of the broker's life.
+    seed = Cluster(bootstrap, unique, admin)
+    seed.commit("seed", seed.topic("seed", 1), [0])
+    yield seed
+    admin.close()
+
+
+@pytest.fixture
+def make_settings(bootstrap: str, unique: str) -> MakeSettings:
+    """Settings that watch the test's own groups, all but the seed, into topics of its own."""
+
+    def make(bootstrap_servers: str = bootstrap, interval_ms: int = 200, **filters: tuple[str, ...]) -> Settings:
+        wanted: dict[str, tuple[str, ...]] = {"groups": (f"/^{unique}/",), "ignore_groups": (f"{unique}-seed",)}
+        return Settings(
+            cluster=unique,
+            kafka=KafkaSettings(bootstrap_servers=bootstrap_servers),
+            filters=Filters(**(wanted | filters)),
+            probe=ProbeSettings(
+                interval_ms=interval_ms, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"
+            ),
+        )
+
+    return make
+
+
+@pytest.fixture
+def settings(make_settings: MakeSettings) -> Settings:
+    return make_settings()

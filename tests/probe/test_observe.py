@@ -1,0 +1,171 @@
+"""What a round writes, given what it saw: no Kafka here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from streaming.config import Filters
+from streaming.events import GroupEvent, GroupGone, RoundClosed, TopicEvent
+from streaming.probe.observe import (
+    HELD_ROUNDS,
+    Description,
+    Group,
+    Hold,
+    Look,
+    Memory,
+    RoundHead,
+    Topic,
+    advance_holds,
+    memory_after,
+    recall,
+    round_events,
+    topics_of_groups,
+)
+
+ALL = Filters()
+LOG = (10, 20, 30)
+
+MakeHead = Callable[..., RoundHead]
+
+
+@pytest.fixture
+def make_head() -> MakeHead:
+    def make(number: int = 7, time: int = 1_000, holds: tuple[Hold | None, ...] = (None, None, None)) -> RoundHead:
+        return RoundHead("prod", "kafka-id", number, time, LOG, holds)
+
+    return make
+
+
+def classic(group: str, state: str = "Stable") -> Group:
+    return Group(group, 1, state, "consumer", "classic")
+
+
+def look_at(topics: dict[str, Topic], **groups: tuple[str, ...]) -> Look:
+    return Look({name: classic(name) for name in groups}, groups, {}, topics)
+
+
+def test_a_group_has_the_topics_it_subscribes_to_and_those_it_committed_for() -> None:
+    described = {"g": Description("Stable", "consumer", frozenset({"orders"}), complete=True)}
+    found = topics_of_groups(["g"], described, {"g": frozenset({"old"})}, Memory({"g": frozenset({"older"})}), ALL)
+    assert found == {"g": ("old", "orders")}
+
+
+def test_a_rebalance_does_not_make_topics_vanish() -> None:
+    described = {"g": Description("PreparingRebalance", "consumer", frozenset(), complete=False)}
+    found = topics_of_groups(["g"], described, {}, Memory({"g": frozenset({"orders"})}), ALL)
+    assert found == {"g": ("orders",)}
+
+
+def test_ignored_topics_are_not_reported() -> None:
+    found = topics_of_groups(
+        ["g"], {}, {"g": frozenset({"a", "b", "audit-1"})}, Memory(), Filters(ignore_topics=("/^audit/", "b"))
+    )
+    assert found == {"g": ("a",)}
+
+
+def test_a_group_comes_before_its_topics_and_says_how_many_follow(make_head: MakeHead) -> None:
+    topics = {"a": Topic(1, "id-a", (5,), (4,), (0,)), "b": Topic(None)}
+    events = round_events(make_head(), look_at(topics, g=("a", "b")), Memory(), ALL)
+    assert events == [
+        (
+            "g",
+            GroupEvent(
+                v=1,
+                cluster="prod",
+                round=7,
+                time=1_000,
+                group="g",
+                log_partition=1,  # "g".hashCode() is 103, and 103 % 3 is 1
+                log_position=20,
+                topics=2,
+                state="Stable",
+                protocol_type="consumer",
+                group_type="classic",
+                held_since=None,
+                cluster_id="kafka-id",
+            ),
+        ),
+        ("g", TopicEvent(1, "prod", 7, "g", "a", 1, "id-a", (5,), (4,), (0,), None)),
+        ("g", TopicEvent(1, "prod", 7, "g", "b", None, None, (), (), (), None)),
+    ]
+
+
+def test_a_topic_that_may_not_be_seen_is_not_said_to_be_missing(make_head: MakeHead) -> None:
+    [(_, event)] = round_events(make_head(), look_at({}, g=("secret",)), Memory(), ALL)
+    assert isinstance(event, GroupEvent)
+    assert event.topics == 0
+
+
+def test_the_state_told_with_the_members_wins_over_the_listed_one(make_head: MakeHead) -> None:
+    look = Look(
+        {"g": classic("g", "Stable")},
+        {"g": ()},
+        {"g": Description("PreparingRebalance", "", frozenset(), complete=False)},
+        {},
+    )
+    [(_, event)] = round_events(make_head(), look, Memory(), ALL)
+    assert isinstance(event, GroupEvent)
+    assert (event.state, event.protocol_type) == ("PreparingRebalance", "consumer")
+
+
+def test_a_group_of_the_round_before_that_is_not_seen_is_gone(make_head: MakeHead) -> None:
+    events = round_events(make_head(), look_at({}), Memory({"g": frozenset({"orders"})}), ALL)
+    assert events == [("g", GroupGone(1, "prod", 7, 1_000, "g", 1, 20, "deleted"))]
+
+
+def test_a_group_that_the_filters_exclude_now_is_gone_for_that_reason(make_head: MakeHead) -> None:
+    [(_, event)] = round_events(make_head(), look_at({}), Memory({"g": frozenset()}), Filters(ignore_groups=("g",)))
+    assert isinstance(event, GroupGone)
+    assert event.reason == "filtered"
+
+
+def test_a_group_is_gone_once(make_head: MakeHead) -> None:
+    memory = memory_after(make_head(), look_at({}))
+    assert round_events(make_head(8), look_at({}), memory, ALL) == []
+
+
+def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three_rounds(make_head: MakeHead) -> None:
+    holds: tuple[Hold | None, ...] = ()
+    said = []
+    for number in range(1, HELD_ROUNDS + 3):
+        holds = advance_holds(holds, (10, 15, 30), (10, 20, 30), number * 100)
+        [(_, event)] = round_events(make_head(holds=holds), look_at({}, g=()), Memory(), ALL)
+        assert isinstance(event, GroupEvent)
+        said.append(event.held_since)
+    assert said == [None, None, None, 100, 100]
+
+
+def test_transactions_back_to_back_are_no_hold() -> None:
+    holds: tuple[Hold | None, ...] = ()
+    for number in range(10):
+        holds = advance_holds(holds, (number,), (number + 5,), number)
+    assert holds == (Hold(9, 9, 1),)
+
+
+def test_a_hold_ends_when_the_log_is_readable_to_its_end() -> None:
+    assert advance_holds((Hold(10, 100, 9),), (20,), (20,), 500) == (None,)
+
+
+def test_commits_between_the_two_questions_are_no_hold() -> None:
+    assert advance_holds((), (25,), (20,), 500) == (None,)
+
+
+def test_a_log_that_got_more_partitions_is_followed() -> None:
+    assert advance_holds((Hold(1, 5, 1),), (1, 7), (2, 7), 9) == (Hold(1, 5, 2), None)
+
+
+def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) -> None:
+    head = make_head(holds=(None, Hold(20, 300, HELD_ROUNDS + 1), None))
+    look = look_at({"a": Topic(1, None, (5,), (4,), (0,))}, g=("a",), h=())
+    events = [event for _, event in round_events(head, look, Memory(), ALL)]
+    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3)
+    recalled = recall(closed, events)
+    assert recalled.topics == memory_after(head, look).topics == {"g": {"a"}, "h": set()}
+    assert recalled.holds == (None, Hold(20, 300, HELD_ROUNDS + 1), None)
+
+
+def test_a_restarted_probe_counts_a_young_hold_from_the_last_round() -> None:
+    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, (10,), (12,), {}, 0, 0)
+    assert recall(closed, []).holds == (Hold(10, 1_000, 1),)

@@ -1,0 +1,374 @@
+"""Rounds on a real broker, compared with what kafka-python's and librdkafka's own clients say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer as LibrdkafkaConsumer
+from confluent_kafka import Producer as LibrdkafkaProducer
+from confluent_kafka import TopicPartition as LibrdkafkaPartition
+from kafka import KafkaConsumer, TopicPartition
+from kafka.admin import OffsetSpec
+
+from probe.witness import Cluster, MakeSettings, read, read_round
+from streaming.config import Settings
+from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.offsets_log import partition_for
+from streaming.probe import Probe
+from streaming.probe.observe import HELD_ROUNDS
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def probe(settings: Settings) -> Iterator[Probe]:
+    with Probe(settings) as running:
+        yield running
+
+
+def test_a_round_is_complete(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders, audit = cluster.topic("orders"), cluster.topic("audit", 1)
+    a = cluster.commit("a", orders, [1, 2, 3])
+    cluster.commit("a", audit, [0])
+    b = cluster.commit("b", orders, [4])
+    closed = probe.round()
+
+    records = read(settings.kafka.bootstrap_servers, settings.probe.rounds_topic, 0, 0, 2)
+    opened = decode_round(records[0].value)
+    assert isinstance(opened, RoundOpened)
+    assert decode_round(records[1].value) == closed
+    # The broker's append time and offset of the opening record are the round's.
+    assert (closed.round, closed.time) == (records[0].offset, records[0].timestamp)
+    assert records[0].timestamp_type == 1  # LogAppendTime
+
+    round_ = read_round(settings, closed)
+    assert set(round_.groups) == {a, b}
+    assert {group: event.topics for group, event in round_.groups.items()} == {a: 2, b: 1}
+    assert set(round_.topics(a)) == {orders, audit}
+    assert set(round_.topics(b)) == {orders}
+    assert (closed.groups, closed.written) == (2, len(round_.events)) == (2, 5)
+    assert {event.round for event in round_.events} == {closed.round}
+    assert all(key == event.group.encode() for key, event in zip(round_.keys, round_.events, strict=True))
+    for group, event in round_.groups.items():
+        assert event.time == closed.time
+        assert event.log_partition == partition_for(group, len(closed.log))
+        assert event.log_position == closed.log[event.log_partition]
+
+
+def test_values_are_those_of_the_admin_client(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders = cluster.topic("orders", 3)
+    cluster.produce(orders, [5, 0, 7])
+    cluster.admin.delete_records({TopicPartition(orders, 2): 4})
+    group = cluster.commit("g", orders, [1, 0, 5])
+    closed = probe.round()
+
+    round_ = read_round(settings, closed)
+    topic = round_.topics(group)[orders]
+    places = [TopicPartition(orders, partition) for partition in range(3)]
+
+    def offsets(spec: OffsetSpec) -> tuple[int, ...]:
+        found = cluster.admin.list_partition_offsets(dict.fromkeys(places, spec))
+        return tuple(found[place].offset for place in places)
+
+    [described] = cluster.admin.describe_topics([orders])
+    assert topic.partitions == len(described["partitions"]) == 3
+    assert topic.end == topic.stable == offsets(OffsetSpec.LATEST) == (5, 0, 7)
+    assert topic.start == offsets(OffsetSpec.EARLIEST) == (0, 0, 4)
+    assert topic.racks is None
+    [listed] = [entry for entry in cluster.admin.list_groups() if entry["group_id"] == group]
+    event = round_.groups[group]
+    assert (event.state, event.protocol_type, event.group_type) == (
+        listed["group_state"],
+        listed["protocol_type"],
+        listed["group_type"].lower(),
+    )
+    assert event.cluster_id == closed.cluster_id == cluster.admin.describe_cluster()["cluster_id"]
+    log = [TopicPartition("__consumer_offsets", partition) for partition in range(len(closed.log))]
+    now = cluster.admin.list_partition_offsets(dict.fromkeys(log, OffsetSpec.LATEST))
+    assert closed.log[event.log_partition] == now[log[event.log_partition]].offset
+    assert all(position <= now[place].offset for position, place in zip(closed.log, log, strict=True))
+
+
+def test_the_position_of_a_round_covers_the_commits_before_it(
+    cluster: Cluster, settings: Settings, probe: Probe
+) -> None:
+    orders = cluster.topic()
+    group = cluster.commit("g", orders, [1, 1, 1])
+    first = probe.round()
+    partition = partition_for(group, len(first.log))
+    cluster.commit("g", orders, [2, 2, 2])
+    second = probe.round()
+    records = read(
+        settings.kafka.bootstrap_servers, "__consumer_offsets", partition, first.log[partition], second.log[partition]
+    )
+    assert len(records) == 3
+    assert second.round > first.round
+    assert second.time >= first.time
+
+
+def test_members_and_their_topics_are_seen_before_anything_is_committed(
+    cluster: Cluster, settings: Settings, probe: Probe
+) -> None:
+    orders, missing = cluster.topic(), f"{cluster.unique}-not-there"
+    group = f"{cluster.unique}-members"
+    consumer = KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap,
+        group_id=group,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        allow_auto_create_topics=False,
+    )
+    consumer.subscribe([orders, missing])
+    _poll_until_assigned(consumer)
+    round_ = read_round(settings, probe.round())
+    consumer.close()
+
+    event, topics = round_.groups[group], round_.topics(group)
+    assert (event.state, event.protocol_type, event.group_type) == ("Stable", "consumer", "classic")
+    assert topics[orders].partitions == 3
+    # A topic that does not exist is said to be missing, not left out, and not created.
+    assert (topics[missing].partitions, topics[missing].end) == (None, ())
+    assert missing not in cluster.admin.list_topics()
+
+
+def test_a_rebalance_in_progress_keeps_the_topics(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders = cluster.topic()
+    group = f"{cluster.unique}-members"
+    first, second = (
+        LibrdkafkaConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group, "enable.auto.commit": False})
+        for _ in range(2)
+    )
+    first.subscribe([orders])
+    deadline = time.monotonic() + 30
+    while not first.assignment():
+        first.poll(0.1)
+        assert time.monotonic() < deadline
+    before = read_round(settings, probe.round())
+    assert before.groups[group].state == "Stable"
+    # The first member is not polled from here on, so it does not give its partitions back: the rebalance that the
+    # second one starts cannot end.
+    second.subscribe([orders])
+    while (round_ := read_round(settings, probe.round())).groups[group].state == "Stable":
+        assert time.monotonic() < deadline
+    first.close()
+    second.close()
+    assert round_.groups[group].state == "PreparingRebalance"
+    assert set(round_.topics(group)) == {orders}
+
+
+def test_a_group_of_the_new_protocol_has_its_type(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders = cluster.topic()
+    cluster.produce(orders, [1, 1, 1])
+    group = f"{cluster.unique}-848"
+    consumer = LibrdkafkaConsumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([orders])
+    message = consumer.poll(30)
+    assert message is not None
+    consumer.commit(message=message, asynchronous=False)
+    round_ = read_round(settings, probe.round())
+    consumer.close()
+    assert round_.groups[group].group_type == "consumer"
+    assert round_.groups[group].protocol_type == "consumer"
+    assert set(round_.topics(group)) == {orders}
+
+
+def test_new_partitions_are_seen_in_the_next_round(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders = cluster.topic("orders", 2)
+    group = cluster.commit("g", orders, [0, 0])
+    assert read_round(settings, probe.round()).topics(group)[orders].partitions == 2
+    cluster.admin.create_partitions({orders: 5})
+    cluster.admin.wait_for_topics([orders])
+    topic = read_round(settings, probe.round()).topics(group)[orders]
+    assert (topic.partitions, topic.end) == (5, (0, 0, 0, 0, 0))
+
+
+def test_a_deleted_topic_is_said_to_be_missing(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders, keeps = cluster.topic("orders"), cluster.topic("keeps")
+    consumer = KafkaConsumer(
+        bootstrap_servers=cluster.bootstrap,
+        group_id=f"{cluster.unique}-g",
+        enable_auto_commit=False,
+        allow_auto_create_topics=False,
+    )
+    consumer.subscribe([orders, keeps])
+    _poll_until_assigned(consumer)
+    assert read_round(settings, probe.round()).topics(f"{cluster.unique}-g")[orders].partitions == 3
+    cluster.admin.delete_topics([orders])
+    deadline = time.monotonic() + 30
+    while orders in cluster.admin.list_topics():
+        assert time.monotonic() < deadline
+    topics = read_round(settings, probe.round()).topics(f"{cluster.unique}-g")
+    consumer.close()
+    assert (topics[orders].partitions, topics[keeps].partitions) == (None, 3)
+
+
+def test_a_deleted_group_is_gone_once(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    orders = cluster.topic()
+    group, other = cluster.commit("g", orders, [1]), cluster.commit("other", orders, [1])
+    probe.round()
+    cluster.delete_group(group)
+    closed = probe.round()
+    round_ = read_round(settings, closed)
+    gone = round_.gone[group]
+    assert (set(round_.gone), set(round_.groups)) == ({group}, {other})
+    assert (gone.reason, gone.time) == ("deleted", closed.time)
+    assert gone.log_position == closed.log[gone.log_partition]
+    assert read_round(settings, probe.round()).gone == {}
+
+
+def test_a_group_that_was_deleted_while_no_probe_ran_is_gone_once(cluster: Cluster, settings: Settings) -> None:
+    orders = cluster.topic()
+    group, other = cluster.commit("g", orders, [1]), cluster.commit("other", orders, [1])
+    with Probe(settings) as first:
+        first.round()
+    cluster.delete_group(group)
+    with Probe(settings) as second:
+        round_ = read_round(settings, second.round())
+    assert (set(round_.gone), set(round_.groups)) == ({group}, {other})
+    with Probe(settings) as third:
+        assert read_round(settings, third.round()).gone == {}
+
+
+def test_a_group_that_the_configuration_excludes_now_is_gone_for_that_reason(
+    cluster: Cluster, settings: Settings, make_settings: MakeSettings
+) -> None:
+    group = cluster.commit("g", cluster.topic(), [1])
+    with Probe(settings) as before:
+        before.round()
+    narrower = make_settings(ignore_groups=(f"/^{cluster.unique}/",))
+    with Probe(narrower) as after:
+        assert read_round(narrower, after.round()).gone[group].reason == "filtered"
+
+
+def test_a_round_without_groups_closes(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    closed = probe.round()
+    assert (closed.events, closed.groups, closed.written) == ({}, 0, 0)
+    assert len(closed.log) == 50
+
+
+def test_ignored_topics_have_no_events(cluster: Cluster, make_settings: MakeSettings) -> None:
+    orders, audit = cluster.topic("orders"), cluster.topic("audit")
+    group = cluster.commit("g", orders, [1])
+    cluster.commit("g", audit, [1])
+    chosen = make_settings(ignore_topics=("/audit$/",))
+    with Probe(chosen) as probe:
+        round_ = read_round(chosen, probe.round())
+    assert set(round_.topics(group)) == {orders}
+    assert round_.groups[group].topics == 1
+
+
+def test_an_open_transaction_holds_the_position_and_is_told_after_some_rounds(
+    cluster: Cluster, settings: Settings, probe: Probe
+) -> None:
+    orders, out = cluster.topic("orders"), cluster.topic("out", 1)
+    group = f"{cluster.unique}-eos"
+    consumer = LibrdkafkaConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+    consumer.subscribe([orders])
+    consumer.poll(0)
+    deadline = time.monotonic() + 30
+    while not consumer.assignment():
+        consumer.poll(0.1)
+        assert time.monotonic() < deadline
+    producer = LibrdkafkaProducer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(out, b"value", partition=0)
+    producer.send_offsets_to_transaction(
+        [LibrdkafkaPartition(orders, 0, 0), LibrdkafkaPartition(out, 0, 0)], consumer.consumer_group_metadata(), 30
+    )
+    producer.flush(30)
+
+    rounds = [probe.round() for _ in range(HELD_ROUNDS + 1)]
+    partition = partition_for(group, len(rounds[0].log))
+    assert all(closed.log[partition] < closed.log_end[partition] for closed in rounds)
+    assert len({closed.log[partition] for closed in rounds}) == 1
+    assert read_round(settings, rounds[-2]).groups[group].held_since is None
+    event = read_round(settings, rounds[-1]).groups[group]
+    assert (event.held_since, event.log_position) == (rounds[0].time, rounds[0].log[partition])
+
+    producer.commit_transaction(30)
+    # The coordinator of the transaction writes the marker after it has answered.
+    deadline = time.monotonic() + 30
+    while (after := probe.round()).log[partition] < after.log_end[partition]:
+        assert time.monotonic() < deadline
+    round_ = read_round(settings, after)
+    assert round_.groups[group].held_since is None
+    assert set(round_.topics(group)) == {orders, out}
+    consumer.close()
+
+
+def test_the_last_stable_offset_of_a_topic_stays_behind_an_open_transaction(
+    cluster: Cluster, settings: Settings, probe: Probe
+) -> None:
+    out = cluster.topic("out", 1)
+    group = cluster.commit("g", out, [0])
+    producer = LibrdkafkaProducer({"bootstrap.servers": cluster.bootstrap, "transactional.id": cluster.unique})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(out, b"value", partition=0)
+    producer.flush(30)
+    topic = read_round(settings, probe.round()).topics(group)[out]
+    assert (topic.end, topic.stable) == ((1,), (0,))
+    producer.abort_transaction(30)
+
+
+def test_a_wrong_clock_shifts_nothing(cluster: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster.commit("g", cluster.topic(), [1])
+    real = time.time
+    before = int(real() * 1000)
+    monkeypatch.setattr(time, "time", lambda: real() - 86_400.0 * 365)
+    with Probe(settings) as probe:
+        closed = probe.round()
+    monkeypatch.undo()
+    # The broker runs on this machine, so its clock is ours.
+    assert before <= closed.time <= int(real() * 1000)
+    for partition, (first, end) in closed.events.items():
+        for record in read(settings.kafka.bootstrap_servers, settings.probe.events_topic, int(partition), first, end):
+            assert record.timestamp >= closed.time
+
+
+def test_the_probe_is_no_group(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+    before = {entry["group_id"] for entry in cluster.admin.list_groups()}
+    probe.round()
+    with Probe(settings) as second:  # reads back what the first one wrote
+        second.round()
+    assert {entry["group_id"] for entry in cluster.admin.list_groups()} == before
+
+
+def test_a_round_that_fails_has_no_closing_record(
+    cluster: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.commit("g", cluster.topic(), [1])
+    with Probe(settings) as probe:
+        first = probe.round()
+
+        def fail(*_: object) -> None:
+            message = "on purpose"
+            raise RuntimeError(message)
+
+        with monkeypatch.context() as patch:
+            patch.setattr("streaming.probe.rounds.round_events", fail)
+            with pytest.raises(RuntimeError, match="on purpose"):
+                probe.round()
+        third = probe.round()
+    records = read(settings.kafka.bootstrap_servers, settings.probe.rounds_topic, 0, 0, third.round + 2)
+    kinds = [type(decode_round(record.value)) for record in records]
+    assert kinds == [RoundOpened, RoundClosed, RoundOpened, RoundOpened, RoundClosed]
+    assert (first.round, third.round) == (0, 3)
+
+
+def _poll_until_assigned(consumer: KafkaConsumer) -> None:
+    deadline = time.monotonic() + 30
+    while not consumer.assignment():
+        consumer.poll(timeout_ms=100)
+        assert time.monotonic() < deadline

@@ -1,0 +1,103 @@
+"""Independent witnesses of what the probe does: plain clients that make groups and read what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.errors import RetriableError
+from kafka.structs import OffsetAndMetadata
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from streaming.config import Settings
+from streaming.events import Event, GroupEvent, GroupGone, Rejected, RoundClosed, TopicEvent, decode_event
+
+__all__ = ["Cluster", "MakeSettings", "Seen", "read", "read_round"]
+
+MakeSettings = Callable[..., Settings]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The session's broker, seen by kafka-python's own clients: what the probe is compared with."""
+
+    bootstrap: str
+    unique: str
+    admin: KafkaAdminClient
+
+    def topic(self, name: str = "orders", partitions: int = 3) -> str:
+        topic = f"{self.unique}-{name}"
+        self.admin.create_topics(
+            {topic: {"num_partitions": partitions, "replication_factor": 1}}, wait_for_metadata=True
+        )
+        return topic
+
+    def produce(self, topic: str, counts: list[int]) -> None:
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap)
+        for partition, count in enumerate(counts):
+            for _ in range(count):
+                producer.send(topic, b"value", partition=partition)
+        producer.flush()
+        producer.close()
+
+    def commit(self, name: str, topic: str, offsets: list[int]) -> str:
+        """Commit for a group without members, which creates it."""
+        group = f"{self.unique}-{name}"
+        commits = {TopicPartition(topic, n): OffsetAndMetadata(offset, "", -1) for n, offset in enumerate(offsets)}
+        # The first group of a broker's life makes it create the offsets log, which takes a moment.
+        once_ready = Retrying(
+            retry=retry_if_exception_type(RetriableError), stop=stop_after_delay(60), wait=wait_fixed(0.1), reraise=True
+        )
+        once_ready(self.admin.alter_group_offsets, group, commits)
+        return group
+
+    def delete_group(self, group: str) -> None:
+        self.admin.delete_groups([group])
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The events of one round, as a plain consumer reads them by the positions of the closing record."""
+
+    events: list[Event]
+    keys: list[bytes | None]
+
+    @property
+    def groups(self) -> dict[str, GroupEvent]:
+        return {event.group: event for event in self.events if isinstance(event, GroupEvent)}
+
+    @property
+    def gone(self) -> dict[str, GroupGone]:
+        return {event.group: event for event in self.events if isinstance(event, GroupGone)}
+
+    def topics(self, group: str) -> dict[str, TopicEvent]:
+        return {e.topic: e for e in self.events if isinstance(e, TopicEvent) and e.group == group}
+
+
+def read(bootstrap: str, topic: str, partition: int, first: int, end: int) -> list[Any]:
+    """All records of a partition at the offsets [first, end)."""
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
+    place = TopicPartition(topic, partition)
+    consumer.assign([place])
+    consumer.seek(place, first)
+    records: list[Any] = []
+    while consumer.position(place) < end:
+        records.extend(record for record in consumer.poll(timeout_ms=200).get(place, []) if record.offset < end)
+    consumer.close()
+    return records
+
+
+def read_round(settings: Settings, closed: RoundClosed) -> Seen:
+    """The events of a closed round."""
+    events: list[Event] = []
+    keys: list[bytes | None] = []
+    for partition, (first, end) in closed.events.items():
+        for record in read(settings.kafka.bootstrap_servers, settings.probe.events_topic, int(partition), first, end):
+            event = decode_event(record.value)
+            assert not isinstance(event, Rejected), event
+            if event.round == closed.round:
+                events.append(event)
+                keys.append(record.key)
+    return Seen(events, keys)
