@@ -10,7 +10,8 @@ reading, never for comparing), `story` (number, 0 for the stage itself) and `wha
 `uncertain`: a commit whose outcome is not known: `group`, `partitions` ({topic: {partition: offset}}).
 `aborted`: offsets sent in a transaction that was aborted, which must show nowhere: `group`, `offsets`.
 `step`: a step of the story in words: `did`, `second` (of the demo's clock), `group` or `topic` where it has one.
-`junk`: a record written into the offsets log: `kind`, `partition`, `offset`, `key`, `value` (hex, value may be null).
+`junk`: a record written into the offsets log: `kind`, `expected` (`undecodable`, `unknown_type`, `newer_version`),
+    `partition`, `offset`, `key`, `value` (hex).
 `failed`: a story ended with an error: `error`.
 `quiet`, `end`: the stage produces and commits nothing from here on; all members have left.
 """

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from kafka import KafkaAdminClient
 from kafka.admin import NewPartitions, NewTopic
 from kafka.errors import TopicAlreadyExistsError
@@ -88,6 +88,10 @@ class Stage:
         """The stage goes quiet: no story goes on, no record is produced."""
         self.drained = threading.Event()
         """The last record has been produced: members consume the rest, commit once more, and are settled."""
+        self.failures: list[str] = []
+        """A sentence per story that ended with an error."""
+        self.groups: list[str] = []
+        """All groups of the stories that play."""
         self._partitions: dict[str, int] = {}
         self._rates: dict[str, float] = {}
         self._members: list[Member] = []
@@ -132,12 +136,15 @@ class Stage:
 
     def create_topics(self, partitions: Mapping[str, int]) -> None:
         """Create the topics that are not there yet."""
-        for topic, count in partitions.items():
-            with contextlib.suppress(TopicAlreadyExistsError):
-                self.admin.create_topics([NewTopic(topic, count, 1)])
-        described = self.admin.describe_topics(list(partitions))
-        with self._lock:
-            self._partitions.update({topic["name"]: len(topic["partitions"]) for topic in described})
+        for topic, wanted in partitions.items():
+            count = wanted
+            try:
+                self.admin.create_topics([NewTopic(topic, wanted, 1)])
+            except TopicAlreadyExistsError:
+                # Of an earlier play on this cluster, or of another story: it may have grown since.
+                count = len(self.admin.describe_topics([topic])[0]["partitions"]) or wanted
+            with self._lock:
+                self._partitions[topic] = max(count, self._partitions.get(topic, 0))
 
     def grow_topic(self, topic: str, count: int) -> None:
         """Give a topic more partitions; records flow into them at once."""
@@ -168,18 +175,17 @@ class Stage:
         """Note a step of a story in the journal."""
         self.journal.write(story, "step", did=did, second=round(self.elapsed, 1), **where)
 
-    def play(self, stories: tuple[Story, ...]) -> list[tuple[Story, BaseException]]:
-        """Raise the curtain: start every story in its thread; returns the list to which failures are added."""
-        failures: list[tuple[Story, BaseException]] = []
+    def play(self, stories: tuple[Story, ...]) -> None:
+        """Raise the curtain: every story starts, in a thread of its own."""
         for story in stories:
             self.create_topics(story.topics)
             self.let_flow(story.rates or {})
+            self.groups.extend(story.groups)
         self._began = time.monotonic()
-        self._start(self._flow)
-        self._start(self._keep_ledger)
+        self._start(0, "the flow of records", self._flow)
+        self._start(0, "the ledger of commits", self._keep_ledger)
         for story in stories:
-            self._start(lambda story=story: _run(story, self, failures))  # type: ignore[misc]
-        return failures
+            self._start(story.number, story.title, partial(story.play, self))
 
     def go_quiet(self) -> None:
         """Stop stories and records; members consume the rest, commit once more, and stay in their groups.
@@ -208,13 +214,23 @@ class Stage:
         with self._lock:
             return list(self._members)
 
-    def _start(self, target: Callable[[], None]) -> None:
-        thread = threading.Thread(target=target, daemon=True)
+    def _start(self, number: int, title: str, act: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                act()
+            except StageOverError:
+                pass
+            except Exception as error:  # noqa: BLE001  (one that fails must not end the others; it is told at the end)
+                self.failures.append(f"Story {number} ({title}) failed: {error!r}")
+                self.journal.write(number, "failed", error=repr(error))
+
+        thread = threading.Thread(target=run, daemon=True, name=title)
         self._threads.append(thread)
         thread.start()
 
     def _flow(self) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "client.id": "demo-flow", "linger.ms": 50})
+        settings = {"client.id": "demo-flow", "linger.ms": 50, "topic.metadata.refresh.interval.ms": 2_000}
+        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
         due: dict[str, float] = {}
         sent: dict[str, int] = {}
         while not self.quiet.wait(_TICK_S):
@@ -225,20 +241,15 @@ class Stage:
                 while due[topic] >= 1:
                     due[topic] -= 1
                     number = sent[topic] = sent.get(topic, -1) + 1
-                    producer.produce(topic, b'{"n": %d}' % number, partition=number % counts[topic])
+                    value = b'{"n": %d}' % number
+                    try:
+                        producer.produce(topic, value, partition=number % counts[topic])
+                    except KafkaException:
+                        # A partition so new that the producer has not heard of it: let it choose one it knows.
+                        producer.produce(topic, value)
             producer.poll(0)
         producer.flush(_PATIENCE_S)
 
     def _keep_ledger(self) -> None:
         while not self.quiet.wait(_FLUSH_S):
             self.ledger.flush()
-
-
-def _run(story: Story, stage: Stage, failures: list[tuple[Story, BaseException]]) -> None:
-    try:
-        story.play(stage)
-    except StageOverError:
-        pass
-    except Exception as error:  # noqa: BLE001  (a story that fails must not end the others; the exit code tells)
-        failures.append((story, error))
-        stage.journal.write(story.number, "failed", error=repr(error))

@@ -1,0 +1,57 @@
+"""A group member that is Kafka's own console consumer, in a JVM of its own."""
+
+from __future__ import annotations
+
+import time
+
+from streaming.devcluster.java_tools import console_consumer
+from streaming.devcluster.stage import Stage
+
+__all__ = ["JavaMember"]
+
+_AUTO_COMMIT_MS = 1_000
+"""It commits by itself, also when nothing moved, so its commits cannot be counted; its offsets come to rest."""
+
+_SETTLED_S = 3 * _AUTO_COMMIT_MS / 1_000
+
+_STOP_S = 15.0
+"""Leaving takes half a second; a JVM that starts up at that moment finishes that first."""
+
+
+class JavaMember:
+    """One running member with Kafka's default strategies unless told otherwise."""
+
+    def __init__(self, stage: Stage, topic: str, group: str, client_id: str, strategy: str | None = None) -> None:
+        """Start its JVM, and enter the stage.
+
+        Args:
+            stage: Where it plays.
+            topic: What it subscribes to.
+            group: The group it joins.
+            client_id: Its client id.
+            strategy: Class names for `partition.assignment.strategy`; None for Kafka's default.
+        """
+        properties = {
+            "client.id": client_id,
+            "auto.commit.interval.ms": str(_AUTO_COMMIT_MS),
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": "10000",
+        }
+        if strategy is not None:
+            properties["partition.assignment.strategy"] = strategy
+        log = stage.folder / "members.log"
+        self._process = console_consumer(stage.bootstrap, topic, group, log=log, properties=properties)
+        self._stage = stage
+        self._drained_at: float | None = None
+        stage.enter(self)
+
+    @property
+    def settled(self) -> bool:
+        """Whether it had time to commit what was last produced."""
+        if self._drained_at is None and self._stage.drained.is_set():
+            self._drained_at = time.monotonic()
+        return self._drained_at is not None and time.monotonic() > self._drained_at + _SETTLED_S
+
+    def leave(self) -> None:
+        """Stop the JVM; it commits and leaves its group."""
+        self._process.stop(_STOP_S)
