@@ -9,11 +9,14 @@ from numpy.typing import NDArray
 
 from assignors.model import Group
 
-__all__ = ["MOST_CELLS", "fewest_moves"]
+__all__ = ["MOST_CELLS", "MOST_PARTITIONS", "fewest_moves"]
 
 # Cells of the topics-by-members matrix that all rounds together may touch: about 0.3 s. A group that needs more
 # gets no figure rather than a late one.
 MOST_CELLS = 40_000_000
+
+# And the partitions to begin with, dealt one by one: about 0.2 s.
+MOST_PARTITIONS = 50_000
 
 _Counts = NDArray[np.int64]
 _FAR = np.int64(2**60)
@@ -34,10 +37,12 @@ def fewest_moves(group: Group, owned_before: Mapping[str, Mapping[str, int]], ow
         owned: Partitions that had an owner, here or gone, and can still be assigned.
 
     Returns:
-        Exact; None when it would take more than `MOST_CELLS`.
+        Exact; None when it would take more than `MOST_CELLS` or `MOST_PARTITIONS`.
     """
     counts = group.partitions_per_topic
     topics = sorted({topic for member in group.members for topic in member.topics if counts.get(topic)})
+    if sum(counts[topic] for topic in topics) > MOST_PARTITIONS:
+        return None
     row = {topic: index for index, topic in enumerate(topics)}
     may = np.zeros((len(topics), len(group.members)), dtype=bool)
     had = np.zeros(may.shape, dtype=np.int64)

@@ -19,7 +19,7 @@ UNKNOWN = "unknown"
 # and "unknown", which stands for all that were not.
 LIBRARIES = (JAVA, "librdkafka", "kafka-python", "aiokafka", "sarama", "franz-go", UNKNOWN)
 
-_RELEASE = re.compile(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-Za-z0-9.+_-]*)?")
+_RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-Za-z0-9.+_-]*)?")
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,8 +89,8 @@ def least_moves(before: Assignment, group: Group) -> int | None:
         group: The group after the change.
 
     Returns:
-        Exact. None where it is too large to compute (different subscriptions and more than
-        `assignors.fewest_moves.MOST_CELLS` cells), or where a partition had two owners.
+        Exact. None where it is too large to compute (different subscriptions, and more than
+        the limits of `assignors.fewest_moves`), or where a partition had two owners.
     """
     counts = group.partitions_per_topic
     assignable = _assignable(group)

@@ -1,0 +1,49 @@
+"""What every strategy keeps for every group, found by hypothesis."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors import CannotTell, Group, LeaderWouldFail, Subscription, assign, unassigned, violations
+
+_TOPICS = ("a", "b", "c", "ä", "\U0001d400", "\uff21")
+_LIBRARIES = (
+    "java:2.3.1", "java:3.4.1", "java:4.3.1", "librdkafka:1.2", "librdkafka:2.16", "kafka-python:2.2.15",
+    "kafka-python:3.0.12", "aiokafka:0.14", "franz-go:1.21", "sarama:1.60.1",
+)  # fmt: skip
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> Group:
+    ids = draw(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=4), max_size=6, unique=True))
+    members = tuple(
+        Subscription(
+            member_id,
+            tuple(draw(st.lists(st.sampled_from(_TOPICS), max_size=6))),
+            group_instance_id=f"i{number}" if draw(st.booleans()) else None,
+        )
+        for number, member_id in enumerate(ids)
+    )
+    return Group(members, draw(st.dictionaries(st.sampled_from(_TOPICS), st.integers(0, 9))))
+
+
+@pytest.mark.parametrize("library", _LIBRARIES)
+@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@given(group=groups())
+@settings(max_examples=60, deadline=None)
+def test_each_partition_has_exactly_one_owner_where_there_is_a_subscriber(
+    strategy: str, library: str, group: Group
+) -> None:
+    try:
+        result = assign(strategy, group, library)
+    except (CannotTell, LeaderWouldFail):
+        return
+    subscribed = {member.member_id: member.topics for member in group.members}
+
+    assert set(result) == set(subscribed)
+    assert violations(result, subscribed, group.partitions_per_topic) == ()
+    loses_blocks = library.startswith(("kafka-python", "aiokafka"))
+    if not (loses_blocks and strategy == "range" and any(len(set(t)) < len(t) for t in subscribed.values())):
+        assert unassigned(result, subscribed, group.partitions_per_topic) == {}

@@ -1,0 +1,66 @@
+"""The inputs refuse what no leader could have seen; `assign` refuses what it does not know."""
+
+from __future__ import annotations
+
+import pytest
+
+from assignors import (
+    AssignorError,
+    BadGroup,
+    BadPartitionCount,
+    CannotTell,
+    DuplicateMember,
+    Group,
+    Subscription,
+    UnknownStrategy,
+    assign,
+    known_strategies,
+)
+
+
+def test_a_member_twice_is_refused() -> None:
+    with pytest.raises(DuplicateMember, match="'a' stands twice"):
+        Group((Subscription("a", ()), Subscription("b", ()), Subscription("a", ("t",))), {})
+
+
+@pytest.mark.parametrize("count", [-1, 2**31, True, 1.0, None, "3"])
+def test_a_partition_count_that_is_none_is_refused(count: object) -> None:
+    with pytest.raises(BadPartitionCount, match="Topic 't'"):
+        Group((), {"t": count})  # type: ignore[dict-item]
+
+
+def test_all_that_is_wrong_with_an_input_has_one_base() -> None:
+    assert issubclass(DuplicateMember, BadGroup)
+    assert issubclass(BadPartitionCount, BadGroup)
+    assert issubclass(BadGroup, AssignorError)
+
+
+def test_a_group_of_nobody_has_an_empty_assignment() -> None:
+    for strategy in ("range", "roundrobin"):
+        for library in ("java:2.3.1", "java:4.3.1", "librdkafka:2.16", "kafka-python:3.0.12", "sarama:1.60.1"):
+            assert assign(strategy, Group((), {"t": 3}), library) == {}
+
+
+def test_a_member_is_found_by_its_id() -> None:
+    member = Subscription("a", ("t",))
+
+    assert Group((member,), {}).member("a") is member
+    assert Group((member,), {}).member("b") is None
+
+
+def test_an_unknown_strategy_is_named_with_those_that_are_known() -> None:
+    with pytest.raises(UnknownStrategy, match=r"'my-own'.*range, roundrobin"):
+        assign("my-own", Group((), {}))
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_the_sticky_strategies_are_known_and_not_recomputed_yet(strategy: str) -> None:
+    assert strategy in known_strategies()
+    with pytest.raises(CannotTell) as caught:
+        assign(strategy, Group((), {}))
+    assert caught.value.reason == "strategy not recomputed yet"
+
+
+def test_a_library_without_an_era_cannot_be_told() -> None:
+    with pytest.raises(CannotTell, match="not recomputed"):
+        assign("range", Group((), {}), "unknown")
