@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.errors import RetriableError
+from kafka.errors import NoError, RetriableError
 from kafka.structs import OffsetAndMetadata
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
@@ -46,11 +46,18 @@ class Cluster:
         """Commit for a group without members, which creates it."""
         group = f"{self.unique}-{name}"
         commits = {TopicPartition(topic, n): OffsetAndMetadata(offset, "", -1) for n, offset in enumerate(offsets)}
+
+        def committed() -> None:
+            for answer in self.admin.alter_group_offsets(group, commits).values():
+                assert answer is not None
+                if answer is not NoError:
+                    raise answer
+
         # The first group of a broker's life makes it create the offsets log, which takes a moment.
         once_ready = Retrying(
             retry=retry_if_exception_type(RetriableError), stop=stop_after_delay(60), wait=wait_fixed(0.1), reraise=True
         )
-        once_ready(self.admin.alter_group_offsets, group, commits)
+        once_ready(committed)
         return group
 
     def delete_group(self, group: str) -> None:

@@ -1,0 +1,46 @@
+"""How many requests a round takes, and that they are batched per broker."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from kafka import TopicPartition
+from kafka.errors import NoError
+from kafka.structs import OffsetAndMetadata
+
+from probe.witness import Cluster, read_round
+from streaming.config import Settings
+from streaming.probe import Probe
+from streaming.probe.requests import GROUPS_PER_REQUEST, _chunks_by_node
+
+GROUPS = 1_000
+
+
+@pytest.mark.kafka
+def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
+    cluster: Cluster, settings: Settings
+) -> None:
+    orders = cluster.topic("orders", 10)
+    cluster.produce(orders, [1] * 10)
+    commits = {TopicPartition(orders, partition): OffsetAndMetadata(1, "", -1) for partition in range(10)}
+    for number in range(GROUPS):
+        answers = cluster.admin.alter_group_offsets(f"{cluster.unique}-{number}", commits, group_coordinator_id=1)
+        assert set(answers.values()) == {NoError}
+    with Probe(settings) as probe:
+        closed = probe.round()
+        sent = probe.requests
+    batches = math.ceil(GROUPS / GROUPS_PER_REQUEST)
+    # The formula of the module, for one broker. No group has members, so none is described.
+    assert sent == {"Metadata": 2, "ListOffsets": 2 + 3, "ListGroups": 1, "OffsetFetch": batches}
+    assert sum(sent.values()) == 18
+    round_ = read_round(settings, closed)
+    assert len(round_.groups) == GROUPS
+    assert closed.written == 2 * GROUPS
+    topic = round_.topics(f"{cluster.unique}-7")[orders]
+    assert (topic.partitions, topic.end) == (10, (1,) * 10)
+
+
+def test_requests_are_cut_per_broker() -> None:
+    nodes = {"a": 1, "b": 2, "c": 1, "d": 1}
+    assert list(_chunks_by_node(nodes, 2)) == [(1, ["a", "c"]), (1, ["d"]), (2, ["b"])]
