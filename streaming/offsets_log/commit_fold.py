@@ -16,9 +16,10 @@ from streaming.offsets_log.window_rows import Ints, WindowRows, concatenated, me
 
 __all__ = ["CommitFold", "canonical"]
 
-# Rows are merged when they have doubled since the last merge, and are at least this many: so memory stays
-# within twice what the windows take, and the cost of merging within twice that of one pass.
-_LEAST_MERGED = 65_536
+# Rows are merged when there are this many, and this many times those that the last merge left: so memory stays
+# within a few times what the windows themselves will take (a row has 130 bytes), and merging stays rare.
+_LEAST_MERGED = 262_144
+_GROWTH = 4
 
 # Windows that are made together: their columns then stay in the processor's cache. Ten times more is slower.
 _BUILT_AT_ONCE = 4_096
@@ -80,7 +81,7 @@ class CommitFold:
         if self._rows >= self._merge_at:
             self._parts = [merged(concatenated(self._parts))]
             self._rows = len(self._parts[0])
-            self._merge_at = max(_LEAST_MERGED, 2 * self._rows)
+            self._merge_at = max(_LEAST_MERGED, _GROWTH * self._rows)
 
     def windows(
         self, owners: Sequence[int], names: Sequence[tuple[str, int]]

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from streaming.groups.inputs import (
     CommitWindow,
@@ -26,7 +27,6 @@ from streaming.groups.inputs import (
 from streaming.groups.quarantine import PartitionInput
 from streaming.offsets_log.commit_fold import CommitFold, canonical
 from streaming.offsets_log.keys import (
-    LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     GroupKey,
     Key,
@@ -34,6 +34,7 @@ from streaming.offsets_log.keys import (
     UnknownKey,
     decode_key,
     offset_commit_key,
+    offset_commit_parts,
 )
 from streaming.offsets_log.membership import decode_membership
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
@@ -91,6 +92,13 @@ class _Group:
         self.open: list[_Place] = []
 
 
+@dataclass(frozen=True, slots=True)
+class _Misplaced:
+    """A group whose records stand on a partition of the log that is not its own; and the sentence that says so."""
+
+    reason: str
+
+
 class Compactor:
     """Folds one partition of the offsets log between two positions.
 
@@ -117,7 +125,7 @@ class Compactor:
             partitions: Actual partition count of the offsets log.
             boundaries: Log positions of rounds, in any order: B parts the records below B from the others.
             watches: Whether a group passes the filters; asked once per group.
-            watches_topic: Whether a topic passes the filters; asked once per key.
+            watches_topic: Whether a topic passes the filters; asked once per topic.
         """
         self.dropped = 0
         self._partition = partition
@@ -126,7 +134,8 @@ class Compactor:
         self._watches_topic = watches_topic
         self._boundaries = sorted(boundaries)
         self._unread = Unread(partition, self._boundaries)
-        self._groups: dict[str, _Group | None] = {}
+        self._groups: dict[str, _Group | _Misplaced | None] = {}
+        self._topics: dict[str, bool] = {}
         self._places: dict[bytes, _Place] = {}
         self._keys: dict[bytes, Key] = {}
         self._fold = CommitFold(self._boundaries, self._decode_plain)
@@ -149,7 +158,7 @@ class Compactor:
         """
         slot = self._open.get(key)
         if slot is None or value is None:
-            self._add_other_than_commit(offset, timestamp, key, value)
+            self._add_slowly(offset, timestamp, key, value)
             return
         self._slots.append(slot)
         self._records.append(offset)
@@ -191,7 +200,7 @@ class Compactor:
         windows = self._fold.windows(owners, [place.name for place in self._slot_places])
         owner, inputs = _next(windows)
         for name, group in self._groups.items():
-            if group is None:
+            if not isinstance(group, _Group):
                 continue
             found: list[GroupInput] = []
             if owner == group.number:
@@ -208,12 +217,29 @@ class Compactor:
         self._fold.fold()
         return self._unread.inputs()
 
-    def _add_other_than_commit(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
-        place = self._places.get(key)  # type: ignore[arg-type]  # None is never in it
-        if place is None:
-            self._add_plain(LogRecord(offset, timestamp, key, value))
-        else:
-            self._put(place, offset, timestamp, value)
+    def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """Take a record whose key has no slot yet, or that is a tombstone, or no offset commit at all."""
+        if key is not None:
+            place = self._places.get(key) or self._new_place(key)
+            if place is not None:
+                self._put(place, offset, timestamp, value)
+                return
+        self._add_plain(LogRecord(offset, timestamp, key, value))
+
+    def _new_place(self, key: bytes) -> _Place | None:
+        """The place of a good key of type 1 that is met for the first time; None for any other key."""
+        parts = offset_commit_parts(key)
+        if parts is None:
+            return None
+        name, topic, partition = parts
+        group = self._group(name)
+        if not isinstance(group, _Group) or not self._topic(topic):
+            return None
+        return self._place(group, (topic, partition), key)
+
+    def _place(self, group: _Group, name: tuple[str, int], key: bytes) -> _Place:
+        place = group.places[name] = self._places[key] = _Place(group, name, key)
+        return place
 
     def _add_plain(self, record: LogRecord) -> None:
         key = self._decoded(record.key)
@@ -221,11 +247,10 @@ class Compactor:
             self._unread.reject(record, key.reason)
         elif isinstance(key, UnknownKey):
             self._unread.unknown(record)
-        elif (group := self._group(key.group)) is None:
+        elif isinstance(group := self._group(key.group), _Misplaced):
+            self._unread.reject(record, group.reason)
+        elif group is None or (isinstance(key, OffsetKey) and not self._topic(key.topic)):
             self.dropped += 1
-        elif (home := partition_for(key.group, self._partitions)) != self._partition:
-            reason = f"group {key.group!r} belongs to partition {home} of the offsets log, found on {self._partition}"
-            self._unread.reject(record, reason)
         elif isinstance(key, OffsetKey):
             self._add_commit(record, key, group)
         elif isinstance(key, GroupKey):
@@ -234,22 +259,17 @@ class Compactor:
             self._add_other(record, key.key_type, group)
 
     def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
-        if not self._watches_topic(key.topic):
-            self.dropped += 1
-            return
+        """Take a commit of the legacy key type 0; those of type 1 have a place before they could come here."""
         value = record.value
-        if key.key_type == LEGACY_OFFSET_COMMIT and value is not None:
+        if value is not None:
             # Its version 0 is the only one, so it is decoded here, and folded as if it were a v4.
-            commit = decode_offset_commit(LEGACY_OFFSET_COMMIT, value)
+            commit = decode_offset_commit(key.key_type, value)
             if not isinstance(commit, OffsetCommit):
                 self._leave_unread(record, commit)
                 return
             value = canonical(commit)
         name = key.topic, key.partition
-        place = group.places.get(name)
-        if place is None:
-            place = group.places[name] = _Place(group, name, offset_commit_key(key))
-            self._places[place.key] = place
+        place = group.places.get(name) or self._place(group, name, offset_commit_key(key))
         self._put(place, record.offset, record.timestamp, value)
 
     def _put(self, place: _Place, offset: int, timestamp: int, value: bytes | None) -> None:
@@ -335,12 +355,28 @@ class Compactor:
             self._keys[key] = decoded
         return decoded
 
-    def _group(self, name: str) -> _Group | None:
+    def _group(self, name: str) -> _Group | _Misplaced | None:
+        """The group of a name; None when it is not watched."""
         try:
             return self._groups[name]
         except KeyError:
-            group = self._groups[name] = _Group(len(self._groups)) if self._watches(name) else None
+            group = self._groups[name] = self._new_group(name)
             return group
+
+    def _new_group(self, name: str) -> _Group | _Misplaced | None:
+        if not self._watches(name):
+            return None
+        home = partition_for(name, self._partitions)
+        if home == self._partition:
+            return _Group(len(self._groups))
+        return _Misplaced(f"group {name!r} belongs to partition {home} of the offsets log, found on {self._partition}")
+
+    def _topic(self, name: str) -> bool:
+        try:
+            return self._topics[name]
+        except KeyError:
+            watched = self._topics[name] = self._watches_topic(name)
+            return watched
 
 
 def _next(windows: Iterator[tuple[int, list[CommitWindow]]]) -> tuple[int, list[CommitWindow]]:

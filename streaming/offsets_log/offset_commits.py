@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 __all__ = ["CommitColumns", "decode_offset_commits"]
 
@@ -63,7 +64,8 @@ def decode_offset_commits(values: Sequence[bytes]) -> CommitColumns:
     ends = np.cumsum(sizes)
     starts = ends - sizes
     data = np.frombuffer(b"".join([*values, _PADDING]), np.uint8)
-    heads = data[starts[:, None] + np.arange(_HEAD)]
+    # A row per start, copied in one piece.
+    heads = sliding_window_view(data, _HEAD)[starts]
     fields = heads.view(_HEAD_TYPE)[:, 0]
     version = fields["version"]
     old_metadata = (
@@ -79,7 +81,7 @@ def decode_offset_commits(values: Sequence[bytes]) -> CommitColumns:
     topic_id = np.zeros((count, 16), np.uint8)
     rows = np.flatnonzero(with_topic)
     if rows.size:
-        tags = data[(ends[rows] - _TAGS_SIZE)[:, None] + np.arange(_TAGS_SIZE)]
+        tags = sliding_window_view(data, _TAGS_SIZE)[ends[rows] - _TAGS_SIZE]
         fit = (tags[:, :3] == _TAGS_HEAD).all(axis=1)
         with_topic[rows[~fit]] = False
         topic_id[rows[fit]] = tags[fit, 3:]
