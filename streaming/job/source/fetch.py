@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -188,8 +188,9 @@ class RangeReader:
     ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
         """Read ranges; batches of one partition come in order, those of several in turns.
 
-        A batch can hold records before and after its range: trim both ends (`walk`). Aborted transactions and
-        control records are left out, as are records that compaction removed.
+        Each comes with its range, which begins later than the one asked for after offsets were `Gone`. A batch can
+        hold records before and after the range: trim both ends (`walk`). Aborted transactions and control records
+        are left out, as are records that compaction removed.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.
@@ -247,12 +248,14 @@ class RangeReader:
                 until = min(first, current.end)
                 reason = f"the log begins at {first} now: older records were deleted"
                 yield current, Gone(wanted[partition], until, reason, before_log=True)
+                # A batch that holds the new beginning still brings the deleted records before it.
+                open_ranges[partition] = current = replace(current, start=until)
                 wanted[partition] = until
             if last < current.end:
                 since = max(last, wanted[partition])
                 reason = f"the log ends at {last}: it was truncated, or the topic was created again"
                 yield current, Gone(since, current.end, reason, before_log=False)
-                open_ranges[partition] = current = OffsetRange(current.topic, current.partition, current.start, since)
+                open_ranges[partition] = current = replace(current, end=since)
             if wanted[partition] >= current.end:
                 del open_ranges[partition]
         # A kept consumer remembers positions and pauses; it forgets them with its assignment.

@@ -1,0 +1,265 @@
+"""The contract with kafka-python: whole batches give exactly what its plain consumer gives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.consumer.fetcher import IsolationLevel
+from kafka.record import MemoryRecords
+from kafka.record.memory_records import MemoryRecordsBuilder
+
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.job.source.exceptions import UnreadableTopicError
+from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange, RangeReader, take_whole_batches
+from streaming.job.source.walk import Record, walk
+
+pytestmark = pytest.mark.kafka
+
+
+def consumer(bootstrap: str, **changes: object) -> KafkaConsumer:
+    given: dict[str, object] = {
+        "bootstrap_servers": bootstrap,
+        "group_id": None,
+        "isolation_level": "read_committed",
+        "auto_offset_reset": "none",
+        "check_crcs": False,
+        "allow_auto_create_topics": False,
+        "fetch_max_wait_ms": 20,
+        "reconnect_backoff_max_ms": 500,
+    }
+    return KafkaConsumer(**(given | changes))
+
+
+def reader(bootstrap: str, patience_s: float = 60.0, settle_s: float = 0.0, **changes: object) -> RangeReader:
+    return RangeReader(take_whole_batches(consumer(bootstrap, **changes)), patience_s=patience_s, settle_s=settle_s)
+
+
+def records(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]]:
+    found: dict[int, list[Record]] = {r.partition: [] for r in ranges}
+    for where, item in reader.read(ranges):
+        assert isinstance(item, FetchedBatch), item
+        found[where.partition].extend(walk(item, where.start, where.end))
+    return found
+
+
+def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(topic, partitions, 1)])
+    admin.close()
+
+
+def fill(bootstrap: str, topic: str, count: int, partition: int = 0) -> None:
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    for number in range(count):
+        producer.send(topic, key=b"k%d" % number, value=b"v%d" % number, partition=partition)
+    producer.flush()
+    producer.close()
+
+
+@pytest.fixture(scope="module")
+def mixed(bootstrap: str) -> Iterator[tuple[str, int]]:
+    """A topic with plain, committed and aborted records, batches of many sizes, three codecs; and its end."""
+    topic = "fetch-contract"
+    create(bootstrap, topic)
+    random = Random(7)
+    plain = [
+        KafkaProducer(bootstrap_servers=bootstrap, compression_type=codec, linger_ms=3)
+        for codec in (None, "gzip", "lz4", "zstd", "snappy")
+    ]
+    transactional = [
+        KafkaProducer(bootstrap_servers=bootstrap, transactional_id=f"fetch-contract-{n}", linger_ms=3)
+        for n in range(2)
+    ]
+    for producer in transactional:
+        producer.init_transactions()
+    for step in range(60):
+        producer = random.choice(plain)
+        for _ in range(random.randint(1, 12)):
+            size = random.randint(0, 120)
+            key, value = random.choice([(None, b"x" * size), (b"key", None), (b"key", b"x" * size)])
+            producer.send(topic, key=key, value=value)
+        producer.flush()
+        if step % 2:
+            ends = []
+            for number, producer in enumerate(transactional):
+                producer.begin_transaction()
+                for _ in range(random.randint(1, 6)):
+                    producer.send(topic, key=b"txn%d" % number, value=b"y" * random.randint(0, 90))
+                producer.flush()
+                ends.append(producer.commit_transaction if random.random() < 0.5 else producer.abort_transaction)
+            random.shuffle(ends)
+            for end in ends:
+                end()
+    for producer in plain + transactional:
+        producer.close()
+    asker = consumer(bootstrap)
+    partition = TopicPartition(topic, 0)
+    yield topic, asker.end_offsets([partition])[partition]
+    asker.close()
+
+
+def plainly(bootstrap: str, topic: str, end: int) -> list[Record]:
+    """What the plain consumer gives of the whole topic."""
+    plain = consumer(bootstrap)
+    partition = TopicPartition(topic, 0)
+    plain.assign([partition])
+    plain.seek(partition, 0)
+    found: list[Record] = []
+    while plain.position(partition) < end:
+        for batch in plain.poll(timeout_ms=500).values():
+            found.extend((r.offset, r.timestamp, r.key, r.value) for r in batch)
+    plain.close()
+    return found
+
+
+def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, int]) -> None:
+    topic, end = mixed
+    expected = plainly(bootstrap, topic, end)
+    assert 300 < len(expected) < end, "the topic holds aborted records and markers"
+    random = Random(11)
+    whole = reader(bootstrap)
+    small = reader(bootstrap, max_partition_fetch_bytes=600, fetch_max_bytes=600, max_poll_records=3)
+    for number in range(150):
+        start, stop = sorted((random.randint(0, end), random.randint(0, end)))
+        found = records(small if number % 3 == 0 else whole, OffsetRange(topic, 0, start, stop))
+        assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
+
+
+def test_several_partitions_are_read_at_once(bootstrap: str, unique: str) -> None:
+    create(bootstrap, unique, 3)
+    for partition in range(3):
+        fill(bootstrap, unique, 20 + partition, partition)
+    ranges = [OffsetRange(unique, partition, partition, 15 + partition) for partition in range(3)]
+    found = records(reader(bootstrap), *ranges)
+    for partition in range(3):
+        assert [record[0] for record in found[partition]] == list(range(partition, 15 + partition))
+
+
+def test_records_deleted_before_they_were_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
+    create(bootstrap, unique)
+    fill(bootstrap, unique, 30)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.delete_records({TopicPartition(unique, 0): 12})
+    admin.close()
+    items = list(reader(bootstrap).read([OffsetRange(unique, 0, 5, 30)]))
+    gone = [item for _, item in items if isinstance(item, Gone)]
+    reason = "the log begins at 12 now: older records were deleted"
+    assert gone == [Gone(5, 12, reason, before_log=True)]
+    read = [r[0] for where, item in items if isinstance(item, FetchedBatch) for r in walk(item, where.start, where.end)]
+    assert read == list(range(12, 30))
+
+
+def test_a_range_that_was_deleted_as_a_whole_is_told_as_gone(bootstrap: str, unique: str) -> None:
+    create(bootstrap, unique)
+    fill(bootstrap, unique, 30)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.delete_records({TopicPartition(unique, 0): 25})
+    admin.close()
+    items = [item for _, item in reader(bootstrap).read([OffsetRange(unique, 0, 5, 20)])]
+    assert [(item.start, item.end) for item in items if isinstance(item, Gone)] == [(5, 20)]
+
+
+def test_records_deleted_while_they_are_read_are_told_as_gone(bootstrap: str, unique: str) -> None:
+    create(bootstrap, unique)
+    fill(bootstrap, unique, 400)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    slow = reader(bootstrap, max_partition_fetch_bytes=300, max_poll_records=1)
+    offsets: list[int] = []
+    gone: list[Gone] = []
+    for where, item in slow.read([OffsetRange(unique, 0, 0, 400)]):
+        if isinstance(item, Gone):
+            gone.append(item)
+            continue
+        if not offsets:
+            admin.delete_records({TopicPartition(unique, 0): 350})
+        offsets.extend(record[0] for record in walk(item, where.start, where.end))
+    admin.close()
+    told = offsets + [offset for item in gone for offset in range(item.start, item.end)]
+    assert sorted(told) == list(range(400))
+    assert offsets[-50:] == list(range(350, 400))
+
+
+def test_an_end_beyond_the_log_is_told_as_gone(bootstrap: str, unique: str) -> None:
+    create(bootstrap, unique)
+    fill(bootstrap, unique, 10)
+    items = [item for _, item in reader(bootstrap).read([OffsetRange(unique, 0, 5, 40)])]
+    reason = "the log ends at 10: it was truncated, or the topic was created again"
+    assert [item for item in items if isinstance(item, Gone)] == [Gone(10, 40, reason, before_log=False)]
+
+
+def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(bootstrap: str, unique: str) -> None:
+    with pytest.raises(UnreadableTopicError, match=f"Nothing could be read of {unique}-0 for 1 s"):
+        list(reader(bootstrap, patience_s=1.0).read([OffsetRange(unique, 0, 0, 10)]))
+    assert reader(bootstrap).partitions(unique, fresh=True) == set()
+
+
+def test_a_broker_that_restarts_in_the_middle_is_waited_for(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "broker") as own:
+        create(own.bootstrap, "t")
+        fill(own.bootstrap, "t", 3_000)
+        slow = reader(own.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
+        offsets: list[int] = []
+        back = threading.Thread(target=own.start)
+        for where, item in slow.read([OffsetRange("t", 0, 0, 3_000)]):
+            assert isinstance(item, FetchedBatch)
+            if not offsets:
+                own.kill()
+                back.start()
+            offsets.extend(record[0] for record in walk(item, where.start, where.end))
+        back.join()
+        assert offsets == list(range(3_000))
+
+
+def test_a_broker_that_stays_away_fails_in_one_sentence(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "broker") as own:
+        create(own.bootstrap, "t")
+        fill(own.bootstrap, "t", 10)
+        kept = reader(own.bootstrap, patience_s=2.0)
+        assert len(records(kept, OffsetRange("t", 0, 0, 10))[0]) == 10
+        own.kill()
+        before = time.monotonic()
+        with pytest.raises(UnreadableTopicError, match="Nothing could be read of t-0 for 2 s"):
+            list(kept.read([OffsetRange("t", 0, 0, 10)]))
+        assert time.monotonic() - before < 30
+
+
+def unpacked(records: MemoryRecords, aborted: list[tuple[int, int]]) -> list[int]:
+    """Offsets of the records that our class takes out of a fetch response."""
+    ours = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
+    transactions = [SimpleNamespace(producer_id=pid, first_offset=first) for pid, first in aborted]
+    part = ours(
+        0,
+        TopicPartition("t", 0),
+        records,
+        isolation_level=IsolationLevel.READ_COMMITTED,
+        aborted_transactions=transactions,
+    )
+    return [record[0] for batch in part.take() for record in walk(batch, 0, 10**9)]
+
+
+def test_a_control_batch_that_compaction_emptied_is_no_abort_marker() -> None:
+    def batch(offset: int, *, count: int = 1) -> bytearray:
+        builder = MemoryRecordsBuilder(
+            2, 0, 4096, offset, transactional=True, producer_id=5, producer_epoch=0, base_sequence=0
+        )
+        for _ in range(count):
+            builder.append(1, b"k", b"v")
+        builder.close()
+        return bytearray(builder.buffer())
+
+    emptied = batch(10)
+    emptied[21:23] = (0x30).to_bytes(2, "big")  # attributes: transactional, control
+    emptied[57:61] = (0).to_bytes(4, "big")  # no records
+    del emptied[61:]
+    emptied[8:12] = (len(emptied) - 12).to_bytes(4, "big")
+    whole = bytes(batch(0, count=2) + emptied + batch(20))
+    assert unpacked(MemoryRecords(whole), aborted=[(5, 0)]) == []
+    assert unpacked(MemoryRecords(whole), aborted=[]) == [0, 1, 20]

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from job.source.made_rounds import CLUSTER, FAR, at, closed, opened
+
+from streaming.events import Rejected
+from streaming.job.source.plan import Batch, Limits, RoundRecord, plan_batch
+from streaming.job.source.positions import INITIAL, Positions
+
+START = Positions.read(INITIAL)
+
+
+def numbers(batch: Batch) -> list[int]:
+    return [taken.closed.round for taken in batch.rounds]
+
+
+def reasons(batch: Batch) -> list[tuple[int, bool, str]]:
+    return [(void.record.offset, void.keep, void.reason) for void in batch.void]
+
+
+def told(batch: Batch) -> list[tuple[int, bool, str]]:
+    """What a batch tells of the records in its range."""
+    return [reason for reason in reasons(batch) if reason[0] < batch.end.rounds]
+
+
+def test_a_batch_ends_where_its_last_round_ends() -> None:
+    records = [
+        at(0, opened()),
+        at(1, closed(0, [5, 0], {"0": (0, 3), "1": (0, 2)})),
+        at(2, opened()),
+        at(3, closed(2, [7, 1], {"0": (3, 4)})),
+        at(4, opened()),
+    ]
+    batch = plan_batch(START, records, FAR, CLUSTER)
+    assert numbers(batch) == [0, 2]
+    assert batch.end == Positions(log={0: 7, 1: 1}, events={0: 4, 1: 2}, rounds=4, round=2)
+    assert [taken.summary.log_records for taken in batch.rounds] == [5, 3]
+    assert [taken.summary.closed_time for taken in batch.rounds] == [2_000_001, 2_000_003]
+
+
+def test_the_limit_counts_rounds() -> None:
+    records = [at(2 * n + 1, closed(2 * n, [n])) for n in range(5)]
+    batch = plan_batch(START, records, FAR, CLUSTER, max_rounds=2)
+    assert numbers(batch) == [0, 2]
+    assert batch.end.rounds == 4
+
+
+def test_without_a_round_to_take_nothing_moves() -> None:
+    assert plan_batch(START, [at(0, opened())], FAR, CLUSTER).end == START
+
+
+def test_a_round_with_held_partitions_tells_how_many() -> None:
+    batch = plan_batch(START, [at(1, closed(0, [5, 5, 5], log_end=(5, 9, 6)))], FAR, CLUSTER)
+    assert batch.rounds[0].summary.held_partitions == 2
+
+
+def test_partitions_that_appear_later_are_taken_with_the_round_that_saw_them() -> None:
+    start = Positions({0: 3}, {}, 10, 8)
+    batch = plan_batch(start, [at(11, closed(10, [4, 2]))], FAR, CLUSTER)
+    assert batch.end.log == {0: 4, 1: 2}
+
+
+def test_a_batch_has_one_number_of_log_partitions() -> None:
+    records = [at(1, closed(0, [1])), at(3, closed(2, [2, 0])), at(5, closed(4, [3, 1]))]
+    first = plan_batch(START, records, FAR, CLUSTER)
+    assert numbers(first) == [0]
+    second = plan_batch(first.end, records, FAR, CLUSTER)
+    assert numbers(second) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (closed(0, [9]), "the offsets log had 2 partitions, the round tells 1"),
+        (closed(0, [9, 10**10]), "position 10000000000 of partition 1 lies beyond the offsets log"),
+        (closed(0, [9] * 60), "position 9 of partition 50 lies beyond the offsets log"),
+        (closed(0, [9, 9], {"0": (0, 10**10)}), "position 10000000000 of partition 0 lies beyond the events topic"),
+        (closed(0, [9, 9], {"9" * 5000: (0, 1)}), f"position 1 of partition {'9' * 20} lies beyond the events topic"),
+        (closed(99, [9, 9]), "it closes a round that cannot have been opened before it, number 99"),
+        (closed(-1, [9, 9]), "it closes a round that cannot have been opened before it, number -1"),
+        (
+            closed(10**5000, [9, 9]),
+            "it closes a round that cannot have been opened before it, number beyond int64",
+        ),
+        (closed(0, [9, 9], time=2**62), f"time {2**62}, appended at 2000020, is no time"),
+        (closed(0, [9, 9], time=-1), "time -1, appended at 2000020, is no time"),
+        (closed(0, [9, 9], groups=2**70), "a negative or impossible interval or count"),
+        (closed(0, [9, 9], interval_ms=-1), "a negative or impossible interval or count"),
+        (Rejected("not one of our records"), "not one of our records"),
+    ],
+)
+def test_a_record_that_cannot_be_true_is_kept_with_its_reason_and_counts_for_nothing(
+    content: object, reason: str
+) -> None:
+    start = Positions({0: 3, 1: 3}, {}, 10, -1)
+    honest = at(31, closed(30, [9, 9]))
+    batch = plan_batch(start, [at(20, content), honest], FAR, CLUSTER)
+    assert reasons(batch) == [(20, True, reason)]
+    assert batch.end == plan_batch(start, [honest], FAR, CLUSTER).end
+
+
+def test_closing_the_newest_round_again_is_kept_with_its_reason() -> None:
+    records = [at(1, closed(0, [1])), at(2, closed(0, [2]))]
+    batch = plan_batch(START, records, FAR, CLUSTER)
+    assert numbers(batch) == [0]
+    assert reasons(batch) == [(2, True, "round 0 was closed before")]
+
+
+def test_a_round_that_the_job_has_gone_beyond_is_passed_over() -> None:
+    # The log went on without rounds (the fallback) while round 10 was still open.
+    start = Positions({0: 100, 1: 100}, {}, 10, 8)
+    batch = plan_batch(start, [at(11, closed(10, [99, 120])), at(13, closed(12, [100, 121]))], FAR, CLUSTER)
+    assert numbers(batch) == [12]
+    assert reasons(batch) == [(11, False, "round 10 closed after the job had gone beyond it")]
+
+
+def test_the_older_of_two_interleaved_rounds_is_passed_over() -> None:
+    records = [at(2, closed(1, [5])), at(3, closed(0, [5]))]
+    batch = plan_batch(START, records, FAR, CLUSTER)
+    assert numbers(batch) == [1]
+    assert reasons(batch) == [(3, False, "round 0 closed after the job had gone beyond it")]
+
+
+def test_a_round_of_another_cluster_is_passed_over() -> None:
+    batch = plan_batch(START, [at(1, closed(0, [5], cluster="other"))], FAR, CLUSTER)
+    assert batch.end == START
+    assert [void.keep for void in batch.void] == [False]
+
+
+def test_positions_survive_the_way_through_the_checkpoint() -> None:
+    for positions in (START, Positions({11: 5, 2: 0}, {0: 7}, 9, 8)):
+        assert Positions.read(positions.write()) == positions
+    assert START.write() == INITIAL
+    assert list(Positions({11: 5, 2: 0}).write()["log"]) == ["2", "11"]
+
+
+@st.composite
+def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], Limits]:
+    """A rounds topic with honest rounds, and all kinds of lies between them."""
+    log, events, records, offset, partitions = [0, 0], 0, list[RoundRecord](), 0, 2
+    for _ in range(draw(st.integers(0, 12))):
+        kind = draw(st.sampled_from(["honest", "honest", "honest", "old", "beyond", "again", "fewer", "junk", "more"]))
+        number = offset
+        offset += draw(st.integers(1, 3))
+        if kind == "more":
+            partitions += 1
+            log.append(0)
+        if kind in {"honest", "more"}:
+            log = [position + draw(st.integers(0, 4)) for position in log]
+            first, events = events, events + draw(st.integers(0, 3))
+            content: object = closed(number, log, {"0": (first, events)})
+        elif kind == "old":
+            content = closed(number, [max(0, position - 1) for position in log])
+        elif kind == "beyond":
+            content = closed(number, [10**6] * partitions)
+        elif kind == "again":
+            content = closed(max(0, number - 2), log)
+        elif kind == "fewer":
+            content = closed(number, log[:-1])
+        else:
+            content = Rejected("junk")
+        records.append(at(offset, content))
+        offset += 1
+    ends = Limits({p: position + draw(st.integers(0, 3)) for p, position in enumerate(log)}, {0: events})
+    return records, ends
+
+
+@given(rounds_topics(), st.lists(st.integers(1, 4), max_size=12))
+def test_rounds_and_ends_do_not_depend_on_the_cut(topic: tuple[list[RoundRecord], Limits], cuts: list[int]) -> None:
+    records, limits = topic
+    alone = _run(records, limits, [1] * len(records))
+    cut = _run(records, limits, cuts)
+    assert [t.closed for b in cut for t in b.rounds] == [t.closed for b in alone for t in b.rounds]
+    assert [t.summary for b in cut for t in b.rounds] == [t.summary for b in alone for t in b.rounds]
+    if alone:
+        assert cut[-1].end == alone[-1].end
+    assert [r for b in cut for r in told(b)] == [r for b in alone for r in told(b)]
+
+
+@given(rounds_topics(), st.lists(st.integers(1, 4), max_size=12))
+def test_a_batch_planned_again_from_its_end_is_the_same(
+    topic: tuple[list[RoundRecord], Limits], cuts: list[int]
+) -> None:
+    records, limits = topic
+    batches = _run(records, limits, cuts)
+    starts = [START, *(batch.end for batch in batches)]
+    for (start, end), batch in zip(pairwise(starts), batches, strict=True):
+        read = [record for record in records if start.rounds <= record.offset < end.rounds]
+        again = plan_batch(start, read, Limits(end.log, end.events), CLUSTER)
+        assert again.end == batch.end
+        assert again.rounds == batch.rounds
+        assert reasons(again) == told(batch)
+
+
+def _run(records: list[RoundRecord], limits: Limits, cuts: list[int]) -> list[Batch]:
+    batches, start = [], START
+    for rounds in [*cuts, *[1] * len(records)]:
+        batch = plan_batch(start, records, limits, CLUSTER, rounds)
+        if not batch.rounds:
+            break
+        batches.append(batch)
+        start = batch.end
+    return batches
