@@ -40,6 +40,7 @@ from assignors.invariants import (
 )
 from assignors.library import Library, parse_library
 from assignors.measure import imbalance, imbalance_least, least_moves, moves
+from assignors.metadata import topics_without_metadata
 from assignors.model import Group, Subscription
 from assignors.recognise import recognise
 from assignors.registry import assign, known_strategies, strategy_named
@@ -83,6 +84,7 @@ __all__ = [
     "same",
     "strategy_named",
     "to_pairs",
+    "topics_without_metadata",
     "unassigned",
     "violations",
 ]

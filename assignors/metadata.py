@@ -1,0 +1,32 @@
+"""Which topics a leader may not have known, although they exist: then nobody gets them, and that is no drift."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from assignors.library import Library
+
+__all__ = ["topics_without_metadata"]
+
+# `ConsumerCoordinator._perform_assignment` of kafka-python, all releases to 3.1, asks for the metadata of the
+# other members' topics and assigns without waiting for it; "No partition metadata for topic" says its log. It
+# joins anew when the metadata has come. Java, librdkafka, aiokafka, sarama and franz-go wait for it.
+_DOES_NOT_WAIT = frozenset({"kafka-python"})
+
+
+def topics_without_metadata(
+    library: Library, leader_topics: Iterable[str], subscribed: Iterable[str]
+) -> frozenset[str]:
+    """Subscribed topics that existed and of which a leader of this library may have known nothing.
+
+    The leader treats such a topic as one without partitions: its result is that of a group whose
+    `partitions_per_topic` lacks it. The whole topic is missing or the whole topic is there.
+
+    Args:
+        library: A candidate for the leader's library.
+        leader_topics: Topics that the leader itself subscribes to.
+        subscribed: Topics that any member subscribes to.
+    """
+    if library.name not in _DOES_NOT_WAIT:
+        return frozenset()
+    return frozenset(subscribed).difference(leader_topics)
