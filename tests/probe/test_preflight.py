@@ -1,0 +1,294 @@
+"""The look before the start: each lack is one sentence that names it. The manual's ACL lines are run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.jars import classpath
+from streaming.java import find_java
+from streaming.probe import Probe, RoundAbandonedError, check
+
+SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
+PASSWORD = "not-a-secret"
+
+# The manual's lines, one right each: operation, resource, name, pattern.
+RIGHTS = (
+    (ACLOperation.READ, ResourceType.TOPIC, "__consumer_offsets", ACLResourcePatternType.LITERAL),
+    (ACLOperation.DESCRIBE, ResourceType.GROUP, "*", ACLResourcePatternType.LITERAL),
+    (ACLOperation.DESCRIBE, ResourceType.TOPIC, "*", ACLResourcePatternType.LITERAL),
+    (ACLOperation.CREATE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
+    (ACLOperation.READ, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
+    (ACLOperation.WRITE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
+)
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A broker with an authorizer: anonymous clients of its plain port may do anything, users what ACLs allow."""
+
+    broker: EmbeddedBroker
+    port: int
+    admin: KafkaAdminClient
+
+    def settings(self, filters: Filters | None = None, password: str = PASSWORD, **probe: str) -> Settings:
+        return Settings(
+            cluster="secured",
+            kafka=KafkaSettings(
+                bootstrap_servers=f"127.0.0.1:{self.port}",
+                security_protocol="SASL_PLAINTEXT",
+                sasl_mechanism="PLAIN",
+                sasl_username="evenkeel",
+                sasl_password=password,
+            ),
+            filters=filters or Filters(),
+            probe=ProbeSettings(interval_ms=200, **probe),
+        )
+
+    def grant(self, *rights: tuple[ACLOperation, ResourceType, str, ACLResourcePatternType]) -> None:
+        self.admin.create_acls(
+            [
+                ACL("User:evenkeel", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, pattern))
+                for operation, kind, name, pattern in rights
+            ]
+        )
+
+    def revoke_all(self) -> None:
+        any_resource = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        self.admin.delete_acls(
+            [ACLFilter("User:evenkeel", None, ACLOperation.ANY, ACLPermissionType.ANY, any_resource)]
+        )
+
+
+@pytest.fixture(scope="module")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    broker = EmbeddedBroker(tmp_path_factory.mktemp("secured"))
+    port = free_port()
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    broker._overrides |= {
+        "listeners": f"PLAINTEXT://{broker.bootstrap},CONTROLLER://127.0.0.1:{broker._controller_port},"
+        f"SASL_PLAINTEXT://127.0.0.1:{port}",
+        "advertised.listeners": f"PLAINTEXT://{broker.bootstrap},SASL_PLAINTEXT://127.0.0.1:{port}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_evenkeel="{PASSWORD}";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+        producer.send("orders", b"value", partition=0).get(30)
+        producer.close()
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=broker.bootstrap, group_id="billing", auto_offset_reset="earliest"
+        )
+        while not consumer.poll(timeout_ms=200):
+            pass
+        consumer.commit()
+        yield Secured(broker, port, admin)
+        consumer.close()
+        admin.close()
+
+
+@pytest.fixture
+def secured(secured_broker: Secured) -> Iterator[Secured]:
+    yield secured_broker
+    secured_broker.revoke_all()
+
+
+def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> list[str]:
+    """ACLs reach the broker a moment after they are acknowledged."""
+    deadline = time.monotonic() + 20
+    while True:
+        problems = [str(problem) for problem in check(settings)]
+        if wanted(problems) or time.monotonic() > deadline:
+            return problems
+
+
+@pytest.mark.kafka
+def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) -> None:
+    lines = re.findall(r"^    kafka-acls (.*)$", SECURITY.read_text("utf-8"), re.MULTILINE)
+    assert len(lines) == 4
+    for line in lines:
+        arguments = shlex.split(line.replace("HOST:9092", secured.broker.bootstrap))
+        jars = ":".join(map(str, classpath("tools")))
+        subprocess.run(
+            [find_java(), "-cp", jars, "org.apache.kafka.tools.AclCommand", *arguments], check=True, capture_output=True
+        )
+    settings = secured.settings()
+    assert problems_become(settings, lambda problems: not problems) == []
+
+    with Probe(settings) as probe:
+        first, second = probe.round(), probe.round()
+    with Probe(settings) as restarted:  # reads back
+        restarted.round()
+    assert (first.groups, first.written, second.groups) == (1, 2, 1)
+    # What the job reads, as it reads it.
+    consumer = KafkaConsumer(
+        **settings.kafka.client_config(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
+    )
+    for topic, partition in (
+        ("__consumer_offsets", next(n for n, end in enumerate(first.log) if end)),
+        (settings.probe.rounds_topic, 0),
+        (settings.probe.events_topic, int(next(iter(first.events)))),
+    ):
+        place = TopicPartition(topic, partition)
+        consumer.assign([place])
+        consumer.seek_to_beginning(place)
+        deadline = time.monotonic() + 20
+        while not consumer.poll(timeout_ms=200):
+            assert time.monotonic() < deadline, topic
+    consumer.close()
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize(
+    ("missing", "named"),
+    [
+        (0, "the right Read on Topic '__consumer_offsets'"),
+        (1, "the right Describe on Group '*'"),
+        (2, "the right Describe on Topic '*'"),
+        (3, "the right Create on Topic 'evenkeel.new-rounds'"),
+        (4, "the right Read on Topic 'evenkeel.there-rounds'"),
+        (5, "the right Write on Topic 'evenkeel.there-rounds'"),
+    ],
+)
+def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing: int, named: str) -> None:
+    names = "new" if missing == 3 else "there"
+    topics = {"rounds_topic": f"evenkeel.{names}-rounds", "events_topic": f"evenkeel.{names}-events"}
+    if missing != 3 and topics["rounds_topic"] not in secured.admin.list_topics():
+        config = {"message.timestamp.type": "LogAppendTime"}
+        secured.admin.create_topics(
+            {topic: {"num_partitions": 1, "replication_factor": 1, "configs": config} for topic in topics.values()},
+            wait_for_metadata=True,
+        )
+    secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
+    problems = problems_become(secured.settings(**topics), lambda found: any(named in problem for problem in found))
+    assert [problem for problem in problems if named in problem] == problems[:1]
+    # The same right on the second topic may follow, nothing else.
+    assert all(named.replace("rounds", "events") in problem for problem in problems[1:])
+
+
+@pytest.mark.kafka
+def test_rights_on_the_watched_names_only_are_enough(secured: Secured) -> None:
+    literal = ACLResourcePatternType.LITERAL
+    secured.grant(
+        RIGHTS[0],
+        (ACLOperation.DESCRIBE, ResourceType.GROUP, "billing", literal),
+        (ACLOperation.DESCRIBE, ResourceType.TOPIC, "orders", literal),
+        *RIGHTS[3:],
+    )
+    settings = secured.settings(Filters(groups=("billing",), topics=("orders",)))
+    assert problems_become(settings, lambda problems: not problems) == []
+    assert any("Describe on Group 'payments'" in str(p) for p in check(secured.settings(Filters(groups=("payments",)))))
+
+
+@pytest.mark.kafka
+def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured: Secured) -> None:
+    secured.grant(*RIGHTS)
+    settings = secured.settings(rounds_topic="evenkeel.hidden-rounds", events_topic="evenkeel.hidden-events")
+    problems_become(settings, lambda problems: not problems)
+    with Probe(settings) as probe:
+        assert probe.round().written == 2
+        secured.revoke_all()
+        secured.grant(*(right for right in RIGHTS if right[1] is not ResourceType.GROUP))
+        problems_become(settings, lambda problems: any("Group" in problem for problem in problems))
+        closed = _next_round(probe)
+    # Still there, with what is known of it: its id. Neither a state nor a topic is made up.
+    assert (closed.groups, closed.written) == (1, 1)
+
+
+def _next_round(probe: Probe):  # type: ignore[no-untyped-def]
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return probe.round()
+        except RoundAbandonedError:
+            assert time.monotonic() < deadline
+
+
+@pytest.mark.kafka
+def test_a_wrong_password_is_said_in_one_sentence_without_it(secured: Secured) -> None:
+    [problem] = check(secured.settings(password="wrong-one"))
+    assert "refused the user 'evenkeel'" in str(problem)
+    assert "wrong-one" not in str(problem)
+
+
+@pytest.mark.kafka
+def test_a_port_of_another_security_protocol_is_said_in_one_sentence(bootstrap: str) -> None:
+    kafka = KafkaSettings(bootstrap_servers=bootstrap, security_protocol="SSL")
+    [problem] = check(Settings(kafka=kafka))
+    assert f"{bootstrap} takes connections, but no Kafka broker answers there by SSL" in str(problem)
+
+
+@pytest.mark.kafka
+def test_nothing_is_missing_on_an_open_cluster_and_nothing_is_created(bootstrap: str, unique: str) -> None:
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=bootstrap),
+        probe=ProbeSettings(rounds_topic=f"{unique}.rounds", events_topic=f"{unique}.events"),
+    )
+    assert check(settings) == []
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    assert not [topic for topic in admin.list_topics() if topic.startswith(unique)]
+    admin.close()
+
+
+def test_an_unreachable_cluster_is_said_in_one_sentence_with_the_address() -> None:
+    address = f"127.0.0.1:{free_port()}"
+    [problem] = check(Settings(kafka=KafkaSettings(bootstrap_servers=address)))
+    assert str(problem) == (
+        f"The Kafka cluster at {address} cannot be reached (connection refused): correct kafka.bootstrap_servers, "
+        f"or start its brokers."
+    )
+
+
+def test_a_name_that_does_not_resolve_is_said_in_one_sentence() -> None:
+    [problem] = check(Settings(kafka=KafkaSettings(bootstrap_servers="kafka.invalid:9092")))
+    assert str(problem).startswith("The Kafka cluster at kafka.invalid:9092 cannot be reached (")
+
+
+def test_a_client_setting_that_nobody_knows_is_named(bootstrap: str) -> None:
+    [problem] = check(Settings(kafka=KafkaSettings(bootstrap_servers=bootstrap, client={"sasl_mechansim": "PLAIN"})))
+    assert "sasl_mechansim" in str(problem)
+
+
+def test_a_password_file_that_is_not_there_is_named(bootstrap: str, tmp_path: Path) -> None:
+    kafka = KafkaSettings(
+        bootstrap_servers=bootstrap,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="PLAIN",
+        sasl_username="evenkeel",
+        sasl_password_file=tmp_path / "password",
+    )
+    [problem] = check(Settings(kafka=kafka))
+    assert str(tmp_path / "password") in str(problem)
