@@ -21,7 +21,7 @@ from streaming.job.source.exceptions import LogTruncatedError, UnreadableTopicEr
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.plan import Batch, Limits, partition_number, plan_batch
 from streaming.job.source.positions import Positions
-from streaming.job.source.rounds_topic import RoundsTopic
+from streaming.job.source.rounds_topic import MOST_RECORDS, RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, ready_rows, share_out
 
@@ -32,10 +32,6 @@ _SILENT_INTERVALS = 3
 
 # A probe that tells an absurd interval must not hold back membership for days.
 _LONGEST_INTERVAL_MS = 600_000
-
-# Records of the rounds topic without any round to take (openings of a probe that never closes, junk): after so many
-# a batch goes past them, so that they are not kept in memory and judged again and again.
-_IDLE_RECORDS = 10_000
 
 # A log shorter than what was read of it is either truncated or shows an old end right after a change of leaders.
 _TRUNCATED_S = 60.0
@@ -172,7 +168,7 @@ class Planner:
             self._interval_ms = look.batch.interval_ms or self._interval_ms
             return look.batch.end
         if not self._is_silent(start):
-            return replace(start, rounds=look.after) if look.records >= _IDLE_RECORDS else start
+            return replace(start, rounds=look.after) if look.records >= MOST_RECORDS else start
         # The ends that the closing records were judged by, where there were any: the batch is planned again from
         # its end, and must then come to the same judgement.
         limits = look.limits or self._limits(reader)
@@ -199,7 +195,7 @@ class Planner:
                 self._check_not_truncated(start, limits)
                 plain = (seen.record for seen in records)
                 batch = plan_batch(start, plain, limits, self._settings.cluster, max_rounds)
-            if batch.rounds or complete or len(records) >= _IDLE_RECORDS:
+            if batch.rounds or complete or len(records) >= MOST_RECORDS:
                 return _Look(batch, limits, len(records), after)
             wanted = None if wanted is None else 2 * wanted
 
@@ -219,7 +215,7 @@ class Planner:
         if self._target:
             return self._target.limits
         log = reader.partitions(self._settings.offsets_topic, fresh=fresh)
-        events = reader.partitions(self._settings.events_topic)
+        events = reader.partitions(self._settings.events_topic, fresh=fresh)
         asked = [TopicPartition(self._settings.offsets_topic, p) for p in sorted(log)]
         asked += [TopicPartition(self._settings.events_topic, p) for p in sorted(events)]
         ends = reader.ends(asked)

@@ -13,10 +13,14 @@ from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.plan import RoundRecord
 from streaming.job.source.walk import walk
 
-__all__ = ["RoundsTopic", "SeenRecord"]
+__all__ = ["MOST_RECORDS", "RoundsTopic", "SeenRecord"]
 
 # Offsets fetched at once while looking for enough rounds: an opening and a closing a round, so a few hundred rounds.
 _STEP = 1_000
+
+# Records looked at for one batch with a limit. Without any round to take among so many (openings of a probe that never
+# closes, junk) the batch goes past them, so that they are not kept in memory and judged again and again.
+MOST_RECORDS = 10_000
 
 # Looking for new rounds holds up the query's stop; the next trigger looks again.
 _LOOK_S = 10.0
@@ -53,13 +57,13 @@ class RoundsTopic:
     def upcoming(
         self, reader: RangeReader, start: int, until: int, rounds: int | None
     ) -> tuple[list[SeenRecord], bool]:
-        """Records from `start` on, until they hold so many closing records, or `until` is reached.
+        """Records from `start` on, until they hold so many closing records (or are `MOST_RECORDS`), or `until`.
 
         Args:
             reader: Reader of this process.
             start: First offset.
             until: Exclusive end of what exists.
-            rounds: Closing records at the most; None for all.
+            rounds: Closing records at the most; None for all records.
 
         Returns:
             The records, and whether they are all there are.
@@ -76,7 +80,7 @@ class RoundsTopic:
                     return found, True
                 found.append(seen)
                 closed += seen.closed is not None
-                if rounds is not None and closed >= rounds:
+                if rounds is not None and (closed >= rounds or len(found) >= MOST_RECORDS):
                     return found, False
             if self.end >= until:
                 return found, True

@@ -106,18 +106,16 @@ class FakeProbe:
         sent = []
         for group, topics in groups.items():
             partition = partition_for(group, self.log_partitions)
-            sent.append(
-                GroupEvent(1, CLUSTER, opened.number, opened.time, group, partition, opened.log[partition], len(topics), "Stable", "consumer", "classic")
-            )  # fmt: skip
+            place = opened.number, opened.time, group, partition, opened.log[partition]
+            sent.append(GroupEvent(1, CLUSTER, *place, len(topics), "Stable", "consumer", "classic"))
             sent.extend(
                 TopicEvent(1, CLUSTER, opened.number, group, topic, n, None, (7,) * n, (7,) * n, (0,) * n)
                 for topic, n in topics.items()
             )
         for group in gone:
             partition = partition_for(group, self.log_partitions)
-            sent.append(
-                GroupGone(1, CLUSTER, opened.number, opened.time, group, partition, opened.log[partition], "deleted")
-            )
+            place = opened.number, opened.time, group, partition, opened.log[partition]
+            sent.append(GroupGone(1, CLUSTER, *place, "deleted"))
         futures = [
             self.producer.send(self.events_topic, key=event.group.encode(), value=encode_event(event)) for event in sent
         ]

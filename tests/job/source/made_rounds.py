@@ -8,7 +8,7 @@ from streaming.events import Round, RoundClosed, RoundOpened
 from streaming.job.source.plan import Limits, RoundRecord
 
 CLUSTER = "test"
-FAR = Limits({p: 10**9 for p in range(50)}, {p: 10**9 for p in range(8)})
+FAR = Limits(dict.fromkeys(range(50), 10**9), dict.fromkeys(range(8), 10**9))
 """Ends far beyond what any test's rounds point to."""
 
 

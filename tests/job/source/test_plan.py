@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from job.source.made_rounds import CLUSTER, FAR, at, closed, opened
 
+from job.source.made_rounds import CLUSTER, FAR, at, closed, opened
 from streaming.events import Rejected
 from streaming.job.source.plan import Batch, Limits, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions

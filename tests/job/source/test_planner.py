@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from job.source.fake_reader import FakeReader
+from job.source.made_rounds import CLUSTER, closed, opened
+from streaming.events import encode_round
+from streaming.groups.keys import ROUNDS_KEY, partition_key
+from streaming.groups.quarantine import LogGap, QuarantinedRecord, decode_partition_inputs
+from streaming.groups.rounds import decode_closed_rounds
+from streaming.job.source.exceptions import LogTruncatedError
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.settings import SourceSettings
+from streaming.job.source.tasks import SourceTask
+
+SETTINGS = SourceSettings(
+    cluster=CLUSTER, kafka={}, offsets_topic="log", events_topic="events", rounds_topic="rounds", interval_ms=10_000
+)
+
+
+class World:
+    """A log of two partitions, an events topic of one, rounds; a planner and its clock."""
+
+    def __init__(self) -> None:
+        self.reader = FakeReader()
+        for partition in range(2):
+            self.log(partition, 1)
+        self.reader.append("events", 0, b"junk")
+        self.now = 0.0
+        self.planner = self.restart()
+
+    def restart(self) -> Planner:
+        self.planner = Planner(SETTINGS, lambda _settings, _patience: self.reader, lambda: self.now)  # type: ignore[arg-type, return-value]
+        return self.planner
+
+    def log(self, partition: int, records: int) -> None:
+        for _ in range(records):
+            self.reader.append("log", partition, b"")
+
+    def ends(self) -> list[int]:
+        return [len(log) for place, log in sorted(self.reader.logs.items()) if place.topic == "log"]
+
+    def round(self, **changes: Any) -> int:
+        number = self.reader.append("rounds", 0, encode_round(opened()))
+        self.reader.append("rounds", 0, encode_round(closed(number, **({"log": self.ends()} | changes))))
+        return number
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def rounds_of(tasks: list[SourceTask]) -> list[int]:
+    rows = [payload for task in tasks for key, payload in task.rows if key == ROUNDS_KEY]
+    return [closed.round for payload in rows for closed in decode_closed_rounds(payload)]
+
+
+def told(tasks: list[SourceTask]) -> list[tuple[str, int, str]]:
+    rows = [payload for task in tasks for key, payload in task.rows if key == partition_key("rounds", 0)]
+    return [
+        ("gap", item.from_offset, item.reason) if isinstance(item, LogGap) else ("record", item.offset, item.reason)
+        for payload in rows
+        for item in decode_partition_inputs(payload)
+        if isinstance(item, (LogGap, QuarantinedRecord))
+    ]
+
+
+def test_rounds_that_are_closed_make_a_batch(world: World) -> None:
+    world.round()
+    world.log(0, 3)
+    world.round()
+    end = world.planner.latest(INITIAL, None)
+    assert end == {"log": {"0": 4, "1": 1}, "events": {}, "rounds": 4, "round": 2}
+    tasks = world.planner.tasks(INITIAL, end)
+    assert rounds_of(tasks) == [0, 2]
+    shares = {share.partition: (share.start, share.end, share.boundaries) for task in tasks for share in task.log}
+    assert shares == {0: (0, 4, (1,)), 1: (0, 1, ())}
+
+
+def test_nothing_new_gives_back_the_very_start(world: World) -> None:
+    world.round()
+    end = world.planner.latest(INITIAL, None)
+    assert world.planner.latest(end, None) is end
+    world.reader.append("rounds", 0, encode_round(opened()))
+    world.log(0, 5)
+    assert world.planner.latest(end, None) is end
+
+
+def test_a_plan_is_the_same_in_another_process(world: World) -> None:
+    for _ in range(5):
+        world.log(1, 2)
+        world.round()
+    middle = world.planner.latest(INITIAL, 2)
+    end = world.planner.latest(middle, 2)
+    here = world.planner.tasks(middle, end)
+    end = json.loads(json.dumps(end))
+    there = world.restart().tasks(middle, end)
+    assert [vars(task) for task in there] == [vars(task) for task in here]
+    assert rounds_of(there) == [4, 6]
+
+
+def test_planning_what_was_just_found_asks_nothing(world: World) -> None:
+    world.round()
+    end = world.planner.latest(INITIAL, None)
+    asked = dict(world.reader.calls)
+    world.planner.tasks(INITIAL, end)
+    assert dict(world.reader.calls) == asked
+
+
+def test_when_no_round_closes_for_three_intervals_the_log_goes_on_without(world: World) -> None:
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    world.log(0, 7)
+    world.now = 30.0
+    assert world.planner.latest(start, None) is start
+    world.now = 30.1
+    end = world.planner.latest(start, None)
+    assert end == start | {"log": {"0": 8, "1": 1}}
+    assert rounds_of(world.planner.tasks(start, end)) == []
+    assert world.planner.latest(end, None) is end
+
+
+def test_the_fallback_goes_on_at_each_trigger_until_a_round_closes(world: World) -> None:
+    world.now = 31.0
+    start = world.planner.latest(INITIAL, None)
+    world.log(0, 1)
+    late = world.ends()
+    world.log(1, 1)
+    end = world.planner.latest(start, None)
+    assert end["log"] == {"0": 2, "1": 2}
+    # Its positions were taken before the fallback read on: it comes too late, and the next one is taken.
+    world.round(log=late)
+    number = world.round()
+    after = world.planner.latest(end, None)
+    tasks = world.planner.tasks(end, after)
+    assert rounds_of(tasks) == [number]
+    assert told(tasks) == []
+
+
+def test_a_fallback_planned_again_in_another_process_takes_no_round(world: World) -> None:
+    world.now = 31.0
+    world.round(log=[10**6, 10**6])
+    end = world.planner.latest(INITIAL, None)
+    assert end["rounds"] == 2
+    world.log(0, 10)
+    tasks = world.restart().tasks(INITIAL, end)
+    assert rounds_of(tasks) == []
+    assert [kind for kind, _, _ in told(tasks)] == ["record"]
+
+
+def test_an_interval_told_by_the_probe_counts(world: World) -> None:
+    world.round(interval_ms=60_000)
+    start = world.planner.latest(INITIAL, None)
+    world.log(0, 7)
+    world.now = 179.0
+    assert world.planner.latest(start, None) is start
+    world.now = 181.0
+    assert world.planner.latest(start, None)["log"]["0"] == 8
+
+
+def test_an_absurd_interval_does_not_hold_back_membership(world: World) -> None:
+    world.round(interval_ms=2**60)
+    start = world.planner.latest(INITIAL, None)
+    world.log(0, 7)
+    world.now = 1_801.0
+    assert world.planner.latest(start, None)["log"]["0"] == 8
+
+
+def test_an_outage_is_waited_out(world: World) -> None:
+    world.round()
+    world.reader.down = True
+    assert world.planner.latest(INITIAL, None) is INITIAL
+    world.reader.down = False
+    assert world.planner.latest(INITIAL, None)["round"] == 0
+
+
+def test_topics_that_do_not_exist_yet_are_no_outage(world: World) -> None:
+    empty = FakeReader()
+    world.reader = empty
+    world.now = 31.0
+    assert world.planner.latest(INITIAL, None) is INITIAL
+
+
+def test_available_now_ends_with_the_rounds_that_were_closed_then(world: World) -> None:
+    world.round()
+    world.round()
+    world.planner.available_now()
+    world.log(0, 9)
+    world.round()
+    first = world.planner.latest(INITIAL, 1)
+    second = world.planner.latest(first, 1)
+    assert [first["round"], second["round"]] == [0, 2]
+    world.now = 1_000.0
+    assert world.planner.latest(second, 1) is second
+
+
+def test_available_now_without_any_round_reads_the_log(world: World) -> None:
+    world.log(0, 9)
+    world.planner.available_now()
+    world.log(0, 9)
+    end = world.planner.latest(INITIAL, 1)
+    assert end["log"] == {"0": 10, "1": 1}
+    assert world.planner.latest(end, 1) is end
+
+
+def test_a_log_partition_that_appears_later_is_picked_up(world: World) -> None:
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    world.log(2, 4)
+    world.round()
+    end = world.planner.latest(start, None)
+    assert end["log"] == {"0": 1, "1": 1, "2": 4}
+    shares = [share for task in world.planner.tasks(start, end) for share in task.log]
+    assert [(share.partition, share.start, share.end, share.known) for share in shares] == [(2, 0, 4, False)]
+
+
+def test_an_events_partition_that_appears_later_is_no_reason_to_refuse_its_round(world: World) -> None:
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    world.reader.append("events", 1, b"junk")
+    number = world.round(events={"1": (0, 1)})
+    end = world.planner.latest(start, None)
+    assert end["round"] == number
+    assert end["events"] == {"1": 1}
+
+
+def test_a_record_that_is_no_round_is_kept_with_the_batch_that_passes_it(world: World) -> None:
+    world.reader.append("rounds", 0, b"junk")
+    world.round()
+    end = world.planner.latest(INITIAL, None)
+    assert [(kind, offset) for kind, offset, _ in told(world.planner.tasks(INITIAL, end))] == [("record", 0)]
+
+
+def test_a_flood_of_junk_in_the_rounds_topic_is_passed_in_bounded_steps(world: World) -> None:
+    for _ in range(25_000):
+        world.reader.append("rounds", 0, b"junk")
+    number = world.round()
+    offsets, batches = INITIAL, 0
+    while (end := world.planner.latest(offsets, 60)) is not offsets:
+        assert end["rounds"] - offsets["rounds"] <= 10_002
+        batches, offsets = batches + 1, end
+    assert offsets["round"] == number
+    assert batches == 3
+    assert len(told(world.restart().tasks(INITIAL, offsets))) == 25_000
+
+
+def test_rounds_deleted_before_they_were_read_are_a_gap_unless_the_query_is_new(world: World) -> None:
+    world.round()
+    start = world.planner.latest(INITIAL, None)
+    for _ in range(3):
+        world.round()
+    place = next(p for p in world.reader.logs if p.topic == "rounds")
+    world.reader.deleted_below[place] = 6
+    end = world.planner.latest(start, None)
+    tasks = world.planner.tasks(start, end)
+    assert rounds_of(tasks) == [6]
+    assert told(tasks) == [("gap", 2, "deleted")]
+    fresh = world.restart()
+    assert told(fresh.tasks(INITIAL, fresh.latest(INITIAL, None))) == []
+
+
+def test_a_log_that_is_shorter_than_what_was_read_ends_the_query_after_a_minute(world: World) -> None:
+    start = INITIAL | {"log": {"0": 50, "1": 1}}
+    world.round()
+    assert world.planner.latest(start, None) is start
+    world.now = 20.0
+    assert world.planner.latest(start, None) is start
+    world.now = 61.0
+    with pytest.raises(LogTruncatedError, match="Partition 0 of log ends at 1, but was read up to 50"):
+        world.planner.latest(start, None)
+
+
+def test_shares_are_balanced_by_size(world: World) -> None:
+    for partition, size in enumerate([900, 10, 10, 500, 400]):
+        world.log(partition, size)
+    world.round()
+    end = world.planner.latest(INITIAL, None)
+    loads = [sum(share.end - share.start for share in task.log) for task in world.planner.tasks(INITIAL, end)]
+    assert sorted(loads) == pytest.approx([911, 911], abs=15)
+
+
+def test_an_empty_batch_makes_no_task(world: World) -> None:
+    assert world.planner.tasks(INITIAL, INITIAL) == []
