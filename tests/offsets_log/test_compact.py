@@ -21,7 +21,7 @@ from streaming.groups.inputs import (
     merge_windows,
 )
 from streaming.groups.quarantine import PartitionInput, QuarantinedRecord, UnknownRecords
-from streaming.offsets_log import Compactor, partition_for
+from streaming.offsets_log import Compactor, commit_fold, partition_for
 from streaming.offsets_log import compact as compact_module
 
 from .one_by_one import Folded, Record, as_folded, fold_one_by_one
@@ -321,13 +321,15 @@ def _folded(records: list[Record], boundaries: list[int]) -> Folded:
 
 
 @settings(max_examples=400, deadline=None)
-@given(_logs, _boundaries, st.sampled_from([1, 3, 16_384]))
+@given(_logs, _boundaries, st.sampled_from([1, 3, 7, 16_384]))
 def test_the_fold_equals_folding_record_by_record(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], at_once: int
 ) -> None:
     records = _log(steps)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compact_module, "_FOLDED_AT_ONCE", at_once)
+        patch.setattr(commit_fold, "_LEAST_MERGED", at_once)
+        patch.setattr(commit_fold, "_BUILT_AT_ONCE", at_once)
         assert _folded(records, boundaries) == fold_one_by_one(
             records, boundaries=boundaries, watches=_watches, watches_topic=_watches
         )
@@ -412,6 +414,35 @@ def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -
             else:
                 total += 1
     return total + sum(item.records if isinstance(item, UnknownRecords) else 1 for item in unread)
+
+
+@settings(max_examples=200, deadline=None)
+@given(_logs, _boundaries, st.lists(st.integers(1, 20), min_size=60, max_size=60))
+def test_many_records_at_once_are_taken_as_one_by_one(
+    steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], sizes: list[int]
+) -> None:
+    records = _log(steps)
+    compactor = Compactor(0, 1, boundaries, _watches, _watches)
+    rest = records
+    for size in sizes:
+        batch, rest = rest[:size], rest[size:]
+        columns = [[record[i] for record in batch] for i in range(4)]
+        compactor.add_many(*columns)  # type: ignore[arg-type]
+    groups = dict(compactor.groups())
+    assert as_folded(groups, compactor.unread(), boundaries, compactor.dropped) == _folded(records, boundaries)
+
+
+def test_memory_grows_with_keys_and_not_with_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact_module, "_FOLDED_AT_ONCE", 100)
+    monkeypatch.setattr(commit_fold, "_LEAST_MERGED", 1_000)
+    keys = [offset_key("g", "t", partition) for partition in range(60)]
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    held = []
+    for offset in range(50_000):
+        compactor.add(offset, offset, keys[offset % 60], offset_value(3, offset))
+        held.append(compactor._fold._rows + len(compactor._slots))
+    assert max(held) <= 1_000 + 2 * 100
+    assert counted(dict(compactor.groups()), []) == 50_000
 
 
 def test_the_names_of_groups_come_through_as_they_are() -> None:

@@ -7,11 +7,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oracle.offsets_log_records import golden
 
 from streaming.groups.inputs import MembershipRecord
 from streaming.offsets_log import decode_membership
@@ -83,7 +83,4 @@ def test_other_protocol_types_are_not_decoded_even_where_they_could_be() -> None
 
 @pytest.mark.java
 def test_the_golden_file_is_what_java_writes_today() -> None:
-    sys.path.insert(0, str(Path(__file__).parents[1] / "oracle"))
-    from offsets_log_records import golden  # noqa: PLC0415
-
     assert golden() == GOLDEN
