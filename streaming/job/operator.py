@@ -1,0 +1,98 @@
+"""The stateful operator: a thin adapter between `applyInPandasWithState` and the core.
+
+One packed payload column comes in, packed rows go out, and the state is `schema_version int, payload binary`:
+Spark 4.2.0 crashes on arrays and maps in the state schema, and each further column costs 0.13 ms a group
+(spark_delta.md, findings 2 and 8). No timeout is set: time comes in the events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from streaming.config import Settings
+from streaming.groups.advance import advance
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import Rows, encode_rows
+from streaming.groups.inputs import GroupInput, decode_inputs
+from streaming.groups.keys import ROUNDS_KEY, group_of
+from streaming.groups.quarantine import (
+    PartitionState,
+    advance_partition,
+    decode_partition_inputs,
+)
+from streaming.groups.rounds import RoundsState, advance_rounds, decode_closed_rounds
+from streaming.groups.state import (
+    decode_reserved,
+    decode_state,
+    encode_reserved,
+    encode_state,
+)
+
+__all__ = ["OUTPUT_SCHEMA", "STATE_SCHEMA", "group_config", "operator"]
+
+OUTPUT_SCHEMA = "rows binary"
+STATE_SCHEMA = "schema_version int, payload binary"
+
+State = tuple[int, bytes]
+
+
+def group_config(settings: Settings) -> GroupConfig:
+    """What the core needs of the settings."""
+    return GroupConfig(
+        cluster=settings.cluster,
+        metadata_grace_ms=settings.job.metadata_grace_ms,
+        heartbeat_ms=settings.job.heartbeat_ms,
+        expected_strategy=settings.expected_strategy,
+        watches_topic=settings.filters.watches_topic,
+    )
+
+
+def advance_key(
+    key: str, payloads: Iterable[bytes], state: State | None, config: GroupConfig
+) -> tuple[State | None, Rows]:
+    """Advance one key of the operator: a group, a log partition, or the rounds.
+
+    Args:
+        key: As `streaming.groups.keys` makes them.
+        payloads: Packed inputs of this batch, in any order.
+        state: Version and payload as stored; None when nothing is.
+        config: Settings of the core.
+
+    Returns:
+        The state to store, None to remove it, and the rows that follow.
+    """
+    group = group_of(key)
+    if group is not None:
+        inputs: list[GroupInput] = []
+        for payload in payloads:
+            inputs.extend(decode_inputs(payload))
+        after, rows = advance(decode_state(*state) if state else None, group, inputs, config)
+        return (encode_state(after) if after is not None else None), rows
+    if key == ROUNDS_KEY:
+        rounds = [item for payload in payloads for item in decode_closed_rounds(payload)]
+        seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)
+        return encode_reserved(seen), rows
+    unread = [item for payload in payloads for item in decode_partition_inputs(payload)]
+    counted, rows = advance_partition(decode_reserved(state, PartitionState), unread, config.cluster)
+    return encode_reserved(counted), rows
+
+
+def operator(settings: Settings) -> Callable[[tuple[str], Iterator[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
+    """Build the function for `applyInPandasWithState`; it may run more than once for a batch, and is pure."""
+    config = group_config(settings)
+
+    def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        payloads = [payload for frame in frames for payload in frame["payload"]]
+        before: State | None = state.get if state.exists else None
+        after, rows = advance_key(key[0], payloads, before, config)
+        if after is not None:
+            state.update(after)
+        elif state.exists:
+            state.remove()
+        if rows:
+            yield pd.DataFrame({"rows": [encode_rows(rows)]})
+
+    return apply

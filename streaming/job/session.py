@@ -1,0 +1,40 @@
+"""The Spark session of the job."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from streaming.config import JobSettings
+from streaming.java import find_java
+from streaming.job.source import EvenkeelSource
+
+__all__ = ["CONF_DIR", "start_session"]
+
+CONF_DIR = Path(__file__).resolve().parents[2] / "conf"
+"""The checkout's `conf/`: spark-defaults.conf and log4j2.properties."""
+
+
+def start_session(job: JobSettings, name: str) -> SparkSession:
+    """Start or join the session, with our source registered.
+
+    Without a master from `spark-submit` it runs on this machine, one thread per core.
+
+    Raises:
+        SetupError: There is no usable Java.
+    """
+    java = find_java()
+    os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
+    if CONF_DIR.is_dir():
+        os.environ.setdefault("SPARK_CONF_DIR", str(CONF_DIR))
+    # Workers must run this very interpreter: another one has neither our packages nor pyarrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name).config("spark.sql.shuffle.partitions", job.shuffle_partitions)
+    if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
+        builder = builder.master("local[*]")
+    session = builder.getOrCreate()
+    session.dataSource.register(EvenkeelSource)
+    return session
