@@ -9,7 +9,7 @@ other types are only folded together, and folding is associative.
 
 from __future__ import annotations
 
-from streaming.groups import churn, lag
+from streaming.groups import churn, cost, lag
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import Rows
 from streaming.groups.health import close_group, judge_round
@@ -23,13 +23,9 @@ from streaming.groups.inputs import (
     in_order,
     merge_windows,
 )
-from streaming.groups.state import GroupState, PartitionState
+from streaming.groups.state import GROUP_METADATA_TYPES, GroupState, PartitionState
 
 __all__ = ["advance"]
-
-# Key types 3 to 8 and 16 belong to consumer groups of KIP-848, 9 to 15 to share groups, 17 to 24 to streams groups
-# (kafka.md 2.2). Those that tell that such a group lives are its metadata records; the others follow them.
-_GROUP_METADATA_TYPES = frozenset({3, 11, 17})
 
 
 def advance(
@@ -56,7 +52,7 @@ def advance(
         elif isinstance(item, Tick):
             _take_in(state, group, config, rows)
             if item.gone is not None:
-                if state.tick_time >= 0 or not state.is_void():
+                if not state.is_void():
                     close_group(state, item, group, config, rows)
                 state = None
             else:
@@ -66,7 +62,7 @@ def advance(
             churn.decide(state, item, group, config, rows)
         elif isinstance(item, MembershipTombstone):
             _take_in(state, group, config, rows)
-            _end_membership(state, item)
+            churn.end_membership(state, item, group, config, rows)
         else:
             _fold_others(state, item)
     if state is not None and state.is_void():
@@ -99,32 +95,27 @@ def _fold_others(state: GroupState, records: OtherRecords) -> None:
 def _take_in(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
     """Take in what was folded since the boundary before."""
     for topic, windows in state.windows.items():
-        partitions = state.partitions.setdefault(topic, {})
+        partitions = state.partitions.get(topic, {})
         for partition, window in windows.items():
             known = partitions.get(partition)
             if known is None:
+                if not window.commits:
+                    continue  # the tombstone of a commit that nobody knows of
                 known = partitions[partition] = PartitionState()
-            churn.commit_after_rebalance(state, window)
+            cost.commit_after_rebalance(state, window)
             lag.absorb(known, window)
+        if partitions:
+            state.partitions[topic] = partitions
     state.windows = {}
-    for key_type in sorted(state.others):
-        records = state.others[key_type]
-        if key_type not in _GROUP_METADATA_TYPES:
+    cost.close_cost(state, rows)
+    first = min((records.first_record for records in state.others.values()), default=-1)
+    for records in sorted(state.others.values(), key=lambda o: o.last_record):
+        if records.key_type not in GROUP_METADATA_TYPES:
             continue
         if records.records and state.modern is None:
-            if state.tombstoned is not None:
-                churn.migrate(state, records, group, config, rows)
-            state.modern = key_type
+            churn.migrate(state, records, first, group, config, rows)
+            state.modern = records.key_type
         if records.deleted:
             state.modern = None
             state.modern_ended = records.last_record
     state.others = {}
-
-
-def _end_membership(state: GroupState, tombstone: MembershipTombstone) -> None:
-    if state.current is None:
-        return
-    state.tombstoned = tombstone.record
-    state.tombstone_time = tombstone.record_time
-    state.transfer = None
-    state.cost = None

@@ -14,52 +14,43 @@ import msgspec
 
 from assignors import AssignorError, least_moves
 from streaming.groups.config import GroupConfig
-from streaming.groups.facts import ChurnRow, MemberRow, ReplacedMember, Rows, TopicAssignment
-from streaming.groups.inputs import CommitWindow, Member, MembershipRecord, OtherRecords
-from streaming.groups.membership import Owners, balance_of, group_of, owners_of
-from streaming.groups.state import Decision, GroupState, OpenCost, Transfer
+from streaming.groups.cost import EAGER, open_cost
+from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
+from streaming.groups.inputs import MembershipRecord, MembershipTombstone, OtherRecords
+from streaming.groups.member_rows import close_members, write_members
+from streaming.groups.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
+from streaming.groups.state import Decision, GroupState, Transfer
 from streaming.groups.times import day_of
 
-__all__ = ["close_cost", "close_members", "commit_after_rebalance", "decide", "migrate"]
+__all__ = ["decide", "end_membership", "migrate"]
 
 # A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps
 # nobody. The dropped ones get the verdict `valid_unverified` with this reason.
 WAITING_MAX = 64
 
-_COOPERATIVE = frozenset({"cooperative-sticky"})
-
 
 def decide(state: GroupState, record: MembershipRecord, group: str, config: GroupConfig, rows: Rows) -> None:
     """Take in a membership record: the churn row, the members' rows, and a decision that waits for its verdict."""
     previous = state.current
-    ended = state.tombstoned is not None
-    # A downgrade writes the tombstones of the modern group, its metadata last, and the type-2 record in one append.
-    migrated = state.modern is not None or state.modern_ended == record.record - 1
-    continues = previous is not None and (migrated or (not ended and _continues(previous.record, record)))
-    before = previous.record if previous is not None and continues else None
+    # A downgrade writes the tombstones of the modern group, its metadata's last, and the type-2 record in one append.
+    # (A group of the same name that begins right there begins without members.)
+    migrated = bool(record.members) and (state.modern is not None or state.modern_ended == record.record - 1)
+    continues = previous is not None and (
+        migrated or (state.tombstoned is None and _continues(previous.record, record))
+    )
     incarnation = previous.incarnation if previous is not None and continues else record.record
-    replaced = _replaced(before, record)
-    same_generation = before is not None and not migrated and record.generation == before.generation
+    # What the group did under the other protocol is not read: its last classic decision says nothing of now.
+    before = previous.record if previous is not None and continues and not migrated else None
+    kind = _kind(before, record, migrated=migrated)
+    skipped = max(0, record.generation - before.generation - 1) if before is not None else None
     # The first record that is left of an older group (compaction) says nothing of what was before it.
-    known_before = before is not None or record.generation <= 1 or ended
+    known_before = before is not None or (record.generation <= 1 and not migrated)
 
-    if migrated:
-        kind = "migration"
-    elif same_generation:
-        kind = "static_replacement"
-    elif record.members:
-        kind = "rebalance"
-    elif before is None and record.generation == 0:
-        kind = "created"
-    else:
-        kind = "became_empty"
-
-    close_cost(state, rows)
+    replaced = _replaced(before, record)
     transfer = state.transfer if before is not None else None
     after = owners_of(record)
     was = _owners_before(before, transfer, replaced) if known_before else None
-    moves, in_transfer = _compare(was, after, record.protocol in _COOPERATIVE and kind == "rebalance")
-    cooperative_first = bool(in_transfer)
+    moves, in_transfer = _compare(was, after, record, rebalance=kind == "rebalance")
     row = ChurnRow(
         cluster=config.cluster,
         group_id=group,
@@ -72,7 +63,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         incarnation=incarnation,
         generation=record.generation,
         previous_generation=before.generation if before is not None else None,
-        generations_skipped=_skipped(before, record, kind),
+        generations_skipped=skipped,
         follows=transfer.record if transfer is not None and kind == "rebalance" else None,
         protocol_type=record.protocol_type,
         strategy=record.protocol,
@@ -83,23 +74,23 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         left=_only_in(before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
         moves=moves,
-        moves_least=None if cooperative_first else _least_moves(was, record),
+        moves_least=None if in_transfer else _least_moves(was, record),
         in_transfer=sum(len(p) for p in in_transfer.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unowned_partition_seconds_min=None,
         unowned_partition_seconds_max=None,
     )
+    if kind != "static_replacement":
+        # (Whoever comes back under a new id goes on with what it had, and so does the waiting for its commits.)
+        state.cost = None
+        state.transfer = Transfer(record.record, record.record_time, in_transfer) if in_transfer else None
     if kind == "rebalance" and before is not None:
-        row, state.cost = _open_cost(state, row, was, after, before, record)
+        row, state.cost = open_cost(state, row, was, after, before, record)
     rows.rebalance_churn.append(row)
-    _write_members(state, record, incarnation, group, config, rows)
+    write_members(state, record, incarnation, group, config, rows)
 
-    if in_transfer:
-        state.transfer = Transfer(record.record, record.record_time, in_transfer)
-    elif kind != "static_replacement":
-        state.transfer = None
     state.imbalance, state.imbalance_least = balance_of(record)
-    decision = Decision(record, kind, incarnation, cooperative_first)
+    decision = Decision(record, kind, incarnation, after_unseen=before is None or bool(skipped))
     state.current = decision
     state.modern = None
     state.modern_ended = None
@@ -113,12 +104,54 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         state.waiting[at] = Decision(msgspec.structs.replace(oldest.record, members=()), "dropped", oldest.incarnation)
 
 
-def migrate(state: GroupState, records: OtherRecords, group: str, config: GroupConfig, rows: Rows) -> None:
-    """Take in that a classic group goes on under the consumer protocol of KIP-848 (type 3 after its tombstone)."""
+def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated: bool) -> str:
+    if migrated:
+        return "migration"
+    if not record.members:
+        return "created" if before is None and record.generation == 0 else "became_empty"
+    return "static_replacement" if before is not None and record.generation == before.generation else "rebalance"
+
+
+def end_membership(
+    state: GroupState, tombstone: MembershipTombstone, group: str, config: GroupConfig, rows: Rows
+) -> None:
+    """Take in a type-2 tombstone: the group was deleted, has expired, or goes on under another protocol.
+
+    What no round ever showed is forgotten at once: for a group that ended before the first round no tick will
+    come to close it.
+    """
+    close_members(state, tombstone.record, tombstone.record_time, group, config, rows)
+    if state.current is not None:
+        state.tombstoned = tombstone.record
+        state.tombstone_time = tombstone.record_time
+    state.transfer = None
+    state.cost = None
+    if state.tick_time < 0:
+        state.waiting = []
+        for topic, partitions in list(state.partitions.items()):
+            left = {partition: known for partition, known in partitions.items() if known.committed >= 0}
+            state.partitions[topic] = left
+            if not left:
+                del state.partitions[topic]
+
+
+def migrate(state: GroupState, records: OtherRecords, first: int, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Take in that a classic group goes on under a newer protocol.
+
+    The upgrade writes the type-2 tombstone and the records of the new group in one append; where other records
+    lie between, the classic group had ended and another of its name began.
+
+    Args:
+        state: The group's state.
+        records: Its new metadata records.
+        first: Log offset of its first record of any newer type since the boundary before.
+        group: Group id.
+        config: Settings.
+        rows: Where the churn row goes.
+    """
     current = state.current
-    if current is None:
+    if current is None or state.tombstoned is None or first != state.tombstoned + 1:
         return
-    close_cost(state, rows)
     record = current.record
     rows.rebalance_churn.append(
         ChurnRow(
@@ -126,8 +159,8 @@ def migrate(state: GroupState, records: OtherRecords, group: str, config: GroupC
             group_id=group,
             log_partition=records.log_partition,
             record_offset=records.first_record,
-            record_time=records.last_time,
-            event_date=day_of(records.last_time),
+            record_time=state.tombstone_time,
+            event_date=day_of(state.tombstone_time),
             revision=1,
             kind="migration",
             incarnation=current.incarnation,
@@ -140,7 +173,7 @@ def migrate(state: GroupState, records: OtherRecords, group: str, config: GroupC
             leader=None,
             members=len(record.members),
             partitions=sum(len(p) for p in (owners_of(record) or {}).values()),
-            joined=(),
+            joined=None,
             left=(),
             replaced=(),
             moves=None,
@@ -151,54 +184,6 @@ def migrate(state: GroupState, records: OtherRecords, group: str, config: GroupC
             unowned_partition_seconds_max=None,
         )
     )
-    state.transfer = None
-
-
-def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
-    """Let the first commits after a rebalance bound the time in which their partitions had no owner."""
-    cost = state.cost
-    if cost is None or not window.commits:
-        return
-    waiting = cost.waiting.get(window.topic)
-    if waiting is None:
-        return
-    last = waiting.pop(window.partition, None)
-    if last is None:
-        return
-    if not waiting:
-        del cost.waiting[window.topic]
-    cost.sum_ms += max(0, window.first_commit_time - last)
-
-
-def close_cost(state: GroupState, rows: Rows) -> None:
-    """Write the second revision of the newest rebalance once every partition has committed again.
-
-    Called at each round, and before the next decision, which ends the waiting: then the bound stays open (null)
-    and nothing is written.
-    """
-    cost = state.cost
-    if cost is None or cost.waiting:
-        return
-    least = cost.row.unowned_partition_seconds_min or 0.0
-    rows.rebalance_churn.append(
-        msgspec.structs.replace(
-            cost.row, revision=2, unowned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3))
-        )
-    )
-    state.cost = None
-
-
-def close_members(
-    state: GroupState, record_offset: int, record_time: int, group: str, config: GroupConfig, rows: Rows
-) -> None:
-    """Write a closing row for every member of a group whose membership has ended."""
-    if state.current is not None and not state.closed_members:
-        current = state.current
-        rows.members.extend(
-            _member_row(m, current.record, current.incarnation, group, config, closed=(record_offset, record_time))
-            for m in current.record.members
-        )
-    state.closed_members = True
 
 
 def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:
@@ -212,12 +197,6 @@ def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:
     ours = {m.group_instance_id or m.member_id for m in before.members}
     theirs = {m.group_instance_id or m.member_id for m in record.members}
     return ours == theirs
-
-
-def _skipped(before: MembershipRecord | None, record: MembershipRecord, kind: str) -> int | None:
-    if before is None or kind == "migration":
-        return None
-    return max(0, record.generation - before.generation - 1)
 
 
 def _replaced(before: MembershipRecord | None, record: MembershipRecord) -> tuple[ReplacedMember, ...]:
@@ -258,10 +237,13 @@ def _owners_before(
     return owners
 
 
-def _compare(was: Owners | None, after: Owners | None, cooperative: bool) -> tuple[int | None, Owners]:
-    """Count moves, and find what a cooperative generation has left in transfer."""
+def _compare(
+    was: Owners | None, after: Owners | None, record: MembershipRecord, *, rebalance: bool
+) -> tuple[int | None, Owners]:
+    """Count moves, and find what a cooperative generation has left in transfer: lost owners of topics still wanted."""
     if was is None or after is None:
         return None, {}
+    wanted = subscribed_topics(record) if rebalance and record.protocol not in EAGER else None
     moves = 0
     in_transfer: Owners = {}
     for topic, partitions in was.items():
@@ -269,7 +251,7 @@ def _compare(was: Owners | None, after: Owners | None, cooperative: bool) -> tup
         for partition, owner in partitions.items():
             new = now.get(partition)
             if new is None:
-                if cooperative:
+                if wanted is not None and topic in wanted:
                     in_transfer.setdefault(topic, {})[partition] = owner
             elif new != owner:
                 moves += 1
@@ -287,96 +269,3 @@ def _least_moves(was: Owners | None, record: MembershipRecord) -> int | None:
         return least_moves({m: dict(topics.items()) for m, topics in before.items()}, group_of(record))
     except AssignorError:
         return None
-
-
-def _open_cost(
-    state: GroupState,
-    row: ChurnRow,
-    was: Owners | None,
-    after: Owners | None,
-    before: MembershipRecord,
-    record: MembershipRecord,
-) -> tuple[ChurnRow, OpenCost | None]:
-    """Bound the time without an owner from below, and begin to wait for what bounds it from above.
-
-    Eager members give up everything before they join, so from the end of the join phase
-    (`currentStateTimestamp`) to the leader's sync at least nobody owned anything. Cooperative members keep what
-    they have: only partitions that change hands count.
-    """
-    if was is None or after is None:
-        return row, None
-    cooperative = record.protocol in _COOPERATIVE and before.protocol in _COOPERATIVE
-    affected = [
-        (topic, partition)
-        for topic, partitions in after.items()
-        for partition, owner in partitions.items()
-        if (first := was.get(topic, {}).get(partition)) is not None and (not cooperative or first != owner)
-    ]
-    if not affected:
-        return row, None
-    least = None
-    if record.state_time >= 0:
-        least = round(max(0, record.record_time - record.state_time) * len(affected) / 1000, 3)
-    row = msgspec.structs.replace(row, unowned_partition_seconds_min=least)
-    waiting: dict[str, dict[int, int]] = {}
-    for topic, partition in affected:
-        known = state.partitions.get(topic, {}).get(partition)
-        if known is None or known.commit_time < 0:
-            return row, None  # nobody had committed: no upper bound can be had
-        waiting.setdefault(topic, {})[partition] = known.commit_time
-    return row, OpenCost(row, waiting)
-
-
-def _write_members(
-    state: GroupState,
-    record: MembershipRecord,
-    incarnation: int,
-    group: str,
-    config: GroupConfig,
-    rows: Rows,
-) -> None:
-    last = state.current
-    if last is not None and not state.closed_members:
-        staying = {m.member_id for m in record.members}
-        closed = (record.record, record.record_time)
-        rows.members.extend(
-            _member_row(member, last.record, last.incarnation, group, config, closed=closed)
-            for member in last.record.members
-            if member.member_id not in staying
-        )
-    rows.members.extend(_member_row(m, record, incarnation, group, config, closed=None) for m in record.members)
-    state.closed_members = not record.members
-
-
-def _member_row(
-    member: Member,
-    record: MembershipRecord,
-    incarnation: int,
-    group: str,
-    config: GroupConfig,
-    *,
-    closed: tuple[int, int] | None,
-) -> MemberRow:
-    assigned = member.assigned if closed is None else ()
-    offset, time = closed if closed is not None else (record.record, record.record_time)
-    return MemberRow(
-        cluster=config.cluster,
-        group_id=group,
-        member_id=member.member_id,
-        log_partition=record.log_partition,
-        record_offset=offset,
-        record_time=time,
-        event_date=day_of(time),
-        closed=closed is not None,
-        incarnation=incarnation,
-        generation=record.generation,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rack=member.rack,
-        leader=member.member_id == record.leader,
-        subscription=member.topics,
-        partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
-        partitions=None if assigned is None else tuple(TopicAssignment(t, p) for t, p in assigned),
-        undecodable=member.undecodable,
-    )

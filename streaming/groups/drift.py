@@ -4,7 +4,8 @@ A verdict is about the decision made then. The leader's library, its release and
 so every candidate that the bytes and the rounds allow is tried; drift is said only when none fits and all could
 be computed. Partition counts need no enumeration: range and roundrobin hand out every partition the leader
 knows, so the leader's count of a topic can be read off its own assignment (highest partition plus one), and the
-only question left is whether a round around the decision saw that count.
+only question left is whether a round around the decision saw that count. A leader may know of new partitions
+before the probe's broker does: a count above all that was seen waits for the rounds to come.
 
 Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
 """
@@ -20,7 +21,6 @@ from assignors import (
     Group,
     LeaderWouldFail,
     Library,
-    Subscription,
     assign,
     differences,
     from_topics,
@@ -32,7 +32,7 @@ from assignors import (
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition, DriftRow
 from streaming.groups.inputs import MembershipRecord
-from streaming.groups.membership import MAX_GROUP_PARTITIONS, is_consumer, leader_count, subscription_of, undecodable
+from streaming.groups.membership import MAX_GROUP_PARTITIONS, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.state import Decision, GroupState, TopicState
 from streaming.groups.times import day_of
 
@@ -47,10 +47,6 @@ NOT_APPLICABLE = "not_applicable"
 _MISPLACED = "misplaced"
 _UNASSIGNED = "unassigned"
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": _MISPLACED}
-
-# Strategies that leave no partition without an owner when a subscriber exists: their assignment shows the
-# leader's partition counts.
-_COVERING = frozenset({"range", "roundrobin"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +75,25 @@ class _Counts:
     Attributes:
         seen: Counts of the rounds from the grace period before the decision to the first round after it.
         newest: The last of them.
-        complete: Rounds have shown the topic for all of the grace period: no other count was possible.
+        complete: Rounds have shown the topic for all of the grace period before the decision, and the same
+            topic: a lower count, or one between, was not possible.
+        leader: Count as the leader knew it at least.
     """
 
     seen: frozenset[int]
     newest: int
     complete: bool
+    leader: int
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the leader knew more partitions than any round."""
+        return self.leader > max(self.seen)
 
 
-def judge(state: GroupState, decision: Decision, round_time: int, config: GroupConfig) -> Verdict | None:
+def judge(
+    state: GroupState, decision: Decision, round_time: int, config: GroupConfig, *, last: bool = False
+) -> Verdict | None:
     """Judge one decision with what the round after it knows.
 
     Args:
@@ -95,9 +101,10 @@ def judge(state: GroupState, decision: Decision, round_time: int, config: GroupC
         decision: A decision whose record lies below the round's log position.
         round_time: The round's time, ms.
         config: Settings.
+        last: No round will come any more.
 
     Returns:
-        None while a topic is missing that a coming round may show (the decision stays pending).
+        None while something is missing that a coming round may show (the decision stays pending).
     """
     record = decision.record
     if decision.kind == "dropped":
@@ -110,13 +117,17 @@ def judge(state: GroupState, decision: Decision, round_time: int, config: GroupC
     if member is not None:
         return Verdict(VALID_UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = _counts(state, record, config)
-    missing = _missing(record, counts, config)
-    if missing is not None and missing[1] and round_time - record.record_time < config.metadata_grace_ms:
-        return None
+    settled = round_time - record.record_time >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
-    broken = _broken(record, actual, counts)
+    broken = _broken(decision, actual, counts if settled else {})
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
+    if record.record_time - round_time > config.metadata_grace_ms:
+        return Verdict(VALID_UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
+    missing = _missing(record, counts, config)
+    waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
+    if waits and not settled and not last:
+        return None
     if decision.kind == "migration":
         return Verdict(
             VALID_UNVERIFIED, "the group came from the consumer protocol of KIP-848: a server made this assignment"
@@ -126,7 +137,14 @@ def judge(state: GroupState, decision: Decision, round_time: int, config: GroupC
     strategy = record.protocol or ""
     if strategy not in known_strategies():
         return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
-    return _recompute(record, strategy, actual, counts)
+    verdict = _recompute(record, strategy, actual, counts, settled=settled)
+    if verdict.verdict == DRIFTED and _may_be_a_return(decision):
+        return Verdict(
+            VALID_UNVERIFIED,
+            "it fits no candidate, but may be the record of a static member's return, which no leader decided",
+            candidates=verdict.candidates,
+        )
+    return verdict
 
 
 def drift_row(
@@ -169,20 +187,26 @@ def mismatch(expected: str | None, strategy: str | None) -> bool | None:
     return None if expected is None or strategy is None else expected != strategy
 
 
+def _may_be_a_return(decision: Decision) -> bool:
+    """Whether the decision may be a record that was written when a static member came back.
+
+    Such a record has the member's new subscription beside the old assignment (kafka.md 2.8). It is known by its
+    generation, the same as the one before; where the one before was not read, it cannot be told.
+    """
+    return decision.after_unseen and any(m.group_instance_id is not None for m in decision.record.members)
+
+
 def _counts(state: GroupState, record: MembershipRecord, config: GroupConfig) -> dict[str, _Counts]:
     """What the rounds know of each subscribed or assigned topic; topics no round has shown are missing."""
     horizon = record.record_time - config.metadata_grace_ms
-    found = {}
-    for topic in dict.fromkeys(
-        t for m in record.members for t in (*(m.topics or ()), *(name for name, _ in m.assigned or ()))
-    ):
-        known = state.topics.get(topic)
-        if known is not None:
-            found[topic] = _of_topic(known, horizon)
-    return found
+    return {
+        topic: _of_topic(state.topics[topic], horizon, leader)
+        for topic, leader in leader_counts(record).items()
+        if topic in state.topics
+    }
 
 
-def _of_topic(known: TopicState, horizon: int) -> _Counts:
+def _of_topic(known: TopicState, horizon: int, leader: int) -> _Counts:
     seen = frozenset(c.count for c in known.counts if c.last >= horizon)
     newest = known.counts[-1].count
     # The last count before the horizon was still in force when the next one was first seen.
@@ -190,7 +214,8 @@ def _of_topic(known: TopicState, horizon: int) -> _Counts:
     return _Counts(
         seen=seen | ({older[-1]} if older else frozenset()) | {newest},
         newest=newest,
-        complete=known.since <= horizon,
+        complete=known.since <= horizon and known.renewed <= horizon,
+        leader=leader,
     )
 
 
@@ -205,11 +230,10 @@ def _missing(record: MembershipRecord, counts: dict[str, _Counts], config: Group
     return None
 
 
-def _broken(record: MembershipRecord, actual: Assignment, counts: dict[str, _Counts]) -> tuple[DriftedPartition, ...]:
+def _broken(decision: Decision, actual: Assignment, counts: dict[str, _Counts]) -> tuple[DriftedPartition, ...]:
     """Partitions that violate an invariant, whoever led; a count is judged only where the rounds are sure."""
     sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
-    # A list, not a dict of assignments: a partition twice within one member's own list counts as well.
-    found = violations(actual, {m.member_id: frozenset(m.topics or ()) for m in record.members}, sure)
+    found = violations(actual, _asked(decision), sure)
     return tuple(
         DriftedPartition(
             topic=v.topic,
@@ -218,24 +242,39 @@ def _broken(record: MembershipRecord, actual: Assignment, counts: dict[str, _Cou
             expected=None,
             actual=tuple(m for m, topics in actual.items() if v.partition in topics.get(v.topic, ())),
         )
-        for v in dict.fromkeys(found)
+        for v in {(v.topic, v.partition, v.kind): v for v in found}.values()
     )
 
 
-def _recompute(record: MembershipRecord, strategy: str, actual: Assignment, counts: dict[str, _Counts]) -> Verdict:
-    candidates = _candidates(record, strategy)
-    subscribed = {t for m in record.members for t in m.topics or ()}
-    leader_counts = {topic: leader_count(record, topic) for topic in subscribed}
-    unseen = sorted(t for t in subscribed if leader_counts[t] not in counts[t].seen)
-    members = tuple(map(subscription_of, record.members))
-    if sum(leader_counts.values()) > MAX_GROUP_PARTITIONS:
+def _asked(decision: Decision) -> dict[str, frozenset[str]]:
+    """Topics that each member may be given; members that may be given any are missing."""
+    record = decision.record
+    if _may_be_a_return(decision):
+        return {}
+    if decision.kind != "migration" and record.protocol in known_strategies():
+        return {m.member_id: frozenset(m.topics or ()) for m in record.members}
+    # Members that subscribe by pattern name the topics they know of; an assignor that is not one of Kafka's four may
+    # give them what only the leader knows of yet (Streams does: InternalTopologyBuilder's
+    # addSubscribedTopicsFromAssignment).
+    anybody = frozenset(topic for m in record.members for topic in m.topics or ())
+    return {m.member_id: anybody for m in record.members}
+
+
+def _recompute(
+    record: MembershipRecord, strategy: str, actual: Assignment, counts: dict[str, _Counts], *, settled: bool
+) -> Verdict:
+    leader = {topic: c.leader for topic, c in counts.items()}
+    if sum(leader.values()) > MAX_GROUP_PARTITIONS:
         return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
+    unseen = sorted(topic for topic, c in counts.items() if c.leader not in c.seen)
+    nearest = leader | {topic: counts[topic].newest for topic in unseen}
+    members = tuple(map(subscription_of, record.members))
     cannot: str | None = None
     expected: Assignment | None = None
     tried = 0
-    for library in candidates:
+    for library in _candidates(record, strategy):
         try:
-            result = assign(strategy, Group(members, leader_counts), library)
+            result = assign(strategy, Group(members, leader), library)
         except LeaderWouldFail:
             continue
         except CannotTell as error:
@@ -245,34 +284,37 @@ def _recompute(record: MembershipRecord, strategy: str, actual: Assignment, coun
             cannot = cannot or str(error)[:200]
             continue
         tried += 1
-        if same(result, actual):
-            if not unseen:
-                return Verdict(IDENTICAL, library=str(library), candidates=tried)
-            if any(not counts[t].complete for t in unseen):
-                return Verdict(
-                    VALID_UNVERIFIED,
-                    f"it fits a partition count of topic {unseen[0][:100]!r} that no round has seen "
-                    f"({leader_counts[unseen[0]]}; seen: {_seen(counts[unseen[0]])})",
-                    candidates=tried,
-                )
-        if expected is None:
-            expected = _expected(strategy, members, leader_counts, counts, library)
+        fits = same(result, actual)
+        unsure = [t for t in unseen if not counts[t].complete or (counts[t].ahead and not settled)]
+        if fits and unsure:
+            seen = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
+            return Verdict(
+                VALID_UNVERIFIED,
+                f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
+                f"({leader[unsure[0]]}; seen: {seen})",
+                candidates=tried,
+            )
+        if unseen:
+            # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
+            try:
+                result = assign(strategy, Group(members, nearest), library)
+            except AssignorError as error:
+                cannot = cannot or f"with the newest partition counts: {str(error)[:200]}"
+                continue
+            fits = same(result, actual)
+        if fits:
+            return Verdict(IDENTICAL, library=str(library), candidates=tried)
+        expected = result if expected is None else expected
     if cannot is not None:
         return Verdict(VALID_UNVERIFIED, cannot, candidates=tried)
     if expected is None:
         return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=tried)
-    if strategy not in _COVERING:
-        return Verdict(VALID_UNVERIFIED, "the leader's partition counts cannot be told", candidates=tried)
     return Verdict(
         DRIFTED,
         f"none of {tried} candidates gives this assignment",
         candidates=tried,
         drifted=_kinds(expected, actual),
     )
-
-
-def _seen(counts: _Counts) -> str:
-    return ", ".join(map(str, sorted(counts.seen)))
 
 
 def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
@@ -287,21 +329,6 @@ def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
         client_id=leader.client_id,
         member_id=leader.member_id,
     )
-
-
-def _expected(
-    strategy: str,
-    members: tuple[Subscription, ...],
-    leader_counts: dict[str, int],
-    counts: dict[str, _Counts],
-    library: Library,
-) -> Assignment | None:
-    """The assignment to compare partitions with: the leader's own counts where a round saw them, else the newest."""
-    of_topic = {t: n if n in counts[t].seen else counts[t].newest for t, n in leader_counts.items()}
-    try:
-        return assign(strategy, Group(members, of_topic), library)
-    except AssignorError:
-        return None
 
 
 def _kinds(expected: Assignment, actual: Assignment) -> tuple[DriftedPartition, ...]:

@@ -7,10 +7,11 @@ record times, never a clock of ours.
 from __future__ import annotations
 
 from streaming.groups.config import GroupConfig
+from streaming.groups.cost import EAGER
 from streaming.groups.facts import Finding
 from streaming.groups.inputs import MembershipRecord, Tick, TopicTick
-from streaming.groups.membership import leader_count, owners_of, subscribed_topics
-from streaming.groups.state import GroupState
+from streaming.groups.membership import leader_counts, owners_of, subscribed_topics
+from streaming.groups.state import GroupState, Transfer
 
 __all__ = ["findings_of"]
 
@@ -55,57 +56,72 @@ def _membership_findings(
     if unseen:
         found.append(("topic_unseen", tick.time, f"subscribed, but no such topic was seen: {_some(unseen)}"))
 
-    stale: list[str] = []
-    stale_since = tick.time
-    orphaned: list[str] = []
-    orphaned_since = tick.time
-    in_transfer = state.transfer.owners if state.transfer is not None else {}
+    stale: list[tuple[int, str]] = []
+    orphaned: list[tuple[int, str]] = []
+    counts = leader_counts(record)
+    in_transfer = _still_in_transfer(state.transfer, shown)
+    # Who gives up and takes over in two steps leaves holes for a while: between two generations, or where a round
+    # sees the first and not yet the second.
+    settled = record.protocol in EAGER or tick.time - record.record_time > _rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
             continue
-        known_to_leader = leader_count(record, topic)
-        grown_at = _grown_at(state, seen, known_to_leader, record)
+        known_to_leader = counts[topic]
         of_topic = owners.get(topic, {})
-        if seen.partitions > known_to_leader:
+        moving = in_transfer.get(topic, frozenset())
+        new = [p for p in range(known_to_leader, seen.partitions) if p not in moving]
+        grown_at = _grown_at(state, topic, known_to_leader, record) if new else None
+        if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
-            moving = in_transfer.get(topic, {})
-            ours = [p for p in range(known_to_leader, seen.partitions) if p not in moving]
-            if ours and grown_at is not None:
-                if tick.time - grown_at < config.metadata_grace_ms:
-                    stale.append(text)
-                    stale_since = min(stale_since, grown_at)
-                else:
-                    orphaned.append(text)
-                    orphaned_since = min(orphaned_since, grown_at)
-        holes = [
-            p
-            for p in range(min(known_to_leader, seen.partitions))
-            if p not in of_topic and p not in in_transfer.get(topic, {})
-        ]
-        if holes:
-            orphaned.append(f"{topic[:200]} ({len(holes)} partitions)")
-            orphaned_since = min(orphaned_since, record.record_time)
+            late = tick.time - grown_at >= config.metadata_grace_ms
+            (orphaned if late else stale).append((grown_at, text))
+        if settled and len(of_topic) < known_to_leader:
+            known = range(min(known_to_leader, seen.partitions))
+            holes = sum(1 for p in known if p not in of_topic and p not in moving)
+            if holes:
+                orphaned.append((record.record_time, f"{topic[:200]} ({holes} partitions)"))
     if stale:
-        found.append(("stale_metadata", stale_since, f"new partitions that the leader has not seen: {_some(stale)}"))
+        found.append(_finding("stale_metadata", "new partitions that the leader has not seen", stale))
 
-    count = sum(len(p) for p in in_transfer.values())
+    count = sum(map(len, in_transfer.values()))
     if count and state.transfer is not None:
-        timeout = max((m.rebalance_timeout for m in record.members), default=0)
         detail = f"{count} partitions given up by one member and not yet given to the next"
-        if tick.time - state.transfer.time <= max(timeout, 0):
+        if tick.time - state.transfer.time <= _rebalance_timeout(record):
             found.append(("in_transfer", state.transfer.time, detail))
         else:
-            orphaned.append(detail)
-            orphaned_since = min(orphaned_since, state.transfer.time)
+            orphaned.append((state.transfer.time, detail))
     if orphaned:
-        found.append(("unassigned", orphaned_since, f"partitions without an owner: {_some(orphaned)}"))
+        found.append(_finding("unassigned", "partitions without an owner", orphaned))
     return found
 
 
-def _grown_at(state: GroupState, seen: TopicTick, known_to_leader: int, record: MembershipRecord) -> int | None:
+def _finding(name: str, what: str, where: list[tuple[int, str]]) -> tuple[str, int, str]:
+    return name, min(since for since, _ in where), f"{what}: {_some([text for _, text in where])}"
+
+
+def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicTick]) -> dict[str, frozenset[int]]:
+    """Partitions in transfer that still exist."""
+    found = {}
+    for topic, owners in (transfer.owners if transfer is not None else {}).items():
+        seen = shown.get(topic)
+        left = frozenset(p for p in owners if seen is not None and seen.partitions is not None and p < seen.partitions)
+        if left:
+            found[topic] = left
+    return found
+
+
+def _rebalance_timeout(record: MembershipRecord) -> int:
+    """Time within which a rebalance of the group completes, ms: the longest that a member allows itself."""
+    # Records of version 0 have no rebalance timeout; the coordinator then takes the session timeout.
+    return max(
+        (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0
+    )
+
+
+def _grown_at(state: GroupState, topic: str, known_to_leader: int, record: MembershipRecord) -> int | None:
     """Time of the first round that showed more partitions than the leader knew, after its decision at the earliest."""
-    known = state.topics.get(seen.topic)
+    known = state.topics.get(topic)
     if known is None:
         return None
     times = [c.first for c in known.counts if c.count > known_to_leader]

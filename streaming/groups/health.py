@@ -6,19 +6,23 @@ from array import array
 
 import msgspec
 
-from streaming.groups import churn, lag
+from streaming.groups import lag
 from streaming.groups.config import GroupConfig
 from streaming.groups.drift import NOT_APPLICABLE, drift_row, judge, mismatch
 from streaming.groups.facts import Finding, GroupHealthRow, Rows
 from streaming.groups.findings import findings_of
-from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
-from streaming.groups.membership import counts_of, is_consumer, subscribed_topics
+from streaming.groups.inputs import MembershipRecord, Tick, TopicTick
+from streaming.groups.member_rows import close_members
+from streaming.groups.membership import counts_of, is_consumer, owning_members, subscribed_topics
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 
 __all__ = ["close_group", "judge_round"]
 
 PENDING = "pending"
+
+# The tables hold int64; a sum beyond it takes end offsets that no broker has.
+_MOST = 2**63 - 1
 
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 
@@ -27,9 +31,6 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     """Judge one round: the state has taken in exactly the log records below its position."""
     _see_topics(state, tick, config)
     _give_verdicts(state, tick, group, config, rows)
-    churn.close_cost(state, rows)
-    if state.tombstoned is not None and state.modern is None:
-        churn.close_members(state, state.tombstoned, state.tombstone_time, group, config, rows)
     totals = _lag_rows(state, tick, group, config, rows)
     findings = findings_of(state, tick, config)
     _health_row(state, tick, group, config, rows, totals, findings)
@@ -39,12 +40,11 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
 def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
     _give_verdicts(state, tick, group, config, rows, last=True)
-    churn.close_members(state, tick.log_position, tick.time, group, config, rows)
-    subscribed = None
+    close_members(state, tick.log_position, tick.time, group, config, rows)
     for topic, partitions in sorted(state.partitions.items()):
         for partition, known in sorted(partitions.items()):
             if known.row is not None or known.commits:
-                _close_partition(known, tick, group, topic, partition, config, rows, subscribed is None)
+                _close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=True)
     rows.group_health.append(_health(state, tick, group, config, _Totals(), (), closed=True))
 
 
@@ -70,10 +70,10 @@ class _Totals:
         if measured.lag is None:
             self.unknown += 1
             return
-        self.total = (self.total or 0) + measured.lag
+        self.total = min(_MOST, (self.total or 0) + measured.lag)
         self.largest = measured.lag if self.largest is None else max(self.largest, measured.lag)
         if measured.lag_stable is not None:
-            self.stable = (self.stable or 0) + measured.lag_stable
+            self.stable = min(_MOST, (self.stable or 0) + measured.lag_stable)
 
 
 def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
@@ -85,15 +85,20 @@ def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
         if known is None:
             state.topics[seen.topic] = TopicState([CountSeen(count, tick.time, tick.time)], tick.time, seen.topic_id)
             continue
-        known.topic_id = seen.topic_id or known.topic_id
         newest = known.counts[-1]
+        if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
+            # Deleted and made again under the same name: offsets before say nothing of offsets now.
+            known.renewed = tick.time
+            for partition in state.partitions.get(seen.topic, {}).values():
+                partition.samples = []
+        known.topic_id = seen.topic_id or known.topic_id
         if newest.count == count:
             newest.last = tick.time
-        else:
-            known.counts.append(CountSeen(count, tick.time, tick.time))
-            # The newest one before the horizon was still in force at it, so it stays.
-            while len(known.counts) > 2 and known.counts[1].last < horizon:
-                del known.counts[0]
+            continue
+        known.counts.append(CountSeen(count, tick.time, tick.time))
+        # The newest one before the horizon was still in force at it, so it stays.
+        while len(known.counts) > 2 and known.counts[1].last < horizon:
+            del known.counts[0]
     shown = {t.topic for t in tick.topics}
     for topic in [t for t, known in state.topics.items() if t not in shown and known.counts[-1].last < horizon]:
         del state.topics[topic]
@@ -104,12 +109,14 @@ def _give_verdicts(
 ) -> None:
     waiting = []
     for decision in state.waiting:
-        verdict = judge(state, decision, tick.time, config)
+        verdict = judge(state, decision, tick.time, config, last=last)
         if verdict is None:
-            if not last:
-                waiting.append(decision)
+            waiting.append(decision)
             continue
         rows.drift.append(drift_row(decision, verdict, group, tick.log_partition, tick.round, tick.time, config))
+        if decision.record.record < state.judged:
+            continue  # a later one was judged while this one waited for a topic to show
+        state.judged = decision.record.record
         state.verdict = verdict.verdict
         state.verdict_reason = verdict.reason
         state.drifted_count = len(verdict.drifted)
@@ -119,7 +126,7 @@ def _give_verdicts(
 def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:
     record = _live_record(state)
     subscribed = subscribed_topics(record) if record is not None else None
-    owners = _owning_members(record)
+    owners = owning_members(record) if record is not None else {}
     shown = {t.topic: t for t in tick.topics}
     held = tick.held_since is not None
     totals = _Totals()
@@ -139,14 +146,11 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
         for partition in sorted(partitions):
             known = partitions[partition]
             owner = of_owner.get(partition)
-            if (
-                known.committed < 0
-                and owner is None
-                and not (ours and subscribed is not None and _exists(seen, partition))
-            ):
+            wanted = owner is not None or (ours and subscribed is not None and _exists(seen, partition))
+            if known.committed < 0 and not wanted:
                 # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
-                if known.row is not None or known.commits or known.offset_deleted:
-                    _close_partition(known, tick, group, topic, partition, config, rows, ours)
+                if not known.is_void():
+                    _close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=ours)
                 del partitions[partition]
                 continue
             measured = lag.measure(known, partition, seen, offsets, held)
@@ -157,7 +161,7 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
                 counted = True
             state.commits += known.commits
             says = (
-                known.committed,
+                max(known.committed, -1),
                 measured.end,
                 owner.member_id if owner is not None else None,
                 status,
@@ -188,6 +192,7 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
 
 
 def _close_partition(
+    state: GroupState,
     known: PartitionState,
     tick: Tick,
     group: str,
@@ -195,8 +200,10 @@ def _close_partition(
     partition: int,
     config: GroupConfig,
     rows: Rows,
+    *,
     subscribed: bool,
 ) -> None:
+    state.commits += known.commits
     measured = lag.Measured(known.committed, -1, -1, -1, "closed")
     rows.lag.append(
         lag.row(
@@ -222,7 +229,12 @@ def _exists(seen: TopicTick | None, partition: int) -> bool:
 def _unpack(seen: TopicTick | None) -> lag.Offsets:
     if seen is None or seen.partitions is None:
         return _EMPTY
-    return lag.offsets_of(seen.end_offsets), lag.offsets_of(seen.stable_offsets), lag.offsets_of(seen.start_offsets)
+    count = seen.partitions
+    return (
+        lag.offsets_of(seen.end_offsets, count),
+        lag.offsets_of(seen.stable_offsets, count),
+        lag.offsets_of(seen.start_offsets, count),
+    )
 
 
 def _live_record(state: GroupState) -> MembershipRecord | None:
@@ -230,18 +242,6 @@ def _live_record(state: GroupState) -> MembershipRecord | None:
     if state.current is None or state.tombstoned is not None or state.modern is not None:
         return None
     return state.current.record
-
-
-def _owning_members(record: MembershipRecord | None) -> dict[str, dict[int, Member]]:
-    owners: dict[str, dict[int, Member]] = {}
-    if record is None or not is_consumer(record):
-        return owners
-    for member in record.members:
-        for topic, partitions in member.assigned or ():
-            of_topic = owners.setdefault(topic, {})
-            for partition in partitions:
-                of_topic.setdefault(partition, member)
-    return owners
 
 
 def _health_row(
@@ -278,7 +278,7 @@ def _health(
     counts = counts_of(record) if record is not None and is_consumer(record) else None
     strategy = record.protocol if record is not None else None
     expected = config.expected_strategy(group)
-    current = state.current
+    incarnation = state.current.incarnation if state.current is not None else None
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=tick.cluster_id,
@@ -294,9 +294,9 @@ def _health(
         strategy=strategy,
         expected_strategy=expected,
         strategy_mismatch=mismatch(expected, strategy),
-        incarnation=current.incarnation if current is not None else None,
-        generation=current.record.generation if current is not None else None,
-        last_decision_time=current.record.record_time if current is not None else None,
+        incarnation=incarnation if record is not None else None,
+        generation=record.generation if record is not None else None,
+        last_decision_time=record.record_time if record is not None else None,
         members=len(record.members) if record is not None else 0,
         verdict=verdict,
         verdict_reason=reason,
@@ -333,7 +333,9 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
         kind = tick.group_type or "consumer"
         return NOT_APPLICABLE, f"members of {kind} groups (KIP-848 and later) are not read yet"
     if record is None:
+        if tick.state not in {None, "Empty", "Dead"}:
+            return PENDING, "the group has members, but no record of its membership was read yet"
         return NOT_APPLICABLE, "no membership: offsets are committed without joining (assign and commit)"
-    if state.waiting or state.verdict is None:
+    if state.verdict is None or any(d.record.record > state.judged for d in state.waiting):
         return PENDING, "no round has judged the newest decision yet"
     return state.verdict, state.verdict_reason

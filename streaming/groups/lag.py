@@ -9,8 +9,10 @@ ours) and knows the group's own rhythm: a group that commits every five minutes 
 
 from __future__ import annotations
 
+import sys
 from array import array
 from itertools import pairwise
+from typing import TypeAlias
 
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import CommitWindow, Member, Tick, TopicTick
@@ -55,6 +57,17 @@ WINDOW = 10
 # A pause counts as stopped only when it is this many times longer than the longest the group has made before.
 _PAUSE_FACTOR = 3
 
+# The group's rhythm counts as known after so many rounds with commits: a batch job may commit a few times in a row
+# and then pause for as long as it likes.
+_RHYTHM_ROUNDS = 5
+
+# Offsets hold what a group cannot consume: after the last record of a transaction stands its marker, and a group
+# that commits what it has read stays one behind for good (exactly-once pipelines that have nothing to do).
+_MARKER = 1
+
+# The tables hold int64; a step between two offsets of opposite signs may be longer.
+_MOST = 2**63 - 1
+
 
 class Measured:
     """Lag of one partition at one round; plain attributes, because there are very many.
@@ -91,31 +104,35 @@ class Measured:
 
 def absorb(state: PartitionState, window: CommitWindow) -> None:
     """Take a closed window of commits into the partition's state."""
+    if window.tombstones and (state.committed >= 0 or (window.commits and window.deleted)):
+        # (Of a window that begins with a tombstone nobody can tell what it deleted, if anything.)
+        state.offset_deleted = True
     if window.commits:
         if state.commit_time >= 0:
             state.longest_pause = max(state.longest_pause, window.first_commit_time - state.commit_time)
-            # A window tells its ends only: the mean pause inside is the least that the longest can have been.
         if window.commits > 1:
+            # A window tells its ends only: the mean pause inside is the least that the longest can have been.
             inside = (window.last_commit_time - window.first_commit_time) // (window.commits - 1)
             state.longest_pause = max(state.longest_pause, inside)
         if state.committed >= 0:
-            state.rewound_by = max(state.rewound_by, state.committed - window.first_offset)
-        state.rewound_by = max(state.rewound_by, window.step_back)
+            state.rewound_by = max(state.rewound_by, min(_MOST, state.committed - window.first_offset))
+        state.rewound_by = max(state.rewound_by, min(_MOST, window.step_back))
         state.committed = window.offset
         state.commit_time = window.last_commit_time
         state.commits += window.commits
         state.sampled_commits += window.commits
-    if window.tombstones:
-        state.offset_deleted = True
     if window.deleted:
         state.committed = -1
         state.samples = []
 
 
-def offsets_of(packed: bytes) -> array[int]:
-    """Unpack offsets of a `TopicTick`."""
+def offsets_of(packed: bytes, count: int) -> array[int]:
+    """Unpack offsets of a `TopicTick`; -1 where one is missing."""
     offsets = array("q")
-    offsets.frombytes(packed)
+    offsets.frombytes(packed[: count * 8])
+    offsets.extend([-1] * (count - len(offsets)))
+    if sys.byteorder == "big":
+        offsets.byteswap()
     return offsets
 
 
@@ -140,7 +157,7 @@ def measure(state: PartitionState, partition: int, topic: TopicTick | None, offs
     )
 
 
-Offsets = tuple[array[int], array[int], array[int]]
+Offsets: TypeAlias = "tuple[array[int], array[int], array[int]]"
 """High watermarks, last stable offsets and log start offsets by partition."""
 
 
@@ -148,6 +165,8 @@ def sample(state: PartitionState, time: int, measured: Measured) -> None:
     """Keep one round for the judgement; rounds with an unknown lag are not kept."""
     if measured.lag is None:
         return
+    if state.sampled_commits and state.active_rounds < _RHYTHM_ROUNDS:
+        state.active_rounds += 1
     samples = state.samples
     samples.append(Sample(time, state.committed, measured.lag, state.sampled_commits))
     if len(samples) > WINDOW:
@@ -163,7 +182,9 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
       that the group has made before, while the lag did not shrink.
     - `stalled`: behind in every round, commits go on, the offset does not move.
     - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew.
-    - `ok`: everything else, and whenever there are too few rounds to tell.
+    - `ok`: everything else, and whenever there are too few rounds or commits to tell.
+
+    Behind is by more than the marker of a transaction.
     """
     if measured.lag is None:
         return NO_COMMIT if measured.reason == "no_commit" else UNKNOWN
@@ -173,14 +194,14 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
     highest = max((s.committed for s in samples), default=state.committed)
     if measured.lag and state.committed < highest:
         return REWOUND
-    if len(samples) < WINDOW or any(s.lag == 0 for s in samples):
+    if len(samples) < WINDOW or any(s.lag <= _MARKER for s in samples):
         return OK
     first, last = samples[0], samples[-1]
     shrank = any(b.lag < a.lag for a, b in pairwise(samples))
     if last.committed == first.committed:
         if any(s.commits for s in samples[1:]):
             return STALLED
-        if shrank or state.longest_pause < 0:
+        if shrank or state.active_rounds < _RHYTHM_ROUNDS or state.longest_pause < 0:
             return OK
         return STOPPED if time - state.commit_time > _PAUSE_FACTOR * state.longest_pause else OK
     return FALLING_BEHIND if not shrank and last.lag > first.lag else OK

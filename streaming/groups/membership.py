@@ -14,8 +14,9 @@ __all__ = [
     "counts_of",
     "group_of",
     "is_consumer",
-    "leader_count",
+    "leader_counts",
     "owners_of",
+    "owning_members",
     "subscribed_topics",
     "subscription_of",
     "undecodable",
@@ -45,8 +46,23 @@ def undecodable(record: MembershipRecord) -> Member | None:
     return None
 
 
+def owning_members(record: MembershipRecord) -> dict[str, dict[int, Member]]:
+    """Member that owns each partition, by topic; of a partition assigned twice the first in record order.
+
+    What cannot be decoded owns nothing; empty when the record does not speak the consumer protocol.
+    """
+    owners: dict[str, dict[int, Member]] = {}
+    if is_consumer(record):
+        for member in record.members:
+            for topic, partitions in member.assigned or ():
+                of_topic = owners.setdefault(topic, {})
+                for partition in partitions:
+                    of_topic.setdefault(partition, member)
+    return owners
+
+
 def owners_of(record: MembershipRecord) -> Owners | None:
-    """Owner of each assigned partition; of a partition assigned twice the first in record order.
+    """Id of the member that owns each partition, by topic.
 
     Returns:
         None when the record does not speak the consumer protocol or a member cannot be decoded.
@@ -55,14 +71,7 @@ def owners_of(record: MembershipRecord) -> Owners | None:
         return {}
     if not is_consumer(record) or undecodable(record) is not None:
         return None
-    owners: Owners = {}
-    for member in record.members:
-        member_id = member.member_id
-        for topic, partitions in member.assigned or ():
-            of_topic = owners.setdefault(topic, {})
-            for partition in partitions:
-                of_topic.setdefault(partition, member_id)
-    return owners
+    return {topic: {p: m.member_id for p, m in of.items()} for topic, of in owning_members(record).items()}
 
 
 def counts_of(record: MembershipRecord) -> list[int] | None:
@@ -87,14 +96,17 @@ def subscribed_topics(record: MembershipRecord) -> frozenset[str] | None:
     return frozenset(topics)
 
 
-def leader_count(record: MembershipRecord, topic: str) -> int:
-    """Partition count of a topic as the leader knew it at least: the highest assigned partition plus one."""
-    highest = -1
+def leader_counts(record: MembershipRecord) -> dict[str, int]:
+    """Partition counts as the leader knew them at least: per topic the highest assigned partition plus one.
+
+    Returns:
+        Every subscribed or assigned topic; 0 where nothing of it is assigned.
+    """
+    counts = dict.fromkeys((topic for member in record.members for topic in member.topics or ()), 0)
     for member in record.members:
-        for name, partitions in member.assigned or ():
-            if name == topic and partitions:
-                highest = max(highest, *partitions)
-    return highest + 1
+        for topic, partitions in member.assigned or ():
+            counts[topic] = max(counts.get(topic, 0), max(partitions, default=-1) + 1)
+    return counts
 
 
 def group_of(record: MembershipRecord) -> Group:
@@ -103,8 +115,7 @@ def group_of(record: MembershipRecord) -> Group:
     Raises:
         AssignorError: The record is no group that a leader could have seen (a member id twice, ...).
     """
-    topics = dict.fromkeys(topic for member in record.members for topic in member.topics or ())
-    counts = {topic: leader_count(record, topic) for topic in topics}
+    counts = leader_counts(record)
     if sum(counts.values()) > MAX_GROUP_PARTITIONS:
         message = f"the record assigns partition numbers up to {max(counts.values()) - 1}: no such group is computed"
         raise BadGroup(message)

@@ -7,7 +7,7 @@ shape is a new version with an upgrade function in `_UPGRADES`; appending a fiel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -16,6 +16,7 @@ from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import CommitWindow, MembershipRecord, OtherRecords
 
 __all__ = [
+    "GROUP_METADATA_TYPES",
     "STATE_VERSION",
     "CountSeen",
     "Decision",
@@ -25,11 +26,17 @@ __all__ = [
     "Sample",
     "TopicState",
     "Transfer",
+    "decode_reserved",
     "decode_state",
+    "encode_reserved",
     "encode_state",
 ]
 
 STATE_VERSION: Final = 1
+
+GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
+"""Key types that tell that a group of a newer protocol lives: consumer, share and streams groups. Types up to 24
+belong to the same groups and follow them (kafka.md 2.2)."""
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
@@ -56,9 +63,10 @@ class PartitionState(msgspec.Struct, array_like=True):
         commit_time: Record time of the last commit, ms; -1 when there is none.
         commits: Commits since the last row of `lag`.
         sampled_commits: Commits since the last sample.
-        rewound_by: Largest step back since the last row.
+        rewound_by: Largest step back since the last row, in offsets.
         offset_deleted: The committed offset was deleted since the last row.
         longest_pause: Longest time between successive commits seen, ms; -1 before the second commit.
+        active_rounds: Rounds that brought commits, counted up to what the judgement of lag asks for.
         samples: Newest rounds with a known lag, oldest first.
         row: What the last row said, as far as a change of it makes a new row; None before the first row.
         row_time: Round time of the last row, ms.
@@ -71,9 +79,14 @@ class PartitionState(msgspec.Struct, array_like=True):
     rewound_by: int = 0
     offset_deleted: bool = False
     longest_pause: int = -1
+    active_rounds: int = 0
     samples: list[Sample] = []
-    row: tuple[int | None, int | None, str | None, str, str | None, bool] | None = None
+    row: tuple[int, int | None, str | None, str, str | None, bool] | None = None
     row_time: int = -1
+
+    def is_void(self) -> bool:
+        """Whether nothing is known that a row or a judgement could still need."""
+        return self.committed < 0 and not self.commits and not self.offset_deleted and self.row is None
 
 
 class CountSeen(msgspec.Struct, array_like=True):
@@ -91,11 +104,14 @@ class TopicState(msgspec.Struct, array_like=True):
         counts: Partition counts seen, oldest first; the last is the newest round's.
         since: Time of the first round that showed the topic for this group, ms.
         topic_id: Kafka's printed topic id; None when not known.
+        renewed: Time of the first round that showed it deleted and made again (another topic id, or fewer
+            partitions), ms; -1 when none did.
     """
 
     counts: list[CountSeen]
     since: int
     topic_id: str | None = None
+    renewed: int = -1
 
 
 class Decision(msgspec.Struct, frozen=True, array_like=True):
@@ -105,13 +121,14 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         record: The record that closed it.
         kind: Kind of its churn row.
         incarnation: Incarnation it belongs to.
-        cooperative_first: It leaves partitions in transfer, which the next generation places.
+        after_unseen: Records of the group before it may be missing (it is the first one read, or numbers jump):
+            it may be the record of a static member's return, which no leader decided.
     """
 
     record: MembershipRecord
     kind: str
     incarnation: int
-    cooperative_first: bool = False
+    after_unseen: bool = False
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True):
@@ -148,13 +165,14 @@ class GroupState(msgspec.Struct, array_like=True):
     Attributes:
         windows: Commits since the last boundary, not yet taken in.
         others: Records of other types since the last boundary, by key type.
-        modern: Highest record type 3 to 23 that the group lives by; None for a classic group.
+        modern: Key type of the metadata record (3, 11 or 17) that the group lives by; None for a classic group.
         modern_ended: Log offset of the last tombstone of its metadata record; None when there was none.
         tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
         tombstone_time: Its record time, ms.
         current: The newest decision; None before the first.
         waiting: Decisions that no round has judged yet, oldest first.
-        verdict: Verdict of the newest judged decision; None before.
+        judged: Log offset of the newest judged decision; -1 before the first.
+        verdict: Its verdict; None before.
         verdict_reason: Its reason.
         drifted_count: Its drifted partitions.
         imbalance: Imbalance of the newest decision; None when nothing is assigned or it cannot be read.
@@ -179,6 +197,7 @@ class GroupState(msgspec.Struct, array_like=True):
     tombstone_time: int = -1
     current: Decision | None = None
     waiting: list[Decision] = []
+    judged: int = -1
     verdict: str | None = None
     verdict_reason: str | None = None
     drifted_count: int = 0
@@ -196,15 +215,18 @@ class GroupState(msgspec.Struct, array_like=True):
     health_time: int = -1
 
     def is_void(self) -> bool:
-        """Whether nothing is known that a later event could need: such a state is dropped."""
-        return (
-            self.current is None
-            and self.modern is None
-            and self.tick_time < 0
-            and not self.waiting
-            and not any(p.committed >= 0 for ps in self.partitions.values() for p in ps.values())
-            and not any(w.commits for ws in self.windows.values() for w in ws.values())
-            and not any(o.records for o in self.others.values())
+        """Whether a fresh state would say the same of every later event: such a state is dropped.
+
+        So nothing lingers of groups that ended before a round showed them, and the tombstones that trail behind
+        a closed group leave nothing. (A group that ends by moving to another protocol writes both ends in one
+        append, which no batch parts.)
+        """
+        if self.tick_time >= 0 or self.modern is not None or self.waiting or self.partitions:
+            return False
+        if self.current is not None and (self.tombstoned is None or self.others):
+            return False
+        return not any(w.commits for ws in self.windows.values() for w in ws.values()) and all(
+            o.deleted for key_type, o in self.others.items() if key_type in GROUP_METADATA_TYPES
         )
 
 
@@ -237,3 +259,26 @@ def decode_state(version: int, payload: bytes) -> GroupState:
         payload = upgrade(payload)
         version += 1
     return _DECODER.decode(payload)
+
+
+_Reserved = TypeVar("_Reserved", bound=msgspec.Struct)
+
+
+def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
+    """Pack the small state of a key that is no group."""
+    return STATE_VERSION, _ENCODER.encode(state)
+
+
+def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_Reserved]) -> _Reserved:
+    """Unpack what `encode_reserved` wrote; an empty one when nothing is stored.
+
+    Raises:
+        UnknownStateVersion: The state was written by a later release.
+    """
+    if stored is None:
+        return kind()
+    version, payload = stored
+    if version > STATE_VERSION:
+        message = f"the checkpoint holds state of version {version}, this release knows up to {STATE_VERSION}"
+        raise UnknownStateVersion(message)
+    return msgspec.msgpack.decode(payload, type=kind)

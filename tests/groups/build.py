@@ -1,0 +1,206 @@
+"""Inputs of the core with Kafka-like defaults, and a group that lives through them in the log's order."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from streaming.groups.advance import advance
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import Rows
+from streaming.groups.inputs import (
+    CommitWindow,
+    GroupInput,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
+    OtherRecords,
+    Tick,
+    TopicTick,
+    merge_windows,
+)
+from streaming.groups.state import GroupState, decode_state, encode_state
+
+GROUP = "orders-app"
+LOG_PARTITION = 7
+SECOND = 1_000
+MINUTE = 60_000
+
+START = 1_767_225_600_000
+"""2026-01-01 00:00 UTC; the first thing in a test happens about here."""
+
+CONFIG = GroupConfig(cluster="test")
+
+Assigned = dict[str, Sequence[int]]
+
+
+def make_member(
+    member_id: str = "consumer-1-aaaa",
+    topics: Sequence[str] | None = ("orders",),
+    assigned: Assigned | None = None,
+    **changes: Any,
+) -> Member:
+    """A member of a Java 3.4+ client; changes are fields of `Member`."""
+    fields: dict[str, Any] = {
+        "member_id": member_id,
+        "group_instance_id": None,
+        "client_id": "consumer-1",
+        "client_host": "/127.0.0.1",
+        "rebalance_timeout": 5 * MINUTE,
+        "session_timeout": 45 * SECOND,
+        "subscription_version": 3,
+        "topics": None if topics is None else tuple(topics),
+        "owned": (),
+        "generation": None,
+        "rack": None,
+        "user_data": None,
+        "assigned": tuple((topic, tuple(partitions)) for topic, partitions in (assigned or {}).items()),
+    }
+    return Member(**(fields | changes))
+
+
+def make_record(
+    record: int,
+    members: Sequence[Member] = (),
+    *,
+    generation: int = 1,
+    protocol: str | None = "range",
+    time: int | None = None,
+    **changes: Any,
+) -> MembershipRecord:
+    """A group metadata record as Kafka 4 writes it; the first member leads. Its time is START plus its offset in s."""
+    at = START + record * SECOND if time is None else time
+    fields: dict[str, Any] = {
+        "record": record,
+        "record_time": at,
+        "protocol_type": "consumer",
+        "generation": generation,
+        "protocol": protocol if members else None,
+        "leader": members[0].member_id if members else None,
+        "state_time": at - 20,
+        "members": tuple(members),
+        "value_version": 3,
+        "log_partition": LOG_PARTITION,
+    }
+    return MembershipRecord(**(fields | changes))
+
+
+def make_tombstone(record: int) -> MembershipTombstone:
+    return MembershipTombstone(record, START + record * SECOND)
+
+
+def make_others(key_type: int, record: int, *, tombstone: bool = False) -> OtherRecords:
+    return OtherRecords(
+        key_type=key_type,
+        records=0 if tombstone else 1,
+        tombstones=1 if tombstone else 0,
+        first_record=record,
+        last_record=record,
+        last_time=START + record * SECOND,
+        deleted=tombstone,
+        log_partition=LOG_PARTITION,
+    )
+
+
+def make_commit(
+    record: int, offset: int | None, *, topic: str = "orders", partition: int = 0, time: int | None = None
+) -> CommitWindow:
+    """One offset commit, or a tombstone (offset None), as the codec folds it when it stands alone."""
+    at = START + record * SECOND if time is None else time
+    gone = offset is None
+    return CommitWindow(
+        topic=topic,
+        partition=partition,
+        commits=0 if gone else 1,
+        tombstones=1 if gone else 0,
+        first_offset=-1 if offset is None else offset,
+        first_commit_time=-1 if gone else at,
+        first_record=record,
+        offset=-1 if offset is None else offset,
+        leader_epoch=-1,
+        last_commit_time=-1 if gone else at,
+        last_record=record,
+        deleted=gone,
+        step_back=0,
+    )
+
+
+def make_commits(record: int, *offsets: int | None, topic: str = "orders", partition: int = 0) -> CommitWindow:
+    """Successive commits and tombstones of one partition, at successive log offsets, folded into one window."""
+    window, *rest = (make_commit(record + i, o, topic=topic, partition=partition) for i, o in enumerate(offsets))
+    for later in rest:
+        window = merge_windows(window, later)
+    return window
+
+
+def make_topic(topic: str = "orders", partitions: int | None = 3, *, end: Any = 100, **changes: Any) -> TopicTick:
+    """One topic of a round; `end` is one number for all partitions or a list, stable ends are the same."""
+    count = partitions or 0
+    ends = [end] * count if isinstance(end, int) else list(end)
+    fields: dict[str, Any] = {
+        "topic": topic,
+        "topic_id": f"id-of-{topic}",
+        "partitions": partitions,
+        "end_offsets": packed(ends),
+        "stable_offsets": packed(ends),
+        "start_offsets": packed([0] * count),
+    }
+    return TopicTick(**(fields | changes))
+
+
+def packed(offsets: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(offsets)}q", *offsets)
+
+
+def make_tick(position: int, *topics: TopicTick, time: int | None = None, **changes: Any) -> Tick:
+    """A round whose log position is `position`; its time is START plus that in s."""
+    fields: dict[str, Any] = {
+        "round": position,
+        "time": START + position * SECOND if time is None else time,
+        "log_partition": LOG_PARTITION,
+        "log_position": position,
+        "state": "Stable",
+        "protocol_type": "consumer",
+        "group_type": "classic",
+        "gone": None,
+        "held_since": None,
+        "topics": topics,
+        "cluster_id": "kafka-cluster-id",
+    }
+    return Tick(**(fields | changes))
+
+
+class Life:
+    """One group that takes in events, a call of `advance` after the other; the state is packed in between.
+
+    Attributes:
+        state: What is known now.
+        rows: All rows so far.
+    """
+
+    def __init__(self, config: GroupConfig = CONFIG) -> None:
+        self.config = config
+        self.state: GroupState | None = None
+        self.rows = Rows()
+
+    def take(self, *inputs: GroupInput) -> Rows:
+        """Advance by these inputs; their rows."""
+        after, rows = advance(self.state, GROUP, list(inputs), self.config)
+        self.state = None if after is None else decode_state(*encode_state(after))
+        for table in rows.__struct_fields__:
+            getattr(self.rows, table).extend(getattr(rows, table))
+        return rows
+
+
+def even(topic: str, partitions: int, *member_ids: str, topics: Sequence[str] | None = None) -> tuple[Member, ...]:
+    """Members of a group that range has given `partitions` evenly (written out by hand: quota and remainder)."""
+    quota, larger = divmod(partitions, len(member_ids))
+    members = []
+    start = 0
+    for index, member_id in enumerate(member_ids):
+        stop = start + quota + (1 if index < larger else 0)
+        assigned = {topic: range(start, stop)} if stop > start else {}
+        members.append(make_member(member_id, topics or (topic,), assigned))
+        start = stop
+    return tuple(members)
