@@ -12,9 +12,9 @@ __all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions"]
 TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
 
-# Far above any topic (a whole cluster holds one to two million partitions), and low enough that a wrong number
-# on a line of input costs an error and not the machine's memory.
-MAX_PARTITIONS = 10_000_000
+# What the largest clusters hold in all (KRaft: one to two million), and low enough that a wrong number on a line
+# of input costs an error and not the machine's memory.
+MAX_PARTITIONS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Group:
 
     Raises:
         DuplicateMember: A member id stands twice.
-        BadPartitionCount: A count is negative, above `MAX_PARTITIONS`, or no whole number.
+        BadPartitionCount: A count is negative or no whole number, or all together are above `MAX_PARTITIONS`.
     """
 
     members: tuple[Subscription, ...]
@@ -69,10 +69,15 @@ class Group:
                     message = f"Member {member.member_id!r} stands twice in the group: list each member once."
                     raise DuplicateMember(message)
                 seen.add(member.member_id)
+        total = 0
         for topic, count in self.partitions_per_topic.items():
             if type(count) is not int or not 0 <= count <= MAX_PARTITIONS:
                 message = f"Topic {topic!r} has the partition count {count!r}: give 0 to {MAX_PARTITIONS}."
                 raise BadPartitionCount(message)
+            total += count
+        if total > MAX_PARTITIONS:
+            message = f"The group's topics have {total} partitions together: {MAX_PARTITIONS} is the most."
+            raise BadPartitionCount(message)
         object.__setattr__(self, "_by_id", by_id)
 
     def member(self, member_id: str) -> Subscription | None:

@@ -29,6 +29,11 @@ def test_a_partition_count_that_is_none_is_refused(count: object) -> None:
         Group((), {"t": count})  # type: ignore[dict-item]
 
 
+def test_counts_that_no_cluster_could_hold_together_are_refused() -> None:
+    with pytest.raises(BadPartitionCount, match="3000000 partitions together"):
+        Group((), {"t": 1_500_000, "u": 1_500_000})
+
+
 def test_all_that_is_wrong_with_an_input_has_one_base() -> None:
     assert issubclass(DuplicateMember, BadGroup)
     assert issubclass(BadPartitionCount, BadGroup)

@@ -1,0 +1,45 @@
+"""An assignment as the leader's `assign()` lists it: order included, which no verdict needs.
+
+`assign` gives sets; where a Java class fills its lists by iterating hash maps, that order is worked out here,
+apart, because hashing every name would double the cost of the everyday case.
+"""
+
+from __future__ import annotations
+
+from assignors.assignment import Assignment, to_pairs
+from assignors.hash_map import in_hash_order
+from assignors.library import JAVA, Library
+from assignors.model import Group
+
+__all__ = ["as_listed"]
+
+# From here on `RangeAssignor` collects the topics of its members with `put`, before with `computeIfAbsent`.
+_COLLECTS_WITH_PUT = (3, 5)
+
+
+def as_listed(
+    strategy: str, group: Group, library: Library, assignment: Assignment
+) -> dict[str, list[tuple[str, int]]]:
+    """Partitions per member in the order in which the leader's `assign()` returns them; members in record order.
+
+    Java's `range` lists topics in the order of a HashMap, filled while iterating the HashMap of the members;
+    `roundrobin`, and kafka-python's assignors, list them sorted, which is the order of `assign`'s result. For
+    the other libraries, which encode what they assign in an order of their own, topics are sorted.
+
+    Args:
+        strategy: The strategy that gave the assignment.
+        group: Its input.
+        library: The leader's library.
+        assignment: What `assign` returned.
+    """
+    if strategy == "range" and library.name == JAVA:
+        by_id = {member.member_id: member for member in group.members}
+        order = in_hash_order(
+            (topic for member_id in in_hash_order(by_id) for topic in by_id[member_id].topics),
+            newest_first=library.release is not None and library.release < _COLLECTS_WITH_PUT,
+        )
+        assignment = {
+            member_id: {topic: topics[topic] for topic in order if topic in topics}
+            for member_id, topics in assignment.items()
+        }
+    return to_pairs(assignment)
