@@ -13,6 +13,7 @@ from streaming.offsets_log.consumer_protocol import (
     decode_assignment,
     decode_subscription,
 )
+from streaming.offsets_log.decode_json import decode_line
 from streaming.offsets_log.group_metadata import GroupMember, GroupMetadata, decode_group_metadata
 from streaming.offsets_log.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.membership import decode_membership
@@ -37,6 +38,7 @@ __all__ = [
     "decode_assignment",
     "decode_group_metadata",
     "decode_key",
+    "decode_line",
     "decode_membership",
     "decode_offset_commit",
     "decode_subscription",

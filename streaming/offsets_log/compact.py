@@ -6,8 +6,8 @@ fold does not depend on the cut: windows are closed at boundaries and membership
 of a window merge into the whole (`merge_windows`).
 
 `Compactor.add` is the hot path of the whole job. Of an offset commit with a known key it only notes the slot
-of its window; thousands of them are then decoded and folded at once (`commit_fold.py`). All else, and the first
-record of a key in a window, takes the plain way.
+of its window; thousands of them are then decoded and folded at once (`commit_fold.py`). All else takes the plain
+way: other types, tombstones, and the first record of a key after a membership record.
 """
 
 from __future__ import annotations
@@ -102,12 +102,12 @@ class _Misplaced:
 class Compactor:
     """Folds one partition of the offsets log between two positions.
 
-    Call `add` for every record, in log order; then `groups` and `unread`, once each and in this order.
+    Call `add` for every record, or `add_many`, in log order; then `groups` and `unread`.
 
     Attributes:
         dropped: Records of groups and topics that are not watched. So every record is found again:
             records added = commits, tombstones and records in the inputs of `groups`, plus records in
-            `unread`, plus `dropped` (complete after `groups`).
+            `unread`, plus `dropped`.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class Compactor:
         keys: Sequence[bytes | None],
         values: Sequence[bytes | None],
     ) -> None:
-        """Take the next records, one element of each column a record: as `add` on each, and several times faster.
+        """Take the next records, one element of each column a record: as `add` on each, and a fifth faster.
 
         Args:
             offsets: Log offsets, ascending.
