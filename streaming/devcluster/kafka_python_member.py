@@ -110,6 +110,7 @@ class KafkaPythonMember:
             auto_offset_reset="earliest",
             allow_auto_create_topics=False,
         )
+        _wait_for_joins(consumer)
         consumer.subscribe(settings.topics, listener=_Listener(self, consumer))
         try:
             self._consume(consumer)
@@ -178,6 +179,19 @@ class KafkaPythonMember:
         """Drop positions of partitions that are no longer ours; whoever gets them starts at the last commit."""
         for partition in revoked:
             self._positions.pop(partition, None)
+
+
+def _wait_for_joins(consumer: KafkaConsumer) -> None:
+    """Let a poll that finds a rebalance wait for its end, whatever the poll's own timeout.
+
+    kafka-python 3.0.12 forgets an assignment that arrives between two polls: the next poll sees that nothing is left
+    to join, so the assignment is never set, the heartbeat stays off, the poll loop spins, and the member expires
+    (`BaseCoordinator.join_group_async` applies the assignment only inside its `while self.need_rejoin()`). With
+    polls of 0.5 s that happens once in some dozens of rebalances.
+    """
+    coordinator = consumer._coordinator  # noqa: SLF001  (no public way)
+    ensure_active_group = coordinator.ensure_active_group
+    coordinator.ensure_active_group = lambda timeout_ms=None: ensure_active_group(None)  # noqa: ARG005
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python is not typed
