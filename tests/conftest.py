@@ -7,8 +7,11 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
+from pyspark.sql import SparkSession
 
+from streaming.config import JobSettings
 from streaming.devcluster.broker import EmbeddedBroker
+from streaming.job.session import start_session
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +35,11 @@ def unique(request: pytest.FixtureRequest) -> str:
     """A prefix for topics and groups that no other test has, and that tells the test in the broker's log."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower()).strip("-")
     return f"{name[:60]}-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The job's own Spark session, one for the whole run: its start costs some ten seconds."""
+    session = start_session(JobSettings(), "evenkeel tests")
+    yield session
+    session.stop()

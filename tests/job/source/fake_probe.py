@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import NewTopic
+from kafka.admin import NewPartitions, NewTopic
 
 from streaming.config import KafkaSettings
 from streaming.events import GroupEvent, GroupGone, RoundClosed, RoundOpened, TopicEvent, encode_event, encode_round
@@ -55,8 +56,21 @@ class FakeProbe:
         if log_topic is None:
             topics.append(NewTopic(self.log_topic, log_partitions, 1))
         self.admin.create_topics(topics)
-        self.producer = KafkaProducer(bootstrap_servers=bootstrap, linger_ms=5, max_block_ms=60_000)
+        self.producer = self._new_producer()
         self._ends = KafkaConsumer(bootstrap_servers=bootstrap, isolation_level="read_committed")
+
+    def _new_producer(self) -> KafkaProducer:
+        return KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, max_block_ms=60_000)
+
+    def grow_log(self, partitions: int) -> None:
+        """Add partitions to the log, and return once clients see them."""
+        self.admin.create_partitions({self.log_topic: NewPartitions(partitions)})
+        deadline = time.monotonic() + 30
+        while self._ends.topics() and len(self._ends.partitions_for_topic(self.log_topic)) < partitions:
+            assert time.monotonic() < deadline
+        self.producer.close()
+        self.producer = self._new_producer()
+        self.log_partitions = partitions
 
     def close(self) -> None:
         self.producer.close()
