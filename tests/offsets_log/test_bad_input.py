@@ -104,7 +104,7 @@ def _members(record: dict[str, Any]) -> list[dict[str, Any]]:
     return members
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.binary(max_size=200))
 def test_no_decoder_raises_on_any_bytes(data: bytes) -> None:
     decode_key(data)
@@ -116,7 +116,7 @@ def test_no_decoder_raises_on_any_bytes(data: bytes) -> None:
     decode_assignment(data)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(),

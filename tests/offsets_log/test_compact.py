@@ -320,7 +320,7 @@ def _folded(records: list[Record], boundaries: list[int]) -> Folded:
     return as_folded(groups, unread, boundaries, dropped)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(_logs, _boundaries, st.sampled_from([1, 3, 7, 16_384]))
 def test_the_fold_equals_folding_record_by_record(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], at_once: int
@@ -335,7 +335,7 @@ def test_the_fold_equals_folding_record_by_record(
         )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_logs, _boundaries, st.lists(st.integers(0, 60), max_size=4))
 def test_parts_of_a_log_merge_into_the_fold_of_the_whole(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], cuts: list[int]
@@ -391,7 +391,7 @@ def _merged(items: list[GroupInput], boundaries: list[int]) -> list[GroupInput]:
     return sorted(out, key=lambda item: getattr(item, "position"))  # noqa: B009
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_logs, _boundaries)
 def test_every_record_is_found_again_and_every_input_can_be_packed(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int]
@@ -416,7 +416,7 @@ def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -
     return total + sum(item.records if isinstance(item, UnknownRecords) else 1 for item in unread)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(_logs, _boundaries, st.lists(st.integers(1, 20), min_size=60, max_size=60))
 def test_many_records_at_once_are_taken_as_one_by_one(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], sizes: list[int]
