@@ -6,7 +6,7 @@ import contextlib
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaError
+from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, SaslAuthenticationFailedError
 from kafka.net.compat import KafkaNetClient
 
 from streaming.config import KafkaSettings
@@ -19,6 +19,9 @@ CLIENT_ID = "evenkeel-probe"
 
 _BOOTSTRAP_MS = 5_000
 """A cluster that does not answer within this time is taken to be away; nothing can end this wait early."""
+
+_WHY_MS = 1_000
+"""How long one connection may take that is only made to learn its error."""
 
 _RECONNECT_MAX_MS = 2_000
 """kafka-python's default of 30 s would cost several rounds after a broker's restart."""
@@ -58,12 +61,41 @@ def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> An
         return KafkaAdminClient(
             **_config(settings, KafkaAdminClient), bootstrap_timeout_ms=bootstrap_ms, kafka_client=remember
         )
-    except BaseException:
+    except BaseException as error:
+        why = _why(opened[0]) if opened and isinstance(error, KafkaTimeoutError) else None
         # kafka-python 3.0.12 leaves the IO thread of a client that could not bootstrap running.
         for client in opened:
             with contextlib.suppress(KafkaError, RuntimeError, OSError):
                 client.close()
-        raise
+        if why is None:
+            raise
+        raise why from error
+
+
+def _why(client: Any) -> KafkaError | None:
+    """Connect once more to tell why a bootstrap failed: its own error only says that the time is over."""
+    manager = client._manager  # noqa: SLF001  (no public way leads to a connection's error)
+
+    async def connect(node: Any) -> None:
+        manager.reset_backoff(node)
+        connection = manager.get_connection(node, timeout_ms=_WHY_MS, refresh_metadata_on_err=False)
+        try:
+            await connection
+        except KafkaConnectionError as error:
+            # Brokers answer a wrong password and hang up. kafka-python 3.0.12 drops what it reads together with
+            # the end of the stream, so the answer is often lost. Before, the broker had told its version.
+            if manager.config["sasl_mechanism"] and connection.broker_version_data is not None:
+                message = "the broker hung up during the login"
+                raise SaslAuthenticationFailedError(message) from error
+            raise
+
+    why: KafkaError | None = None
+    for broker in manager.cluster.bootstrap_brokers():
+        try:
+            manager.run(connect, broker.node_id)
+        except KafkaError as error:
+            why = error
+    return why
 
 
 def open_producer(settings: KafkaSettings) -> Any:

@@ -6,9 +6,11 @@ A failure that the next round may not have (`RoundAbandonedError`) is told apart
 
 from __future__ import annotations
 
+from kafka.errors import KafkaError
+
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError"]
+__all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "told"]
 
 
 class RoundAbandonedError(EvenkeelError):
@@ -21,3 +23,9 @@ class NoOffsetsLogError(RoundAbandonedError):
 
 class StopRequestedError(EvenkeelError):
     """The probe was asked to stop while it waited; its round is abandoned."""
+
+
+def told(error: KafkaError) -> str:
+    """An error of kafka-python for people: its class once, and its message (`str` repeats the class)."""
+    message = " ".join(str(argument) for argument in error.args if argument)
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__

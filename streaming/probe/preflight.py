@@ -25,6 +25,7 @@ from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import told
 from streaming.probe.requests import Refused, Requests
 from streaming.probe.topics import creation_problem, wrong_settings
 
@@ -70,8 +71,9 @@ def check(settings: Settings) -> list[Problem]:
     try:
         return [Problem(sentence) for sentence in _lacks(admin, settings)]
     except (KafkaError, EvenkeelError) as error:
+        why = told(error) if isinstance(error, KafkaError) else str(error)
         addresses = settings.kafka.bootstrap_servers
-        return [Problem(f"The Kafka cluster at {addresses} stopped answering ({_text(error)}): look at its brokers.")]
+        return [Problem(f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers.")]
     finally:
         admin.close()
 
@@ -101,17 +103,17 @@ def _not_opened(kafka: KafkaSettings, error: KafkaError) -> str:
     addresses = kafka.bootstrap_servers
     if isinstance(error, (SaslAuthenticationFailedError, AuthorizationError)):
         return (
-            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({_text(error)}): correct "
+            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({told(error)}): correct "
             f"kafka.sasl_username and its password."
         )
     if isinstance(error, UnsupportedSaslMechanismError):
         return (
-            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({_text(error)}): correct "
+            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({told(error)}): correct "
             f"kafka.sasl_mechanism."
         )
     return (
         f"{addresses} takes connections, but no Kafka broker answers there by {kafka.security_protocol} "
-        f"({_text(error)}): correct kafka.security_protocol, or the address."
+        f"({told(error)}): correct kafka.security_protocol, or the address."
     )
 
 
@@ -185,7 +187,3 @@ def _topic_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> 
 def _lack(settings: Settings, right: str, resource: str, why: str) -> str:
     who = f"User {settings.kafka.sasl_username!r}" if settings.kafka.sasl_username else "This client"
     return f"{who} lacks the right {right} on {resource}, so {why}: grant it (docs/security.md has the ACL lines)."
-
-
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

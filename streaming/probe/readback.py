@@ -12,7 +12,7 @@ from streaming.config import Settings
 from streaming.events import Event, Rejected, RoundClosed, decode_event, decode_round
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.exceptions import RoundAbandonedError, told
 from streaming.probe.observe import Memory, recall
 
 __all__ = ["remember"]
@@ -38,7 +38,7 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
         finally:
             consumer.close()
     except KafkaError as error:
-        message = f"the last round could not be read back ({type(error).__name__}: {error})"
+        message = f"the last round could not be read back ({told(error)})"
         raise RoundAbandonedError(message) from error
 
 

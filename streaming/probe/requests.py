@@ -34,7 +34,7 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.offsets_log.topic_id import printed
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.exceptions import RoundAbandonedError, told
 from streaming.probe.observe import Group
 
 __all__ = [
@@ -319,7 +319,7 @@ class Requests:
                 await self._manager._net.sleep(_NOT_READY_PAUSE_S)  # noqa: SLF001  (see the module's docstring)
             except KafkaError as error:
                 place = "a broker" if node is None else f"broker {node}"
-                message = f"{place} did not answer {request.name.removesuffix('Request')} ({_text(error)})"
+                message = f"{place} did not answer {request.name.removesuffix('Request')} ({told(error)})"
                 raise RoundAbandonedError(message) from error
             else:
                 if isinstance(request, MetadataRequest):
@@ -379,10 +379,6 @@ def _demand(error_code: int, what: str) -> None:
     if error_code != _OK:
         message = f"{what} ({for_code(error_code).__name__})"
         raise RoundAbandonedError(message)
-
-
-def _text(error: KafkaError) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _chunks_by_node(nodes: Mapping[_T, int], size: int) -> Iterator[tuple[int, list[_T]]]:

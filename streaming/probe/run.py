@@ -28,7 +28,7 @@ from streaming.events import RoundClosed
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
+from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, told
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
 from streaming.probe.preflight import check
@@ -92,7 +92,7 @@ class Probe:
             closed, self._memory = one_round(cluster, writer, self._settings, memory, deadline)
         except KafkaError as error:
             self.close()
-            message = f"the cluster did not answer ({type(error).__name__}: {error})"
+            message = f"the cluster did not answer ({told(error)})"
             raise RoundAbandonedError(message) from error
         except BaseException:
             self.close()
@@ -181,13 +181,13 @@ def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
         SetupError: A person must mend something.
     """
     began = time.monotonic()
-    told = False
+    warned = False
 
     def tell(state: RetryCallState) -> None:
-        nonlocal told
-        if not told and state.outcome is not None:
+        nonlocal warned
+        if not warned and state.outcome is not None:
             _LOG.warning("No round closes: %s. Trying on.", state.outcome.exception())
-        told = True
+        warned = True
 
     retrying = Retrying(
         retry=retry_if_exception_type(RoundAbandonedError),
@@ -201,7 +201,7 @@ def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
     except RetryError as error:
         message = "the probe was asked to stop"
         raise StopRequestedError(message) from error
-    if told:
+    if warned:
         _LOG.warning("Rounds close again, after %.0f s.", time.monotonic() - began)
 
 

@@ -21,6 +21,7 @@ from kafka.errors import (
 from streaming.config import ProbeSettings
 from streaming.exceptions import SetupError
 from streaming.probe.clients import MAX_RECORD_BYTES
+from streaming.probe.exceptions import told
 
 __all__ = ["create_missing", "creation_problem", "wrong_settings"]
 
@@ -160,9 +161,7 @@ def _not_created(name: str, error: KafkaError) -> str:
             f"Topic {name} does not exist (or may not be described) and may not be created: the right Create on "
             f"Topic {name!r} is missing; grant it, or create the topic and grant Read and Write on it."
         )
-    return (
-        f"Topic {name} could not be created ({type(error).__name__}: {error}): correct the section probe, or create it."
-    )
+    return f"Topic {name} could not be created ({told(error)}): correct the section probe, or create it."
 
 
 def _configs(admin: Any, names: list[str]) -> Mapping[str, dict[str, str]]:

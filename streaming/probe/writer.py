@@ -15,7 +15,7 @@ from streaming.events import EVENTS_VERSION, Event, RoundClosed, RoundOpened, en
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.exceptions import RoundAbandonedError, told
 
 __all__ = ["Opened", "RoundWriter", "Written"]
 
@@ -202,4 +202,4 @@ def _acknowledged(ack: Any, topic: str) -> Any:
 
 
 def _not_written(topic: str, error: KafkaError) -> RoundAbandonedError:
-    return RoundAbandonedError(f"topic {topic} did not take a record ({type(error).__name__}: {error})")
+    return RoundAbandonedError(f"topic {topic} did not take a record ({told(error)})")
