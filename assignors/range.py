@@ -19,18 +19,19 @@ from assignors.order import (
     kafka_python_order,
     librdkafka_order,
 )
+from assignors.patterns import refuse_patterns
 from assignors.racks import refuse_any_rack_match, refuse_needed_racks
 from assignors.strategy import Era, PartitionRacks, Strategy
 
 __all__ = ["RANGE"]
 
 
-def _java_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Java before 2.4: instance ids are not looked at."""
     return _cut(group, _listed(java_by_member_id(group.members)))
 
 
-def _java_before_racks(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _java_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Java 2.4 to 3.4: a topic that stands twice in a subscription counts that member twice."""
     return _cut(group, _listed(java_order(group.members)))
 
@@ -47,13 +48,15 @@ def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
     return _cut(group, _listed(franz_go_order(group.members)))
 
 
-def _librdkafka_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """rdkafka_range_assignor.c before 1.3: instance ids are not known."""
+    refuse_patterns(group)
     return _cut(group, _once(by_member_id(group.members)))
 
 
-def _librdkafka_before_racks(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _librdkafka_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """rdkafka_range_assignor.c 1.3 to 2.1."""
+    refuse_patterns(group)
     return _cut(group, _once(librdkafka_order(group.members)))
 
 
@@ -63,23 +66,23 @@ def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
     return _librdkafka_before_racks(group, racks)
 
 
-def _kafka_python_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
     return _cut(group, _listed(by_member_id(group.members)), last_block_only=True)
 
 
-def _kafka_python(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python >= 2.3: per topic, only the last run of static and of dynamic subscribers counts."""
     takers = {topic: kafka_python_order(members) for topic, members in _listed(group.members).items()}
     return _cut(group, takers, last_block_only=True)
 
 
-def _sarama(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """balance_strategy.go >= 1.34.1: member ids in byte order, instance ids not looked at."""
     return _cut(group, _once(by_member_id(group.members)))
 
 
-def _sarama_rounding(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _sarama_rounding(_group: Group, _racks: PartitionRacks | None) -> Assignment:
     reason = "sarama before 1.34.1 cuts ranges by its own rounding and member order"
     raise CannotTell(reason)
 

@@ -21,28 +21,30 @@ from assignors.order import (
     librdkafka_order,
     sorted_utf16,
 )
+from assignors.patterns import refuse_patterns
 from assignors.strategy import Era, PartitionRacks, Strategy
 
 __all__ = ["ROUNDROBIN"]
 
 
-def _java_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001 (one shape for all)
+def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Java before 2.4: instance ids are not looked at."""
     return _deal(group, java_by_member_id(group.members), sorted_utf16(_topics(group)))
 
 
-def _java(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _java(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Java >= 2.4, to this day; racks are never looked at."""
     return _deal(group, java_order(group.members), sorted_utf16(_topics(group)))
 
 
-def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _franz_go(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kgo/group_balancer.go `roundRobinBalancer`: as Java, in byte order."""
     return _deal(group, franz_go_order(group.members), sorted(_topics(group)))
 
 
-def _librdkafka_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """rdkafka_roundrobin_assignor.c before 1.3: instance ids are not known."""
+    refuse_patterns(group)
     _refuse_different_subscriptions(group)
     return _deal(group, by_member_id(group.members), sorted(_topics(group)))
 
@@ -53,17 +55,18 @@ def _librdkafka_before_fix(group: Group, racks: PartitionRacks | None) -> Assign
     return _librdkafka(group, racks)
 
 
-def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _librdkafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """rdkafka_roundrobin_assignor.c >= 1.5."""
+    refuse_patterns(group)
     return _deal(group, librdkafka_order(group.members), sorted(_topics(group)))
 
 
-def _kafka_python_before_static(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
     return _deal(group, by_member_id(group.members), sorted(_topics(group)))
 
 
-def _kafka_python(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """kafka-python >= 2.3: only the last run of static and of dynamic members counts, and none may be passed over.
 
     Raises:
@@ -83,7 +86,7 @@ def _kafka_python(group: Group, racks: PartitionRacks | None) -> Assignment:  # 
     return _deal(group, order, topics)
 
 
-def _sarama(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """balance_strategy.go >= 1.28: partitions in the order of the strings "topic-partition", p10 before p2."""
     if sum(group.partitions_per_topic[topic] for topic in _topics(group)) > _SARAMA_MOST:
         reason = "too many partitions to sort as sarama does"
@@ -105,7 +108,7 @@ def _sarama(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: 
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 
-def _sarama_by_hash(group: Group, racks: PartitionRacks | None) -> Assignment:  # noqa: ARG001
+def _sarama_by_hash(_group: Group, _racks: PartitionRacks | None) -> Assignment:
     reason = "sarama before 1.28 deals each topic by itself, in an order of hashes"
     raise CannotTell(reason)
 

@@ -112,6 +112,14 @@ def test_librdkafka_before_1_3_sorts_static_members_by_member_id() -> None:
     assert assign("range", group(last, first, t=2), "librdkafka:1.3.0")["a"] == {"t": range(1, 2)}
 
 
+def test_a_pattern_in_a_subscription_is_a_topic_that_does_not_exist_save_to_librdkafka() -> None:
+    for strategy in ("range", "roundrobin"):
+        a = Subscription("a", ("^t.*", "t"))
+        assert assign(strategy, group(a, t=2)) == {"a": {"t": range(2)}}
+        with pytest.raises(CannotTell, match="pattern"):
+            assign(strategy, group(a, t=2), "librdkafka:2.16")
+
+
 def test_two_members_with_one_instance_id_cannot_be_told() -> None:
     a, b = (Subscription(member_id, ("t",), group_instance_id="i") for member_id in "ab")
 
