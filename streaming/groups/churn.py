@@ -28,6 +28,9 @@ __all__ = ["decide", "end_membership", "migrate"]
 # nobody. The dropped ones get the verdict `valid_unverified` with this reason.
 WAITING_MAX = 64
 
+# Generations are int32, and a broken record may have any.
+_INT32 = 2**31 - 1
+
 
 def decide(state: GroupState, record: MembershipRecord, group: str, config: GroupConfig, rows: Rows) -> None:
     """Take in a membership record: the churn row, the members' rows, and a decision that waits for its verdict."""
@@ -42,7 +45,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     # What the group did under the other protocol is not read: its last classic decision says nothing of now.
     before = previous.record if previous is not None and continues and not migrated else None
     kind = _kind(before, record, migrated=migrated)
-    skipped = max(0, record.generation - before.generation - 1) if before is not None else None
+    skipped = min(_INT32, max(0, record.generation - before.generation - 1)) if before is not None else None
     # The first record that is left of an older group (compaction) says nothing of what was before it.
     known_before = before is not None or (record.generation <= 1 and not migrated)
 

@@ -104,7 +104,8 @@ def judge(
         last: No round will come any more.
 
     Returns:
-        None while something is missing that a coming round may show (the decision stays pending).
+        None while something is missing that a coming round may show (the decision stays pending); never when
+        this is the last.
     """
     record = decision.record
     if decision.kind == "dropped":
@@ -207,13 +208,17 @@ def _counts(state: GroupState, record: MembershipRecord, config: GroupConfig) ->
 
 
 def _of_topic(known: TopicState, horizon: int, leader: int) -> _Counts:
-    seen = frozenset(c.count for c in known.counts if c.last >= horizon)
-    newest = known.counts[-1].count
-    # The last count before the horizon was still in force when the next one was first seen.
-    older = [c.count for c in known.counts if c.last < horizon]
+    newest = known.counts[-1]
+    before = known.counts[0]
+    in_force = []
+    for count in known.counts:
+        if count.first <= horizon:
+            before = count  # in force at the horizon, for all that the rounds tell
+        else:
+            in_force.append(count.count)
     return _Counts(
-        seen=seen | ({older[-1]} if older else frozenset()) | {newest},
-        newest=newest,
+        seen=frozenset((before.count, *in_force)),
+        newest=newest.count,
         complete=known.since <= horizon and known.renewed <= horizon,
         leader=leader,
     )

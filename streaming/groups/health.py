@@ -107,20 +107,18 @@ def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
 def _give_verdicts(
     state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
 ) -> None:
-    waiting = []
-    for decision in state.waiting:
-        verdict = judge(state, decision, tick.time, config, last=last)
+    """Judge what can be judged now, in order: once a later decision is judged, nothing is awaited for those before."""
+    verdicts = [judge(state, decision, tick.time, config, last=last) for decision in state.waiting]
+    done = max((at + 1 for at, verdict in enumerate(verdicts) if verdict is not None), default=0)
+    for decision, found in zip(state.waiting[:done], verdicts, strict=False):
+        verdict = found or judge(state, decision, tick.time, config, last=True)
         if verdict is None:
-            waiting.append(decision)
             continue
         rows.drift.append(drift_row(decision, verdict, group, tick.log_partition, tick.round, tick.time, config))
-        if decision.record.record < state.judged:
-            continue  # a later one was judged while this one waited for a topic to show
-        state.judged = decision.record.record
         state.verdict = verdict.verdict
         state.verdict_reason = verdict.reason
         state.drifted_count = len(verdict.drifted)
-    state.waiting = waiting
+    state.waiting = state.waiting[done:]
 
 
 def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:
@@ -336,6 +334,6 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
         if tick.state not in {None, "Empty", "Dead"}:
             return PENDING, "the group has members, but no record of its membership was read yet"
         return NOT_APPLICABLE, "no membership: offsets are committed without joining (assign and commit)"
-    if state.verdict is None or any(d.record.record > state.judged for d in state.waiting):
+    if state.waiting or state.verdict is None:
         return PENDING, "no round has judged the newest decision yet"
     return state.verdict, state.verdict_reason

@@ -129,7 +129,7 @@ def absorb(state: PartitionState, window: CommitWindow) -> None:
 def offsets_of(packed: bytes, count: int) -> array[int]:
     """Unpack offsets of a `TopicTick`; -1 where one is missing."""
     offsets = array("q")
-    offsets.frombytes(packed[: count * 8])
+    offsets.frombytes(packed[: min(count, len(packed) // 8) * 8])
     offsets.extend([-1] * (count - len(offsets)))
     if sys.byteorder == "big":
         offsets.byteswap()

@@ -13,6 +13,7 @@ from streaming.groups.facts import GapRow, QuarantineRow, Rows
 from streaming.groups.times import day_of
 
 __all__ = [
+    "Counted",
     "LogGap",
     "PartitionInput",
     "PartitionState",
@@ -97,19 +98,27 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
 PartitionInput = QuarantinedRecord | UnknownRecords | LogGap
 
 
+class Counted(msgspec.Struct, frozen=True, array_like=True):
+    """Records of one unknown type or newer version on one day: how many so far, and the first of them."""
+
+    records: int
+    sample: QuarantinedRecord
+
+
 class PartitionState(msgspec.Struct, array_like=True):
     """What is remembered of one log partition.
 
     Attributes:
-        counted: Records so far per (key type, value version or -1, day), newest days only.
+        counted: By key type, value version (or -1) and day; the one that was last added to stands last.
     """
 
-    counted: dict[str, int] = {}
+    counted: dict[str, Counted] = {}
 
 
-# Late records of an older day are still counted with their day; beyond this many days a count is dropped,
-# so that the state stays small. A record older than that begins a new sample, which is harmless.
-_DAYS_KEPT = 8
+# Types, versions and days that are counted at a time. A broker of the next release writes a handful a day; beyond this
+# many the one longest not seen is forgotten, so that the state stays small whatever timestamps are written. Its
+# next record begins a new sample with a count of its own.
+_COUNTED = 32
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[PartitionInput])
@@ -139,7 +148,7 @@ def advance_partition(state: PartitionState, inputs: list[PartitionInput], clust
 
     Returns:
         The new state, and one row per undecodable record, one per window with records of an unknown type
-        (with the day's count so far) and one per gap.
+        (the day's first of them, with the day's count so far) and one per gap.
     """
     counted = dict(state.counted)
     rows = Rows()
@@ -162,11 +171,11 @@ def advance_partition(state: PartitionState, inputs: list[PartitionInput], clust
             rows.quarantine.append(_row(cluster, item, "undecodable", 1, item.offset))
         else:
             name = f"{item.key_type}/{-1 if item.value_version is None else item.value_version}/{item.day}"
-            counted[name] = counted.get(name, 0) + item.records
-            rows.quarantine.append(_row(cluster, item.sample, "unknown", counted[name], item.last_offset))
-    if counted:
-        newest = max(int(name.rsplit("/", 1)[1]) for name in counted)
-        counted = {k: n for k, n in counted.items() if int(k.rsplit("/", 1)[1]) > newest - _DAYS_KEPT}
+            before = counted.pop(name, Counted(0, item.sample))
+            now = counted[name] = Counted(before.records + item.records, before.sample)
+            rows.quarantine.append(_row(cluster, now.sample, "unknown", now.records, item.last_offset))
+            if len(counted) > _COUNTED:
+                del counted[next(iter(counted))]
     return PartitionState(counted), rows
 
 

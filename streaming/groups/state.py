@@ -171,8 +171,7 @@ class GroupState(msgspec.Struct, array_like=True):
         tombstone_time: Its record time, ms.
         current: The newest decision; None before the first.
         waiting: Decisions that no round has judged yet, oldest first.
-        judged: Log offset of the newest judged decision; -1 before the first.
-        verdict: Its verdict; None before.
+        verdict: Verdict of the newest judged decision; None before the first.
         verdict_reason: Its reason.
         drifted_count: Its drifted partitions.
         imbalance: Imbalance of the newest decision; None when nothing is assigned or it cannot be read.
@@ -197,7 +196,6 @@ class GroupState(msgspec.Struct, array_like=True):
     tombstone_time: int = -1
     current: Decision | None = None
     waiting: list[Decision] = []
-    judged: int = -1
     verdict: str | None = None
     verdict_reason: str | None = None
     drifted_count: int = 0

@@ -1,0 +1,57 @@
+"""The result does not depend on how the stream was cut into batches (DESIGN.md 1)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.groups.facts import Rows
+from streaming.groups.inputs import decode_inputs, encode_inputs
+from tests.groups.build import Life
+from tests.groups.streams import Step, batches, streams
+
+
+def rows_of(steps: Sequence[Step], cuts: Iterable[int]) -> Rows:
+    life = Life()
+    for inputs in batches(steps, cuts):
+        life.take(*decode_inputs(encode_inputs(inputs)))
+    return life.rows
+
+
+def counted(rows: Rows) -> dict[str, Counter[object]]:
+    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
+
+
+@settings(deadline=None, max_examples=300)
+@given(streams())
+def test_a_batch_per_step_gives_the_rows_of_one_batch(steps: list[Step]) -> None:
+    assert counted(rows_of(steps, range(1, len(steps)))) == counted(rows_of(steps, ()))
+
+
+@settings(deadline=None, max_examples=60)
+@given(streams(12))
+def test_two_batches_give_the_rows_of_one_at_every_cut(steps: list[Step]) -> None:
+    whole = counted(rows_of(steps, ()))
+    for cut in range(1, len(steps)):
+        assert counted(rows_of(steps, (cut,))) == whole
+
+
+@settings(deadline=None, max_examples=300)
+@given(streams(), st.data())
+def test_any_batches_give_the_rows_of_one(steps: list[Step], data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.integers(1, max(1, len(steps) - 1)), max_size=8))
+    assert counted(rows_of(steps, cuts)) == counted(rows_of(steps, ()))
+
+
+@settings(deadline=None, max_examples=100)
+@given(streams(), st.randoms(use_true_random=False))
+def test_the_order_of_a_batch_s_inputs_makes_no_difference(steps: list[Step], random: object) -> None:
+    whole, shuffled = Life(), Life()
+    (inputs,) = batches(steps, ())
+    whole.take(*inputs)
+    random.shuffle(inputs)  # type: ignore[attr-defined]
+    shuffled.take(*inputs)
+    assert counted(shuffled.rows) == counted(whole.rows)
