@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
 from streaming.probe.preflight import Problem, check
-from streaming.probe.run import Probe, main, run
+from streaming.probe.run import Probe, main
 
 __all__ = [
     "NoOffsetsLogError",
@@ -14,5 +14,4 @@ __all__ = [
     "StopRequestedError",
     "check",
     "main",
-    "run",
 ]

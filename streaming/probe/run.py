@@ -7,7 +7,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
@@ -205,11 +205,11 @@ def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
         _LOG.warning("Rounds close again, after %.0f s.", time.monotonic() - began)
 
 
-def _ticks(interval: float, stop: threading.Event) -> Iterator[None]:
-    due = time.monotonic()
-    while not stop.wait(max(0.0, due - time.monotonic())):
+def _ticks(interval: float, stop: threading.Event, clock: Callable[[], float] = time.monotonic) -> Iterator[None]:
+    due = clock()
+    while not stop.wait(max(0.0, due - clock())):
         yield
-        late = max(0.0, time.monotonic() - due)
+        late = max(0.0, clock() - due)
         due += (int(late / interval) + 1) * interval
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
 from streaming.events import EVENTS_VERSION, Event, RoundClosed, RoundOpened, encode_event, encode_round
@@ -85,13 +85,19 @@ class RoundWriter:
             SetupError: The topic does not keep the broker's time.
         """
         record = RoundOpened(EVENTS_VERSION, self._cluster, self._probe, self._settings.interval_ms)
-        ack = self._send_round(encode_round(record), _OUR_TIME, deadline)
+        topic = self._settings.rounds_topic
+        message = (
+            f"Topic {topic} keeps the writers' time, and a round needs the broker's: set it with "
+            f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
+        )
+        try:
+            ack = self._send_round(encode_round(record), _OUR_TIME, deadline)
+        except RoundAbandonedError as error:
+            # A bound on the writers' times (message.timestamp.before.max.ms) judges ours first.
+            if isinstance(error.__cause__, InvalidTimestampError):
+                raise SetupError(message) from error
+            raise
         if ack.timestamp == _OUR_TIME:
-            topic = self._settings.rounds_topic
-            message = (
-                f"Topic {topic} keeps the writers' time, and a round needs the broker's: set it with "
-                f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
-            )
             raise SetupError(message)
         return Opened(ack.offset, ack.timestamp)
 

@@ -1,0 +1,239 @@
+"""The probe as a process: through a broker's restart, until it is stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+from probe.witness import Cluster, MakeSettings, read
+from streaming.config import KafkaSettings, Settings
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.events import RoundClosed, RoundOpened, decode_round
+from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
+from streaming.probe.kafka import KafkaCluster
+from streaming.probe.run import _ticks, run
+
+
+@pytest.fixture
+def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        yield broker
+
+
+def rounds_of(settings: Settings) -> list[RoundOpened | RoundClosed]:
+    consumer = KafkaConsumer(bootstrap_servers=settings.kafka.bootstrap_servers, group_id=None)
+    place = TopicPartition(settings.probe.rounds_topic, 0)
+    end = consumer.end_offsets([place])[place]
+    consumer.close()
+    records = read(settings.kafka.bootstrap_servers, settings.probe.rounds_topic, 0, 0, end)
+    decoded = [decode_round(record.value) for record in records]
+    return [record for record in decoded if isinstance(record, (RoundOpened, RoundClosed))]
+
+
+@pytest.mark.kafka
+def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(own_broker: EmbeddedBroker) -> None:
+    settings = Settings(kafka=KafkaSettings(bootstrap_servers=own_broker.bootstrap))
+    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+    with Probe(settings) as probe:
+        with pytest.raises(NoOffsetsLogError, match="has no topic __consumer_offsets yet"):
+            probe.round()
+        assert "__consumer_offsets" not in admin.list_topics()
+        assert rounds_of(settings) == []
+        cluster = Cluster(own_broker.bootstrap, "first", admin)
+        group = cluster.commit("group", cluster.topic(), [1])
+        closed = probe.round()
+    admin.close()
+    assert (group, closed.groups) == ("first-group", 1)
+
+
+@pytest.mark.kafka
+def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
+    own_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(kafka=KafkaSettings(bootstrap_servers=own_broker.bootstrap))
+    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+    cluster = Cluster(own_broker.bootstrap, "group", admin)
+    topic = cluster.topic()
+    for name in ("a", "b"):
+        cluster.commit(name, topic, [1])
+    look = KafkaCluster.look
+
+    def look_and_die(self: KafkaCluster, *arguments: object) -> object:
+        found = look(self, *arguments)  # type: ignore[arg-type]
+        own_broker.kill()
+        return found
+
+    with Probe(settings) as probe:
+        first = probe.round()
+        with monkeypatch.context() as patch:
+            patch.setattr(KafkaCluster, "look", look_and_die)
+            with pytest.raises(RoundAbandonedError):
+                probe.round()
+        own_broker.start()
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                second = probe.round()
+                break
+            except RoundAbandonedError:
+                assert time.monotonic() < deadline
+    admin.close()
+    records = rounds_of(settings)
+    assert [record for record in records if isinstance(record, RoundClosed)] == [first, second]
+    assert sum(isinstance(record, RoundOpened) for record in records) >= 3
+    assert second.groups == first.groups == 2
+
+
+@pytest.mark.kafka
+def test_an_outage_is_told_in_two_lines(
+    own_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(
+        kafka=KafkaSettings(bootstrap_servers=own_broker.bootstrap),
+        probe={"interval_ms": 200},  # type: ignore[arg-type]
+    )
+    admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
+    cluster = Cluster(own_broker.bootstrap, "group", admin)
+    cluster.commit("a", cluster.topic(), [1])
+    admin.close()
+    stop, closed, failed = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
+    real = Probe.round
+
+    def counted(self: Probe) -> RoundClosed:
+        try:
+            found = real(self)
+        except RoundAbandonedError:
+            failed.release()
+            raise
+        closed.release()
+        return found
+
+    monkeypatch.setattr(Probe, "round", counted)
+    caplog.set_level(logging.INFO, "streaming.probe")
+    worker = threading.Thread(target=run, args=(settings, stop))
+    worker.start()
+    try:
+        assert closed.acquire(timeout=60)
+        own_broker.kill()
+        for _ in range(3):
+            assert failed.acquire(timeout=60)
+        own_broker.start()
+        while closed.acquire(blocking=False):  # those before the outage
+            pass
+        assert closed.acquire(timeout=60)
+        assert closed.acquire(timeout=60)
+    finally:
+        stop.set()
+        worker.join(60)
+    assert not worker.is_alive()
+    lines = [record.getMessage() for record in caplog.records if record.name == "streaming.probe"]
+    outage = [line for line in lines if not line.startswith("Created topic")]
+    assert len(outage) == 2, outage
+    assert outage[0].startswith("No round closes: ")
+    assert outage[1].startswith("Rounds close again, after ")
+
+
+@pytest.mark.kafka
+def test_a_round_in_progress_ends_when_the_probe_is_to_stop(
+    cluster: Cluster, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stop = threading.Event()
+    positions = KafkaCluster.log_positions
+
+    def stopped(self: KafkaCluster, *arguments: object) -> object:
+        stop.set()
+        return positions(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(KafkaCluster, "log_positions", stopped)
+    with Probe(settings, stop) as probe, pytest.raises(StopRequestedError):
+        probe.round()
+    assert [type(record) for record in rounds_of(settings)] == [RoundOpened]
+
+
+def environment(**values: str) -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("EVENKEEL_")} | values
+
+
+@pytest.mark.kafka
+def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settings: MakeSettings) -> None:
+    settings = make_settings()
+    cluster.commit("g", cluster.topic(), [1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "streaming.probe"],
+        env=environment(
+            EVENKEEL_CLUSTER=settings.cluster,
+            EVENKEEL_KAFKA__BOOTSTRAP_SERVERS=cluster.bootstrap,
+            EVENKEEL_PROBE__INTERVAL_MS="200",
+            EVENKEEL_PROBE__ROUNDS_TOPIC=settings.probe.rounds_topic,
+            EVENKEEL_PROBE__EVENTS_TOPIC=settings.probe.events_topic,
+        ),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while settings.probe.rounds_topic not in cluster.admin.list_topics():
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+        while sum(isinstance(record, RoundClosed) for record in rounds_of(settings)) < 2:
+            assert time.monotonic() < deadline
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 0
+    assert "Traceback" not in errors
+    assert errors.splitlines()[-1].endswith("Stopped.")
+
+
+def test_an_unreachable_cluster_ends_the_process_with_one_sentence() -> None:
+    with socket.socket() as taken:  # bound, but nobody listens
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = subprocess.run(
+            [sys.executable, "-m", "streaming.probe"],
+            env=environment(EVENKEEL_KAFKA__BOOTSTRAP_SERVERS=address),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"The Kafka cluster at {address} cannot be reached (connection refused): correct kafka.bootstrap_servers, "
+        f"or start its brokers.\n"
+    )
+
+
+class Clock:
+    """A clock that only waiting and working move."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def wait(self, seconds: float) -> bool:
+        self.now += seconds
+        return False
+
+
+def test_rounds_keep_their_beat_whatever_a_round_takes() -> None:
+    clock, began = Clock(), []
+    ticks = _ticks(10.0, clock, lambda: clock.now)  # type: ignore[arg-type]
+    for took in (3.0, 0.5, 25.0, 1.0, 10.0, 0.0):
+        next(ticks)
+        began.append(clock.now - 100.0)
+        clock.now += took
+    # A round that took the time of two others leaves these out, and the beat stays.
+    assert began == [0.0, 10.0, 20.0, 50.0, 60.0, 80.0]

@@ -1,0 +1,94 @@
+"""The probe's own topics: created soundly, or refused in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from probe.witness import Cluster
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.probe import Probe, check
+
+pytestmark = pytest.mark.kafka
+
+
+def configuration(cluster: Cluster, topic: str) -> dict[str, str]:
+    found = cluster.admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="all")
+    return {name: entry["value"] for name, entry in found["topic"][topic].items()}
+
+
+def test_missing_topics_are_created_with_sound_settings(cluster: Cluster, settings: Settings) -> None:
+    with Probe(settings) as probe:
+        probe.round()
+    probe_settings = settings.probe
+    described = {
+        topic["name"]: len(topic["partitions"])
+        for topic in cluster.admin.describe_topics([probe_settings.rounds_topic, probe_settings.events_topic])
+    }
+    assert described == {probe_settings.rounds_topic: 1, probe_settings.events_topic: 4}
+    for topic in described:
+        config = configuration(cluster, topic)
+        assert config["message.timestamp.type"] == "LogAppendTime"
+        assert config["cleanup.policy"] == "delete"
+        assert config["retention.ms"] == str(3 * 86_400_000)
+        # Whole segments are deleted: shorter ones than a week, or three days would become ten.
+        assert int(config["segment.ms"]) <= 86_400_000
+        assert config["unclean.leader.election.enable"] == "false"
+
+
+def test_topics_that_exist_are_used_as_they_are(cluster: Cluster, settings: Settings) -> None:
+    config = {"message.timestamp.type": "LogAppendTime", "retention.ms": "60000"}
+    cluster.admin.create_topics(
+        {
+            settings.probe.rounds_topic: {"num_partitions": 1, "replication_factor": 1, "configs": config},
+            settings.probe.events_topic: {"num_partitions": 7, "replication_factor": 1},
+        },
+        wait_for_metadata=True,
+    )
+    assert check(settings) == []
+    with Probe(settings) as probe:
+        probe.round()
+    assert configuration(cluster, settings.probe.rounds_topic)["retention.ms"] == "60000"
+
+
+def test_a_rounds_topic_with_the_writers_time_is_refused(cluster: Cluster, settings: Settings) -> None:
+    name = settings.probe.rounds_topic
+    cluster.admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
+    sentence = (
+        f"Topic {name} keeps the writers' time, and a round needs the broker's: set it with kafka-configs --alter "
+        f"--topic {name} --add-config message.timestamp.type=LogAppendTime."
+    )
+    assert [str(problem) for problem in check(settings)] == [sentence]
+    # Without the right to read the configuration, the opening record itself tells.
+    with Probe(settings) as probe, pytest.raises(SetupError) as refused:
+        probe.round()
+    assert str(refused.value) == sentence
+
+
+def test_a_rounds_topic_with_two_partitions_is_refused(cluster: Cluster, settings: Settings) -> None:
+    name = settings.probe.rounds_topic
+    config = {"message.timestamp.type": "LogAppendTime"}
+    cluster.admin.create_topics(
+        {name: {"num_partitions": 2, "replication_factor": 1, "configs": config}}, wait_for_metadata=True
+    )
+    [problem] = check(settings)
+    assert str(problem).startswith(f"Topic {name} has 2 partitions, and rounds need one order")
+
+
+def test_a_compacted_topic_is_refused(cluster: Cluster, settings: Settings) -> None:
+    name = settings.probe.events_topic
+    config = {"cleanup.policy": "compact"}
+    cluster.admin.create_topics(
+        {name: {"num_partitions": 1, "replication_factor": 1, "configs": config}}, wait_for_metadata=True
+    )
+    [problem] = check(settings)
+    assert str(problem).startswith(f"Topic {name} is compacted")
+
+
+def test_settings_that_the_cluster_refuses_are_said_in_a_sentence(cluster: Cluster, settings: Settings) -> None:
+    too_many = settings.probe.model_copy(update={"replication_factor": 3})
+    [problem] = check(settings.model_copy(update={"probe": too_many}))
+    assert str(problem).startswith(
+        f"Topic {settings.probe.rounds_topic} could not be created (InvalidReplicationFactor"
+    )
