@@ -245,8 +245,8 @@ def _is_right(path: Path, jar: Jar) -> bool:
         with path.open("rb") as file:
             while chunk := file.read(_HASH_CHUNK):
                 digest.update(chunk)
-    except FileNotFoundError:
-        return False
+    except OSError:
+        return False  # not there, or not readable: a download will tell which
     return digest.hexdigest() == jar.sha256
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streaming.devcluster.journal import Partition
-from streaming.devcluster.stage import Stage
+from streaming.devcluster.stage import QUIET_LIBRDKAFKA, Stage
 
 __all__ = ["LibrdkafkaMember", "LibrdkafkaSettings", "generation_of"]
 
@@ -73,6 +73,7 @@ class LibrdkafkaMember:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "allow.auto.create.topics": False,
+                "log_level": QUIET_LIBRDKAFKA,
                 **settings.more,
             }
         )

@@ -17,7 +17,10 @@ from kafka.errors import TopicAlreadyExistsError
 
 from streaming.devcluster.journal import CommitLedger, Journal
 
-__all__ = ["Member", "Stage", "StageOverError", "Story"]
+__all__ = ["QUIET_LIBRDKAFKA", "Member", "Stage", "StageOverError", "Story"]
+
+QUIET_LIBRDKAFKA = 2
+"""`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is."""
 
 _TICK_S = 0.25
 """The flow of records comes in ticks: fine enough for 1 record/s, coarse enough to cost nothing."""
@@ -230,7 +233,7 @@ class Stage:
 
     def _flow(self) -> None:
         settings = {"client.id": "demo-flow", "linger.ms": 50, "topic.metadata.refresh.interval.ms": 2_000}
-        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": QUIET_LIBRDKAFKA, **settings})
         due: dict[str, float] = {}
         sent: dict[str, int] = {}
         while not self.quiet.wait(_TICK_S):

@@ -1,7 +1,7 @@
 """Story 7: a topic gets more partitions while it is consumed.
 
-`signups-growing` (kafka-python, `metadata_max_age_ms` 45 s) on `signups`: three partitions, two more at 40 s, which
-the leader sees at its next metadata refresh, up to 45 s later; every four minutes one more, up to twelve.
+`signups-growing` (kafka-python, `metadata_max_age_ms` 75 s) on `signups`: three partitions, two more at 40 s, which
+the leader sees at its next metadata refresh, 75 s after it joined; every four minutes one more, up to twelve.
 
 What must show: the finding `stale_metadata` from the round after the growth until the generation in which the
 leader has seen it, then gone; each generation's verdict `identical`, judged with the counts its leader had.
@@ -20,7 +20,7 @@ _MOST_PARTITIONS = 12
 
 def _play(stage: Stage) -> None:
     for name in ("a", "b"):
-        settings = MemberSettings(7, _GROUP, (_TOPIC,), f"signups-{name}", metadata_max_age_ms=45_000)
+        settings = MemberSettings(7, _GROUP, (_TOPIC,), f"signups-{name}", metadata_max_age_ms=75_000)
         KafkaPythonMember.on_stage(settings, stage)
     stage.until(40)
     for count in (5, *range(6, _MOST_PARTITIONS + 1)):

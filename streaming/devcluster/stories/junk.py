@@ -25,7 +25,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from streaming.devcluster.stage import Stage, Story
+from streaming.devcluster.stage import QUIET_LIBRDKAFKA, Stage, Story
 from streaming.offsets_log.partitioner import partition_for
 
 __all__ = ["HOSTILE_GROUPS", "STORY", "JunkRecord", "junk"]
@@ -122,7 +122,9 @@ def _write_junk(stage: Stage, records: list[JunkRecord]) -> None:
     count = len(stage.admin.describe_topics([_LOG])[0]["partitions"])
     lived_in = {partition_for(group, count) for group in stage.groups}
     partitions = [partition for partition in range(count) if partition not in lived_in]
-    producer = Producer({"bootstrap.servers": stage.bootstrap, "client.id": "__admin_client", "linger.ms": 20})
+    producer = Producer(
+        {"bootstrap.servers": stage.bootstrap, "client.id": "__admin_client", "log_level": QUIET_LIBRDKAFKA}
+    )
     for number, record in enumerate(records):
 
         def written(error: KafkaError | None, message: Message, record: JunkRecord = record) -> None:

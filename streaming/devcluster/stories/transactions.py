@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from streaming.devcluster.journal import Partition, by_topic
 from streaming.devcluster.librdkafka_member import generation_of
-from streaming.devcluster.stage import Stage, Story
+from streaming.devcluster.stage import QUIET_LIBRDKAFKA, Stage, Story
 
 _GROUP, _IN, _OUT = "transfers-exactly-once", "transfers", "transfers-booked"
 
@@ -54,6 +54,7 @@ class _Booker:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "isolation.level": "read_committed",
+                "log_level": QUIET_LIBRDKAFKA,
             }
         )
         producer = Producer(
@@ -62,6 +63,7 @@ class _Booker:
                 "client.id": "transfers-booker",
                 "transactional.id": "transfers-booker",
                 "transaction.timeout.ms": 10_000,
+                "log_level": QUIET_LIBRDKAFKA,
             }
         )
         consumer.subscribe([_IN], on_assign=self._on_assign)

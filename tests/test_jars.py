@@ -1,0 +1,177 @@
+"""Jars are downloaded once, checked, and found without network; what goes wrong is one sentence."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from streaming import jars
+from streaming.exceptions import SetupError
+from streaming.jars import Jar, classpath, fetch, jar_sets
+
+_ROOT = Path(__file__).parents[1]
+_GOOD = b"the right bytes"
+
+Receive = Callable[[Jar, Path], bytes]
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache, and a list of two sets with one jar each, the second using the first."""
+    sha256 = hashlib.sha256(_GOOD).hexdigest()
+    listed = tmp_path / "jars.toml"
+    listed.write_text(
+        f'[small.jars]\n"org.example:one:1.0" = "{sha256}"\n'
+        f'[large]\nuses = ["small"]\n[large.jars]\n"org.example:two:2.0" = "{sha256}"\n'
+    )
+    monkeypatch.setattr(jars, "_JARS_FILE", listed)
+    monkeypatch.setenv("EVENKEEL_CACHE", str(tmp_path / "cache"))
+    jar_sets.cache_clear()
+    classpath.cache_clear()
+    yield tmp_path / "cache" / "jars"
+    jar_sets.cache_clear()
+    classpath.cache_clear()
+
+
+@pytest.fixture
+def registry(monkeypatch: pytest.MonkeyPatch) -> Callable[[Receive], list[str]]:
+    """Put a function in the registry's place; returns the list of coordinates that were asked for."""
+
+    def install(receive: Receive) -> list[str]:
+        asked: list[str] = []
+
+        def received(jar: Jar, scratch: Path, _total: object) -> Path:
+            asked.append(jar.coordinate)
+            path = scratch / "received.jar"
+            path.write_bytes(receive(jar, scratch))
+            return path
+
+        monkeypatch.setattr(jars, "_receive", received)
+        return asked
+
+    return install
+
+
+def _sends_good(_jar: Jar, _scratch: Path) -> bytes:
+    return _GOOD
+
+
+def test_what_is_missing_is_downloaded_once(cache: Path, registry: Callable[[Receive], list[str]]) -> None:
+    asked = registry(_sends_good)
+    assert fetch(["large"]) == 2
+    assert sorted(asked) == ["org.example:one:1.0", "org.example:two:2.0"]
+    assert classpath("large") == [cache / "org.example" / "one-1.0.jar", cache / "org.example" / "two-2.0.jar"]
+    assert classpath("small") == [cache / "org.example" / "one-1.0.jar"]
+    assert fetch() == 0
+    assert len(asked) == 2
+
+
+def test_a_damaged_jar_is_refused_and_downloaded_again(cache: Path, registry: Callable[[Receive], list[str]]) -> None:
+    asked = registry(_sends_good)
+    fetch(["small"])
+    (cache / "org.example" / "one-1.0.jar").write_bytes(b"bit rot")
+    classpath.cache_clear()
+    with pytest.raises(SetupError, match=r"org\.example:one:1\.0 is damaged .*: run `make setup`"):
+        classpath("small")
+    assert fetch(["small"]) == 1
+    assert asked == ["org.example:one:1.0"] * 2
+    assert classpath("small")[0].read_bytes() == _GOOD
+
+
+def test_a_jar_that_never_arrived_says_what_to_run(cache: Path) -> None:
+    with pytest.raises(SetupError, match=r"has not been downloaded .*: run `make setup`"):
+        classpath("small")
+
+
+def test_one_wrong_transfer_is_repeated(cache: Path, registry: Callable[[Receive], list[str]]) -> None:
+    answers = iter([b"half of i", _GOOD])
+    asked = registry(lambda _jar, _scratch: next(answers))
+    assert fetch(["small"]) == 1
+    assert len(asked) == 2
+
+
+def test_wrong_bytes_twice_are_one_sentence_and_leave_nothing(
+    cache: Path, registry: Callable[[Receive], list[str]]
+) -> None:
+    registry(lambda _jar, _scratch: b"something else")
+    with pytest.raises(SetupError, match=r"does not have the SHA-256 of conf/jars\.toml"):
+        fetch(["small"])
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+def test_no_network_is_one_sentence(cache: Path, registry: Callable[[Receive], list[str]]) -> None:
+    def refuse(_jar: Jar, _scratch: Path) -> bytes:
+        message = "a long story"
+        raise requests.ConnectionError(message)
+
+    registry(refuse)
+    with pytest.raises(SetupError, match=r"did not answer \(ConnectionError\): check the network"):
+        fetch(["small"])
+
+
+def test_a_full_disk_is_one_sentence(cache: Path, registry: Callable[[Receive], list[str]]) -> None:
+    def fill(_jar: Jar, _scratch: Path) -> bytes:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    registry(fill)
+    with pytest.raises(SetupError, match=r"no space left for the jars in .*: make room, or set EVENKEEL_CACHE"):
+        fetch(["small"])
+
+
+def test_a_cache_that_cannot_be_made_is_one_sentence(
+    tmp_path: Path, cache: Path, registry: Callable[[Receive], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry(_sends_good)
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("EVENKEEL_CACHE", str(tmp_path / "file"))
+    with pytest.raises(SetupError, match=r"cannot be written to .*: set EVENKEEL_CACHE to a folder"):
+        fetch(["small"])
+
+
+def test_an_unknown_set_names_those_there_are(cache: Path) -> None:
+    with pytest.raises(SetupError, match=r"no set of jars named 'huge' .*: it has small, large"):
+        fetch(["huge"])
+
+
+def test_every_jar_of_the_repository_has_an_exact_version_and_a_sha256() -> None:
+    jar_sets.cache_clear()
+    every = {jar for members in jar_sets().values() for jar in members}
+    assert {"spark", "broker", "tools"} <= set(jar_sets())
+    for members in jar_sets().values():
+        assert len(members) == len({(jar.group, jar.artifact) for jar in members})
+    for jar in every:
+        assert re.fullmatch(r"[0-9a-f]{64}", jar.sha256), jar
+        assert re.fullmatch(r"\d[\w.-]*", jar.version), jar
+        assert "SNAPSHOT" not in jar.version
+
+
+def _fetch_without_network(cache: Path | None) -> subprocess.CompletedProcess[str]:
+    # Port 9 (discard) of this machine refuses: every request goes there and none gets out.
+    dead = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
+    environment = {**os.environ, **dead, "PYTHONPATH": str(_ROOT), "no_proxy": "", "NO_PROXY": ""}
+    if cache is not None:
+        environment["EVENKEEL_CACHE"] = str(cache)
+    command = [sys.executable, "-m", "streaming.jars", "fetch"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_jars_once_fetched_are_found_without_network() -> None:
+    ended = _fetch_without_network(None)
+    assert (ended.returncode, ended.stdout) == (0, "All jars are there.\n"), ended.stderr
+
+
+def test_the_command_without_network_ends_with_2_and_one_sentence(tmp_path: Path) -> None:
+    ended = _fetch_without_network(tmp_path)
+    assert ended.returncode == 2
+    last = ended.stderr.strip().splitlines()[-1]
+    assert re.fullmatch(r"The jar .* could not be downloaded, .*: check the network and proxy settings.*\.", last)
+    assert "Traceback" not in ended.stderr
