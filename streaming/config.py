@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -20,7 +21,17 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-__all__ = ["Filters", "JobSettings", "KafkaSettings", "ProbeSettings", "Settings", "StrategyRule"]
+from streaming.exceptions import SetupError
+
+__all__ = [
+    "Filters",
+    "JobSettings",
+    "KafkaSettings",
+    "ProbeSettings",
+    "Settings",
+    "StrategyRule",
+    "load_settings",
+]
 
 _DEFAULT_FILE = "conf/evenkeel.toml"
 
@@ -249,6 +260,29 @@ class Settings(BaseSettings):
             if _fits(group, rule.groups):
                 return rule.strategy
         return None
+
+
+def load_settings(**given: Any) -> Settings:
+    """Read the settings; what is given here wins over environment and file.
+
+    Raises:
+        SetupError: A setting is wrong, or the file cannot be read: one sentence that names it.
+    """
+    path = os.environ.get("EVENKEEL_CONFIG")
+    if path is not None and not Path(path).is_file():
+        message = f"EVENKEEL_CONFIG names {path}, which is no file: correct it, or unset it."
+        raise SetupError(message)
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        place = ".".join(map(str, first["loc"])) or "settings"
+        # (No input is shown: it could be a secret.)
+        message = f"The setting {place} is wrong: {first['msg']}. See conf/evenkeel.toml for what it may be."
+        raise SetupError(message) from None
+    except tomllib.TOMLDecodeError as error:
+        message = f"{path or _DEFAULT_FILE} is no valid TOML: {error}."
+        raise SetupError(message) from None
 
 
 _MATCHERS: dict[str, re.Pattern[str] | str] = {}

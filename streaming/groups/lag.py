@@ -181,7 +181,7 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
     - `stopped`: behind in every round, nothing committed in the window nor for three times the longest pause
       that the group has made before, while the lag did not shrink.
     - `stalled`: behind in every round, commits go on, the offset does not move.
-    - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew.
+    - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew in more than half.
     - `ok`: everything else, and whenever there are too few rounds or commits to tell.
 
     Behind is by more than the marker of a transaction.
@@ -204,7 +204,8 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
         if shrank or state.active_rounds < _RHYTHM_ROUNDS or state.longest_pause < 0:
             return OK
         return STOPPED if time - state.commit_time > _PAUSE_FACTOR * state.longest_pause else OK
-    return FALLING_BEHIND if not shrank and last.lag > first.lag else OK
+    grew = sum(b.lag > a.lag for a, b in pairwise(samples))
+    return FALLING_BEHIND if not shrank and 2 * grew > WINDOW - 1 else OK
 
 
 def row(

@@ -76,6 +76,7 @@ def run(
     settings: Settings,
     *,
     available_now: bool = False,
+    checkpoint: str | None = None,
     done: Callable[[int, dict[str, int]], None] | None = None,
 ) -> None:
     """Run the job until it is told to stop (SIGINT, SIGTERM), between two batches.
@@ -89,7 +90,7 @@ def run(
         lake = DeltaLake(settings.lake)
         lake.create()
         spark = start_session(settings.job, f"evenkeel {settings.cluster}")
-        query = start_query(spark, settings, lake, available_now=available_now, done=done)
+        query = start_query(spark, settings, lake, checkpoint=checkpoint, available_now=available_now, done=done)
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
         while query.isActive and not stop.is_set():
             query.awaitTermination(_POLL_S)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from streaming.tables.schema import ASSIGNED, DATE, DRIFTED, FINDINGS, REPLACED, TIMESTAMP, Column, Table
+from streaming.tables.schema import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LONG, REPLACED, TIMESTAMP, Column, Table
 
 __all__ = ["to_arrow"]
 
@@ -14,6 +14,8 @@ __all__ = ["to_arrow"]
 # what is no time becomes NULL.
 _LAST_DAY = 2_932_896
 _LAST_MS = (_LAST_DAY + 1) * 86_400_000 - 1
+
+_BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 
 
 def to_arrow(table: Table, rows: list[list[Any]]) -> pa.Table:
@@ -34,7 +36,14 @@ def _array(column: Column, cells: list[Any]) -> pa.Array:
         cells = [[(name, _micros(since), detail) for name, since, detail in cell] for cell in cells]
     elif kind in (DRIFTED, REPLACED, ASSIGNED):
         cells = [cell if cell is None else [tuple(item) for item in cell] for cell in cells]
-    return pa.array(cells, kind.arrow)
+    try:
+        return pa.array(cells, kind.arrow)
+    except (pa.ArrowInvalid, OverflowError):
+        # Numbers in hostile records can be beyond any type (a step from -2^63 to 2^63 - 1): they end at its bounds.
+        if kind not in _BOUNDS:
+            raise
+        low, high = _BOUNDS[kind]
+        return pa.array([None if cell is None else min(max(cell, low), high) for cell in cells], kind.arrow)
 
 
 def _time(ms: int | None) -> int | None:

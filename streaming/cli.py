@@ -1,0 +1,147 @@
+"""The command `evenkeel`.
+
+Exit codes: 0 done or stopped by the user; 1 something failed (told in one sentence); 2 a person must do something
+first: a setting, Java, the network, a right, a port, space.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from streaming.config import Settings, load_settings
+from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="evenkeel",
+    help="Keeps watch over consumer groups: who should own which partition, who does, and what did the change cost.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+Bootstrap = Annotated[
+    str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; else conf/evenkeel.toml.")
+]
+Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Where the tables lie.")]
+Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
+
+
+@app.command()
+def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) -> None:
+    """Watch a cluster: probe, job and a live view on this machine, until Ctrl-C."""
+    from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
+
+    run_up(_settings(bootstrap, lake, cluster), Console())
+
+
+@app.command()
+def demo(
+    seconds: Annotated[
+        int | None, typer.Option("--seconds", min=150, help="End after so many seconds, and check every story.")
+    ] = None,
+    lake: Annotated[
+        Path | None, typer.Option("--lake", metavar="FOLDER", help="Where the tables go; must be empty or new.")
+    ] = None,
+) -> None:
+    """Start a real broker with real consumer groups, and watch them."""
+    from streaming.devcluster.demo import demo as run_demo  # noqa: PLC0415
+
+    raise typer.Exit(run_demo(Console(), seconds, lake))
+
+
+@app.command()
+def run(
+    bootstrap: Bootstrap = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there now, then end.")] = False,
+) -> None:
+    """Run the Spark job alone."""
+    from streaming.job.run import run as run_job  # noqa: PLC0415
+    from streaming.probe import check  # noqa: PLC0415
+
+    settings = _settings(bootstrap, lake, cluster)
+    _refuse(check(settings))
+    _log()
+    run_job(settings, available_now=available_now)
+
+
+@app.command()
+def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
+    """Run the probe alone, beside the cluster."""
+    from streaming.probe import main as run_probe  # noqa: PLC0415
+
+    raise typer.Exit(run_probe(_settings(bootstrap, None, cluster)))
+
+
+@app.command()
+def assign() -> None:
+    """Recompute assignments: JSON lines in, JSON lines out (docs/tools.md)."""
+    from assignors.json_lines import assign_line  # noqa: PLC0415
+
+    _pipe(assign_line)
+
+
+@app.command()
+def decode() -> None:
+    """Decode records of __consumer_offsets: JSON lines in, JSON lines out (docs/tools.md)."""
+    from streaming.offsets_log import decode_line  # noqa: PLC0415
+
+    _pipe(decode_line)
+
+
+def main() -> None:
+    """Run the command line; failures are one sentence, not a stack trace."""
+    try:
+        app(standalone_mode=True)
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(SETUP_EXIT_CODE)
+    except EvenkeelError as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(1)
+    except BrokenPipeError:
+        sys.exit(0)  # whoever read our lines has seen enough
+
+
+def _settings(bootstrap: str | None, lake: str | None, cluster: str | None) -> Settings:
+    settings = load_settings(**{k: v for k, v in (("lake", lake), ("cluster", cluster)) if v is not None})
+    if bootstrap is None:
+        return settings
+    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap})
+    return settings.model_copy(update={"kafka": kafka})
+
+
+def _refuse(problems: list[Any]) -> None:
+    if problems:
+        raise SetupError("\n".join(map(str, problems)))
+
+
+def _log() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("kafka", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+
+
+def _pipe(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+    """One line out per line in, in order; a bad line gives `{"error": reason}`."""
+    encoder = msgspec.json.Encoder()
+    for line in sys.stdin.buffer:
+        try:
+            question = msgspec.json.decode(line)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            result: dict[str, Any] = {"error": f"not JSON: {error}"}
+        else:
+            result = answer(question) if isinstance(question, dict) else {"error": "not a JSON object"}
+        sys.stdout.buffer.write(encoder.encode(result) + b"\n")
+        sys.stdout.buffer.flush()

@@ -1,0 +1,178 @@
+"""`evenkeel demo`: a real broker, real groups with stories to tell, and everything that watches them.
+
+Without an end it shows the live view until Ctrl-C. With `seconds` it needs no display: the stories play, the stage
+goes quiet, the tables are summed up and compared with what the clients did; a story that is missing is named, and
+the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import threading
+import time
+from collections import deque
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from streaming.config import Settings, load_settings
+from streaming.devcluster import DEMO_OVERRIDES
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.devcluster.expectations import Evidence, check_stories
+from streaming.devcluster.stories import FIRST_PASS_S
+from streaming.exceptions import EvenkeelError, SetupError
+from streaming.tables import LakeReader
+from streaming.up.processes import Program, Programs
+from streaming.up.run import JOB, PROBE, environment_of, stop_signals, watch
+from streaming.up.summary import print_summary
+
+__all__ = ["demo"]
+
+# A demo is watched, not run for years: rounds and batches come often, so that what happens is seen at once.
+_INTERVAL_MS = 2_000
+
+# What an ending takes beside the stories: the broker's start, the stage going quiet, the last rounds and batches.
+_FRAME_S = 40
+
+# How long the tables may take to show the last round; a batch of the demo takes a second or two.
+_CATCH_UP_S = 120.0
+
+_LEAST_SPACE = 2 * 2**30
+
+
+def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
+    """Run the demo; returns the exit code.
+
+    Args:
+        console: Where to write.
+        seconds: End after so many seconds, and check; None runs until Ctrl-C.
+        lake: Where the tables go; None takes a new folder.
+
+    Raises:
+        SetupError: The folder is not empty, there is no space, no Java, or no jars.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="evenkeel-demo-"))
+    tables = _empty(lake.resolve() if lake is not None else folder / "lake")
+    if shutil.disk_usage(tables.parent).free < _LEAST_SPACE:
+        message = f"There is less than 2 GiB of space where {tables} lies: make room, or choose another with LAKE=."
+        raise SetupError(message)
+    console.print(f"tables in {tables}\nlogs, broker and journal in {folder}", highlight=False, soft_wrap=True)
+    notices: deque[str] = deque(maxlen=1)
+    with (
+        stop_signals() as stop,
+        console.status("starting a Kafka broker …") as status,
+        EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES) as broker,
+        Programs(folder / "logs", environment_of(_settings(broker.bootstrap, tables)), notices.append) as programs,
+    ):
+        status.stop()
+        for program in (JOB, PROBE, _traffic(broker.bootstrap, folder, seconds)):
+            programs.start(program)
+        if seconds is None:
+            watch(str(tables), console, stop, lambda: _look(programs, notices))
+            console.print("stopping: the job ends between two batches …")
+            return 0
+        quiet = _play(console, stop, programs, notices, folder / "journal.jsonl", seconds)
+        if quiet:
+            _catch_up(stop, str(tables))
+        programs.stop(["probe", "job"])
+        missing = _judge(console, tables, folder / "journal.jsonl") if quiet else ["it was stopped"]
+    for sentence in missing:
+        console.print(f"missing: {sentence}", style="red", highlight=False, soft_wrap=True, markup=False)
+    if not missing:
+        console.print("every story is in the tables", style="green")
+    return 1 if missing else 0
+
+
+def _settings(bootstrap: str, tables: Path) -> Settings:
+    settings = load_settings(cluster="demo", lake=str(tables))
+    # The user's own connection and filters are for the user's own cluster.
+    kafka = type(settings.kafka)(bootstrap_servers=bootstrap)
+    return settings.model_copy(
+        update={
+            "kafka": kafka,
+            "filters": type(settings.filters)(),
+            "strategies": (),
+            "probe": settings.probe.model_copy(update={"interval_ms": _INTERVAL_MS}),
+            "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
+        }
+    )
+
+
+def _traffic(bootstrap: str, folder: Path, seconds: int | None) -> Program:
+    arguments = ["-m", "streaming.devcluster.traffic", "--bootstrap", bootstrap, "--folder", str(folder)]
+    if seconds is not None:
+        arguments += ["--seconds", str(max(FIRST_PASS_S, seconds - _FRAME_S)), "--stay"]
+    return Program("traffic", tuple(arguments), grace_s=40)
+
+
+def _empty(folder: Path) -> Path:
+    if folder.exists() and any(folder.iterdir()):
+        message = f"The folder {folder} is not empty: the demo begins with new tables, choose another with LAKE=."
+        raise SetupError(message)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        message = f"The folder {folder} cannot be made ({error.strerror}): choose another with LAKE=."
+        raise SetupError(message) from error
+    return folder
+
+
+def _look(programs: Programs, notices: deque[str]) -> str:
+    programs.look()
+    return notices[-1] if notices else ""
+
+
+def _play(
+    console: Console,
+    stop: threading.Event,
+    programs: Programs,
+    notices: deque[str],
+    journal: Path,
+    seconds: int,
+) -> bool:
+    """Wait until the stage has gone quiet; False when told to stop before."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    began = time.monotonic()
+    said = ""
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("the stories play", total=seconds)
+        while not stop.wait(0.5):
+            notice = _look(programs, notices)
+            if notice != said:
+                said = notice
+                console.print(said, highlight=False, markup=False)
+            progress.update(task, completed=min(seconds, time.monotonic() - began))
+            if journal.exists() and any(_is_quiet(line) for line in journal.read_bytes().splitlines()[-50:]):
+                return True
+    return False
+
+
+def _is_quiet(line: bytes) -> bool:
+    try:
+        return bool(json.loads(line)["what"] == "quiet")
+    except (ValueError, KeyError):
+        return False  # a line that is being written
+
+
+def _catch_up(stop: threading.Event, lake: str) -> None:
+    """Wait until the tables show two rounds that began after the stage had gone quiet."""
+    reader = LakeReader(lake)
+    quiet_at = time.time()
+    deadline = time.monotonic() + _CATCH_UP_S
+    while not stop.wait(1.0):
+        reader.refresh()
+        later = reader.rows("SELECT count(*) AS n FROM rounds WHERE epoch(round_time) > ?", [quiet_at])[0]["n"]
+        if later >= 2:
+            return
+        if time.monotonic() > deadline:
+            message = f"The tables in {lake} show no new round within {_CATCH_UP_S:.0f} s: see the logs."
+            raise EvenkeelError(message)
+
+
+def _judge(console: Console, tables: Path, journal: Path) -> list[str]:
+    reader = LakeReader(tables)
+    print_summary(console, reader)
+    return check_stories(Evidence(reader, journal))

@@ -1,0 +1,41 @@
+"""`python -m streaming.job`: the job with the settings of environment and file, for a supervisor or spark-submit."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from streaming.config import load_settings
+from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.job.run import run
+
+_LOG = logging.getLogger("streaming.job")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the job; returns the exit code: 0 stopped, 1 the query failed, 2 a person must do something first."""
+    parser = argparse.ArgumentParser(prog="python -m streaming.job", description=__doc__)
+    parser.add_argument("--available-now", action="store_true", help="take what is there now, then end")
+    parser.add_argument("--checkpoint", help="folder of the checkpoint, in place of the lake's own")
+    chosen = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for noisy in ("kafka", "py4j"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+
+    def done(number: int, written: dict[str, int]) -> None:
+        _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")
+
+    try:
+        run(load_settings(), available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done)
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return SETUP_EXIT_CODE
+    except EvenkeelError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""What the tables hold, as text: rows per table, verdict and churn of each group, lag per group."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from streaming.tables import TABLES, LakeReader
+from streaming.up.live import shown
+
+__all__ = ["print_summary"]
+
+_GROUPS = """
+WITH churn AS (
+  SELECT cluster, group_id, count(*) FILTER (WHERE kind = 'rebalance') AS rebalances,
+         count(*) FILTER (WHERE kind = 'static_replacement') AS replaced, sum(moves) AS moves
+  FROM rebalance_churn_current GROUP BY ALL
+), verdicts AS (
+  SELECT cluster, group_id, string_agg(verdict || ' ' || n, ', ' ORDER BY verdict) AS verdicts
+  FROM (SELECT cluster, group_id, verdict, count(*) AS n FROM drift GROUP BY ALL) GROUP BY ALL
+)
+SELECT h.group_id, h.state, h.closed, h.verdict, verdicts, rebalances, replaced, moves, h.lag_total, h.lag_status
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round_time DESC, round DESC) AS age
+  FROM group_health
+) AS h
+LEFT JOIN churn USING (cluster, group_id) LEFT JOIN verdicts USING (cluster, group_id)
+WHERE age = 1 ORDER BY h.group_id
+"""
+
+
+def print_summary(console: Console, reader: LakeReader) -> None:
+    """Print it."""
+    tables = Table("table", "rows", box=None, header_style="bold")
+    tables.columns[1].justify = "right"
+    for table in TABLES:
+        tables.add_row(table.name, f"{reader.count(table.name):,}")
+    console.print(tables)
+    groups = Table("group", "state", "verdict", "verdicts so far", box=None, header_style="bold")
+    for name in ("rebalances", "replaced", "moves", "lag"):
+        groups.add_column(name, justify="right")
+    groups.add_column("lag status")
+    for row in reader.rows(_GROUPS):
+        groups.add_row(
+            shown(row["group_id"]),
+            row["state"],
+            row["verdict"],
+            row["verdicts"] or "",
+            str(row["rebalances"] or 0),
+            str(row["replaced"] or 0),
+            "-" if row["moves"] is None else str(row["moves"]),
+            "-" if row["lag_total"] is None else f"{row['lag_total']:,}",
+            row["lag_status"],
+        )
+    console.print(groups)
