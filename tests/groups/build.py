@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.groups.advance import advance
@@ -32,16 +32,17 @@ START = 1_767_225_600_000
 
 CONFIG = GroupConfig(cluster="test")
 
-Assigned = dict[str, Sequence[int]]
+Assigned = Mapping[str, Sequence[int]]
+NOTHING: Assigned = {}
 
 
 def make_member(
     member_id: str = "consumer-1-aaaa",
     topics: Sequence[str] | None = ("orders",),
-    assigned: Assigned | None = None,
+    assigned: Assigned | None = NOTHING,
     **changes: Any,
 ) -> Member:
-    """A member of a Java 3.4+ client; changes are fields of `Member`."""
+    """A member of a Java 3.4+ client, None for what cannot be decoded; changes are fields of `Member`."""
     fields: dict[str, Any] = {
         "member_id": member_id,
         "group_instance_id": None,
@@ -55,7 +56,7 @@ def make_member(
         "generation": None,
         "rack": None,
         "user_data": None,
-        "assigned": tuple((topic, tuple(partitions)) for topic, partitions in (assigned or {}).items()),
+        "assigned": None if assigned is None else tuple((topic, tuple(of)) for topic, of in assigned.items()),
     }
     return Member(**(fields | changes))
 
