@@ -36,6 +36,12 @@ _LONGEST_INTERVAL_MS = 600_000
 # A log shorter than what was read of it is either truncated or shows an old end right after a change of leaders.
 _TRUNCATED_S = 60.0
 
+# Between attempts at something that must not fail for a broker's restart.
+_PAUSE_S = 0.5
+
+# The same complaint about a topic is told again after so many triggers.
+_TOLD_EVERY = 100
+
 _LOG = logging.getLogger("evenkeel.source")
 
 
@@ -88,6 +94,7 @@ class Planner:
         self._last_round = clock()
         self._truncated_since: float | None = None
         self._outages = 0
+        self._complaints = 0
         self._target: _Target | None = None
         self._seen: Limits | None = None
 
@@ -97,9 +104,16 @@ class Planner:
         Raises:
             KafkaError: The brokers cannot be reached.
         """
-        reader = self._connect(self._settings, self._settings.patience_s)
-        rounds = self._rounds_end(reader)
-        self._target = _Target(rounds, self._limits(reader, fresh=True))
+        until = self._clock() + self._settings.patience_s
+        while self._target is None:
+            try:
+                reader = self._connect(self._settings, self._settings.patience_s)
+                rounds = self._rounds_end(reader)
+                self._target = _Target(rounds, self._limits(reader, fresh=True))
+            except KafkaError:
+                if self._clock() > until:
+                    raise
+                time.sleep(_PAUSE_S)
 
     def latest(self, offsets: dict[str, Any], max_rounds: int | None) -> dict[str, Any]:
         """Where the next batch ends.
@@ -162,6 +176,7 @@ class Planner:
 
     def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
         until = self._target.rounds if self._target else self._rounds_end(reader)
+        self._complain_of_lost_rounds(start, until)
         look = self._look(reader, start, until, max_rounds)
         if look.batch.rounds:
             self._last_round = self._clock()
@@ -224,6 +239,21 @@ class Planner:
             {p.partition: end for p, end in ends.items() if p.topic == self._settings.events_topic},
         )
         return self._seen
+
+    def _complain_of_lost_rounds(self, start: Positions, end: int) -> None:
+        # Not an error: the log is read without rounds, and whoever reads the tables sees that none come.
+        if end >= start.rounds:
+            self._complaints = 0
+            return
+        if self._complaints % _TOLD_EVERY == 0:
+            _LOG.warning(
+                "evenkeel source: the topic %s ends at %d, but was read up to %d: it was created again; its rounds "
+                "count again beyond that, or with a new lake and checkpoint",
+                self._settings.rounds_topic,
+                end,
+                start.rounds,
+            )
+        self._complaints += 1
 
     def _check_not_truncated(self, start: Positions, limits: Limits) -> None:
         short = _first_short(start.log, limits.log)

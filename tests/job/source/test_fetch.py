@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 
@@ -201,34 +200,61 @@ def test_a_topic_that_is_not_there_fails_in_one_sentence_and_is_not_created(boot
     assert reader(bootstrap).partitions(unique, fresh=True) == set()
 
 
-def test_a_broker_that_restarts_in_the_middle_is_waited_for(tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path / "broker") as own:
-        create(own.bootstrap, "t")
-        fill(own.bootstrap, "t", 3_000)
-        slow = reader(own.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
-        offsets: list[int] = []
-        back = threading.Thread(target=own.start)
-        for where, item in slow.read([OffsetRange("t", 0, 0, 3_000)]):
-            assert isinstance(item, FetchedBatch)
-            if not offsets:
-                own.kill()
-                back.start()
-            offsets.extend(record[0] for record in walk(item, where.start, where.end))
-        back.join()
-        assert offsets == list(range(3_000))
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that may be killed, and that compacts at once."""
+    overrides = {"log.cleaner.backoff.ms": "100", "log.initial.task.delay.ms": "100"}
+    with EmbeddedBroker(tmp_path_factory.mktemp("own"), overrides=overrides) as running:
+        yield running
 
 
-def test_a_broker_that_stays_away_fails_in_one_sentence(tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path / "broker") as own:
-        create(own.bootstrap, "t")
-        fill(own.bootstrap, "t", 10)
-        kept = reader(own.bootstrap, patience_s=2.0)
-        assert len(records(kept, OffsetRange("t", 0, 0, 10))[0]) == 10
-        own.kill()
-        before = time.monotonic()
-        with pytest.raises(UnreadableTopicError, match="Nothing could be read of t-0 for 2 s"):
-            list(kept.read([OffsetRange("t", 0, 0, 10)]))
-        assert time.monotonic() - before < 30
+def test_a_compacted_log_is_read_without_the_records_that_are_gone(own: EmbeddedBroker) -> None:
+    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+    admin = KafkaAdminClient(bootstrap_servers=own.bootstrap)
+    admin.create_topics([NewTopic("compacted", 1, 1, topic_configs=configs)])
+    admin.close()
+    producer = KafkaProducer(bootstrap_servers=own.bootstrap, linger_ms=5)
+    for number in range(3_000):
+        producer.send("compacted", key=b"k%d" % (number % 50), value=b"%d" % number + b"x" * 1_000)
+    producer.flush()
+    producer.close()
+    deadline = time.monotonic() + 90
+    while (expected := plainly(own.bootstrap, "compacted", 3_000))[0][0] == 0:
+        assert time.monotonic() < deadline, "the broker does not compact"
+    assert len(expected) < 2_500
+    whole = reader(own.bootstrap)
+    for start, end in [(0, 3_000), (1, 700), (999, 1_000), (0, 50), (500, 2_999)]:
+        found = records(whole, OffsetRange("compacted", 0, start, end))[0]
+        # The broker may have gone on compacting: what is read now is a part of what was there then.
+        assert {record for record in expected if start <= record[0] < end} >= set(found)
+        still = {record[0] for record in plainly(own.bootstrap, "compacted", 3_000)}
+        assert [record[0] for record in found if record[0] in still] == sorted(o for o in still if start <= o < end)
+
+
+def test_a_broker_that_restarts_in_the_middle_is_waited_for(own: EmbeddedBroker) -> None:
+    create(own.bootstrap, "t")
+    fill(own.bootstrap, "t", 3_000)
+    slow = reader(own.bootstrap, max_partition_fetch_bytes=500, max_poll_records=1)
+    offsets: list[int] = []
+    back = threading.Thread(target=own.start)
+    for where, item in slow.read([OffsetRange("t", 0, 0, 3_000)]):
+        assert isinstance(item, FetchedBatch)
+        if not offsets:
+            own.kill()
+            back.start()
+        offsets.extend(record[0] for record in walk(item, where.start, where.end))
+    back.join()
+    assert offsets == list(range(3_000))
+
+
+def test_a_broker_that_stays_away_fails_in_one_sentence(own: EmbeddedBroker) -> None:
+    create(own.bootstrap, "away")
+    fill(own.bootstrap, "away", 10)
+    kept = reader(own.bootstrap, patience_s=1.0)
+    assert len(records(kept, OffsetRange("away", 0, 0, 10))[0]) == 10
+    own.kill()
+    with pytest.raises(UnreadableTopicError, match="Nothing could be read of away-0 for 1 s"):
+        list(kept.read([OffsetRange("away", 0, 0, 10)]))
 
 
 def unpacked(records: MemoryRecords, aborted: list[tuple[int, int]]) -> list[int]:

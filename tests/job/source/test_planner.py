@@ -275,6 +275,17 @@ def test_a_log_that_is_shorter_than_what_was_read_ends_the_query_after_a_minute(
         world.planner.latest(start, None)
 
 
+def test_a_rounds_topic_that_was_created_again_is_told_and_the_log_goes_on(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = INITIAL | {"rounds": 50, "round": 48}
+    world.round()
+    world.now = 31.0
+    end = world.planner.latest(start, None)
+    assert end == start | {"log": {"0": 1, "1": 1}}
+    assert "the topic rounds ends at 2, but was read up to 50" in caplog.text
+
+
 def test_shares_are_balanced_by_size(world: World) -> None:
     for partition, size in enumerate([900, 10, 10, 500, 400]):
         world.log(partition, size)
