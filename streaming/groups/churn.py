@@ -124,7 +124,7 @@ def end_membership(
     come to close it.
     """
     close_members(state, tombstone.record, tombstone.record_time, group, config, rows)
-    if state.current is not None:
+    if state.current is not None and state.tombstoned is None:
         state.tombstoned = tombstone.record
         state.tombstone_time = tombstone.record_time
     state.transfer = None

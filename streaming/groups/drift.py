@@ -27,6 +27,7 @@ from assignors import (
     known_strategies,
     recognise,
     same,
+    topics_without_metadata,
     violations,
 )
 from streaming.groups.config import GroupConfig
@@ -271,8 +272,7 @@ def _recompute(
     leader = {topic: c.leader for topic, c in counts.items()}
     if sum(leader.values()) > MAX_GROUP_PARTITIONS:
         return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
-    unseen = sorted(topic for topic, c in counts.items() if c.leader not in c.seen)
-    nearest = leader | {topic: counts[topic].newest for topic in unseen}
+    known_to_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
     members = tuple(map(subscription_of, record.members))
     cannot: str | None = None
     expected: Assignment | None = None
@@ -290,6 +290,11 @@ def _recompute(
             continue
         tried += 1
         fits = same(result, actual)
+        # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
+        unknown = topics_without_metadata(library, known_to_leader, counts)
+        unseen = sorted(
+            topic for topic, c in counts.items() if c.leader not in c.seen and not (c.leader == 0 and topic in unknown)
+        )
         unsure = [t for t in unseen if not counts[t].complete or (counts[t].ahead and not settled)]
         if fits and unsure:
             seen = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
@@ -302,6 +307,7 @@ def _recompute(
         if unseen:
             # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
             try:
+                nearest = leader | {topic: counts[topic].newest for topic in unseen}
                 result = assign(strategy, Group(members, nearest), library)
             except AssignorError as error:
                 cannot = cannot or f"with the newest partition counts: {str(error)[:200]}"

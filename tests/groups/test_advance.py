@@ -1,0 +1,326 @@
+"""A group from its first sign to its end: what is written, and what is left of it."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from streaming.groups.advance import advance
+from streaming.groups.facts import GroupHealthRow, decode_rows, encode_rows
+from streaming.groups.inputs import GroupInput, Tick
+from streaming.groups.state import encode_state
+from tests.groups.build import (
+    CONFIG,
+    GROUP,
+    LOG_PARTITION,
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_commits,
+    make_member,
+    make_others,
+    make_record,
+    make_tick,
+    make_tombstone,
+    make_topic,
+    packed,
+)
+
+
+def health(life: Life) -> GroupHealthRow:
+    return life.rows.group_health[-1]
+
+
+def lived(*inputs: GroupInput) -> Life:
+    life = Life()
+    life.take(*inputs)
+    return life
+
+
+# group_health.
+
+
+def test_a_row_of_group_health_tells_the_group_at_a_round() -> None:
+    row = health(lived(make_record(5, even("x", 3, "a", "b")), make_tick(10, make_topic("x", 3))))
+    assert (row.cluster, row.cluster_id, row.group_id) == ("test", "kafka-cluster-id", GROUP)
+    assert (row.log_partition, row.round, row.round_time, row.closed) == (LOG_PARTITION, 10, START + 10 * SECOND, False)
+    assert (row.state, row.group_type, row.protocol_type, row.strategy) == ("Stable", "classic", "consumer", "range")
+    assert (row.incarnation, row.generation, row.last_decision_time) == (5, 1, START + 5 * SECOND)
+    assert (row.members, row.assigned_partitions, row.verdict, row.verdict_reason) == (2, 3, "identical", None)
+    # 2 and 1 partitions: the fuller member has a third more than the mean, and no assignment can do better.
+    assert (row.imbalance, row.imbalance_least) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+
+
+def test_three_partitions_on_five_members_are_uneven_and_optimal() -> None:
+    row = health(lived(make_record(5, even("x", 3, *"abcde")), make_tick(10, make_topic("x", 3))))
+    assert (row.imbalance, row.imbalance_least) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+
+
+def test_everything_on_one_member_is_far_above_the_least_imbalance() -> None:
+    members = (make_member("a", ("x",), {"x": range(6)}), make_member("b", ("x",), {}), make_member("c", ("x",), {}))
+    row = health(lived(make_record(5, members), make_tick(10, make_topic("x", 6))))
+    assert (row.verdict, row.drifted_count) == ("drifted", 4)
+    assert (row.imbalance, row.imbalance_least) == (2.0, 0.0)
+
+
+def test_a_group_without_assignments_has_no_imbalance() -> None:
+    row = health(lived(make_record(5, generation=2), make_tick(10, state="Empty")))
+    assert (row.imbalance, row.imbalance_least, row.members, row.assigned_partitions) == (None, None, 0, 0)
+
+
+def test_rows_of_group_health_are_written_on_change_and_at_the_heartbeat() -> None:
+    life = lived(make_record(5, even("x", 2, "a", "b")))
+    for position in (10, 20, 30, 605, 609, 610, 620):
+        life.take(make_tick(position, make_topic("x", 2)))
+    assert [row.round for row in life.rows.group_health] == [10, 610]
+    life.take(make_tick(630, make_topic("x", 2), state="PreparingRebalance"))
+    assert (health(life).round, health(life).state) == (630, "PreparingRebalance")
+
+
+def test_a_simple_group_is_not_applicable() -> None:
+    row = health(
+        lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), state="Empty", protocol_type=""))
+    )
+    assert row.verdict == "not_applicable"
+    assert row.verdict_reason == "no membership: offsets are committed without joining (assign and commit)"
+    assert (row.generation, row.incarnation, row.lag_total) == (None, None, 99)
+
+
+def test_a_group_whose_members_no_record_has_shown_yet_is_pending() -> None:
+    row = health(lived(make_tick(10, make_topic("x", 1), state="CompletingRebalance")))
+    assert (row.verdict, row.members) == ("pending", 0)
+
+
+@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
+def test_groups_of_newer_protocols_are_not_applicable(kind: str) -> None:
+    row = health(lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), group_type=kind)))
+    assert row.verdict == "not_applicable"
+    assert kind in str(row.verdict_reason)
+
+
+def test_a_consumer_group_known_by_its_records_alone_is_not_applicable() -> None:
+    row = health(lived(make_others(5, 3), make_others(3, 4), make_tick(10, group_type=None, state=None)))
+    assert (row.verdict, row.state) == ("not_applicable", "Unknown")
+
+
+def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
+    life = lived(make_record(5, even("x", 2, "a")), make_tick(6, make_topic("x", 2)))
+    life.take(make_tombstone(9), make_others(5, 10), make_others(3, 11), make_tick(20, group_type="consumer"))
+    row = health(life)
+    assert (row.verdict, row.members, row.strategy, row.generation) == ("not_applicable", 0, None, None)
+
+
+# The end of a group.
+
+
+def test_a_deleted_group_gets_closing_rows_and_leaves_no_state() -> None:
+    life = lived(
+        make_record(5, even("x", 2, "a", "b")),
+        make_commit(6, 10, topic="x"),
+        make_tick(10, make_topic("x", 2)),
+        make_record(11, generation=2),
+        make_commit(12, None, topic="x"),
+        make_tombstone(13),
+    )
+    life.take(make_tick(20, gone="deleted", state=None))
+    assert life.state is None
+    row = health(life)
+    assert (row.closed, row.state, row.verdict, row.verdict_reason) == (
+        True,
+        "Deleted",
+        "not_applicable",
+        "the group is gone",
+    )
+    assert [(row.partition, row.closed) for row in life.rows.lag if row.round == 20] == [(0, True), (1, True)]
+    assert all(m.closed for m in {row.member_id: row for row in life.rows.members}.values())
+
+
+def test_a_group_outside_the_filters_gets_closing_rows_too() -> None:
+    life = lived(make_commit(6, 10, topic="x"), make_tick(10, make_topic("x", 1)), make_tick(20, gone="filtered"))
+    assert (health(life).closed, health(life).state) == (True, "Filtered")
+    assert life.state is None
+
+
+def test_a_gone_group_that_nobody_knew_gets_no_rows() -> None:
+    life = lived(make_tick(20, gone="deleted"))
+    assert (life.state, bool(life.rows)) == (None, False)
+
+
+def test_tombstones_that_trail_behind_leave_no_state_and_no_rows() -> None:
+    life = lived(make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_tick(10, gone="deleted"))
+    rows = life.take(
+        make_commit(12, None, topic="x"), make_commit(13, None, topic="x", partition=1), make_tombstone(14)
+    )
+    assert (life.state, bool(rows)) == (None, False)
+    rows = life.take(make_others(8, 20, tombstone=True), make_others(3, 21, tombstone=True))
+    assert (life.state, bool(rows)) == (None, False)
+
+
+def test_a_group_that_ended_before_any_round_leaves_no_state_and_open_members() -> None:
+    life = lived(make_record(5, even("x", 2, "a", "b")), make_commits(6, 10, 20, None, topic="x"), make_tombstone(9))
+    assert life.state is None
+    assert [(row.member_id, row.closed) for row in life.rows.members[2:]] == [("a", True), ("b", True)]
+
+
+def test_a_consumer_group_that_ended_before_any_round_leaves_no_state() -> None:
+    life = lived(
+        make_others(5, 3), make_others(3, 4), make_others(5, 8, tombstone=True), make_others(3, 9, tombstone=True)
+    )
+    assert life.state is None
+
+
+def test_a_group_with_a_committed_offset_is_kept_until_a_round_tells_of_it() -> None:
+    life = lived(make_commit(6, 10, topic="x"))
+    assert life.state is not None
+    life.take(make_tick(10, make_topic("x", 1)))
+    assert life.rows.lag[-1].commits == 1
+
+
+def test_a_group_that_reappears_begins_anew() -> None:
+    life = lived(
+        make_record(5, even("x", 2, "a")),
+        make_commit(6, 10, topic="x"),
+        make_tick(10, make_topic("x", 2), gone="deleted"),
+    )
+    life.take(make_record(30, even("x", 2, "b")), make_tick(40, make_topic("x", 2)))
+    row = life.rows.rebalance_churn[-1]
+    assert (row.incarnation, row.joined, row.left, row.previous_generation) == (30, ("b",), (), None)
+    assert (health(life).closed, health(life).verdict) == (False, "identical")
+    assert [(row.partition, row.committed_offset) for row in life.rows.lag[-2:]] == [(0, None), (1, None)]
+
+
+def test_a_group_deleted_and_made_again_between_two_rounds_is_one_group_with_two_incarnations() -> None:
+    life = lived(make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_tick(10, make_topic("x", 2)))
+    life.take(
+        make_commit(11, None, topic="x"),
+        make_tombstone(12),
+        make_record(13, generation=0, protocol_type=""),
+        make_record(14, even("x", 2, "b")),
+        make_tick(20, make_topic("x", 2)),
+    )
+    assert [(row.kind, row.incarnation) for row in life.rows.rebalance_churn] == [
+        ("rebalance", 5),
+        ("created", 13),
+        ("rebalance", 13),
+    ]
+    assert (health(life).incarnation, health(life).verdict) == (13, "identical")
+    assert life.rows.lag[-2].offset_deleted
+
+
+def test_an_unlisted_group_that_still_has_offsets_is_closed_all_the_same() -> None:
+    life = lived(make_commit(6, 10, topic="x"), make_tick(10, make_topic("x", 1)), make_tick(20, gone="deleted"))
+    assert (life.rows.lag[-1].closed, life.rows.lag[-1].committed_offset) == (True, 10)
+
+
+# Whatever a log and a topic can hold.
+
+_LONG = "x" * 32_767
+_ODD_NAMES = ("", "\x00", "'; DROP TABLE lag; --", "<script>", "../../etc", "a\nb", "\U0001f980", _LONG)
+
+
+@pytest.mark.parametrize("name", _ODD_NAMES, ids=lambda name: repr(name[:10]))
+def test_odd_names_pass_through(name: str) -> None:
+    member = make_member(name, (name,), {name: (0,)}, client_id=name, client_host=name, group_instance_id=name)
+    life = Life()
+    inputs: list[GroupInput] = [
+        make_record(5, (member,), protocol=name),
+        make_record(6, (member,), generation=2),
+        make_commit(7, 10, topic=name),
+        make_tick(10, make_topic(name, 1)),
+    ]
+    state, rows = advance(None, name, inputs, CONFIG)
+    assert state is not None
+    assert decode_rows(encode_rows(rows)).lag[0].topic == name
+    life.take(*inputs, make_tick(20, gone="deleted"))
+
+
+@pytest.mark.parametrize("partition", [-1, -(2**31), 2**31 - 1])
+def test_odd_partitions_pass_through(partition: int) -> None:
+    life = lived(
+        make_record(
+            5, (make_member("a", ("x",), {"x": (partition, partition)}), make_member("b", ("x",), {"x": (partition,)}))
+        ),
+        make_commit(6, 10, topic="x", partition=partition),
+        make_tick(10, make_topic("x", 2)),
+        make_record(11, (make_member("a", ("x",), {"x": (partition,)}),), generation=2),
+        make_tick(2000, make_topic("x", 2)),
+        make_tick(3000, gone="deleted"),
+    )
+    assert life.state is None
+
+
+@pytest.mark.parametrize("offset", [-1, -(2**63), 2**63 - 1, 0])
+@pytest.mark.parametrize("end", [-1, 0, 2**63 - 1])
+def test_odd_offsets_pass_through(offset: int, end: int) -> None:
+    life = Life()
+    for position in (5, 15, 25):
+        life.take(
+            make_commit(position, offset, topic="x", partition=0),
+            make_commit(position + 1, 2**63 - 1, topic="x", partition=1),
+            make_commit(position + 2, -(2**63), topic="x", partition=1),
+            make_tick(position + 5, make_topic("x", 2, end=end)),
+        )
+        row = health(life)
+        assert row.lag_total is None or row.lag_total < 2**63
+        assert all(0 <= lag.rewound_by < 2**63 for lag in life.rows.lag)
+
+
+@pytest.mark.parametrize("time", [-1, 0, -(2**63), 2**63 - 1])
+def test_odd_times_pass_through(time: int) -> None:
+    life = Life()
+    for generation in range(1, 6):
+        at = generation * 10
+        life.take(
+            make_record(
+                at,
+                even("x", 2, "a", "b"),
+                generation=generation,
+                time=time if generation % 2 else None,
+                state_time=-time,
+            ),
+            make_commit(at + 1, 5, topic="x", time=time if generation % 3 else -(2**63)),
+            make_commit(at + 2, 5, topic="x", partition=1, time=2**63 - 1),
+            make_tick(at + 5, make_topic("x", 2)),
+        )
+    life.take(make_tick(100, gone="deleted"))
+    assert life.state is None
+
+
+def test_a_member_twice_in_a_record_passes_through() -> None:
+    twice = (make_member("a", ("x",), {"x": (0,)}), make_member("a", ("x",), {"x": (0,)}))
+    life = lived(make_record(5, twice), make_record(6, twice, generation=2), make_tick(10, make_topic("x", 1)))
+    assert {row.verdict for row in life.rows.drift} == {"valid_unverified"}
+
+
+def test_a_tick_whose_offsets_are_too_short_leaves_lag_unknown() -> None:
+    life = lived(
+        make_commit(5, 1, topic="x", partition=1),
+        make_tick(10, make_topic("x", 2, end_offsets=packed([7]), stable_offsets=b"", start_offsets=b"123")),
+    )
+    assert (life.rows.lag[-1].partition, life.rows.lag[-1].reason) == (1, "end_offset_unknown")
+
+
+def test_ticks_at_one_position_are_taken_by_their_number() -> None:
+    ticks: list[Tick] = [make_tick(10, make_topic("x", 1, end=end), round=number) for number, end in ((2, 90), (1, 80))]
+    life = lived(make_commit(5, 1, topic="x"), *ticks)
+    assert [(row.round, row.end_offset) for row in life.rows.lag] == [(1, 80), (2, 90)]
+
+
+def test_the_state_of_a_steady_group_does_not_grow() -> None:
+    life = lived(make_record(5, even("x", 2, "a", "b")))
+    sizes = []
+    for position in range(10, 1010, 10):
+        life.take(
+            make_commit(position, position, topic="x"), make_tick(position + 5, make_topic("x", 2, end=position + 5))
+        )
+        assert life.state is not None
+        sizes.append(len(encode_state(life.state)[1]))
+    assert sizes[-1] <= sizes[20] + 16
+
+
+def test_rows_travel_packed() -> None:
+    rows = lived(make_record(5, even("x", 2, "a", "b")), make_tick(10, make_topic("x", 2))).rows
+    again = decode_rows(encode_rows(rows))
+    assert msgspec.to_builtins(again) == msgspec.to_builtins(rows)
