@@ -41,7 +41,7 @@ def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) 
     """Watch a cluster: probe, job and a live view on this machine, until Ctrl-C."""
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
 
-    run_up(_settings(bootstrap, lake, cluster), Console())
+    run_up(_settings(bootstrap, lake, cluster), _console())
 
 
 @app.command()
@@ -56,7 +56,7 @@ def demo(
     """Start a real broker with real consumer groups, and watch them."""
     from streaming.devcluster.demo import demo as run_demo  # noqa: PLC0415
 
-    raise typer.Exit(run_demo(Console(), seconds, lake))
+    raise typer.Exit(run_demo(_console(), seconds, lake))
 
 
 @app.command()
@@ -112,6 +112,11 @@ def main() -> None:
         sys.exit(1)
     except BrokenPipeError:
         sys.exit(0)  # whoever read our lines has seen enough
+
+
+def _console() -> Console:
+    # Without a terminal rich would wrap every table at 80 columns, also in a log file that has no width.
+    return Console() if sys.stdout.isatty() else Console(width=160)
 
 
 def _settings(bootstrap: str | None, lake: str | None, cluster: str | None) -> Settings:

@@ -210,23 +210,26 @@ def _junk(evidence: Evidence) -> Iterator[str]:
             "WHERE kind = 'undecodable' AND topic = '__consumer_offsets'"
         )
     )
-    written = {(r["partition"], r["offset"]) for r in evidence.noted("junk") if r["expected"] == "undecodable"}
-    if not written:
+    written = {(r["partition"], r["offset"]): r["expected"] for r in evidence.noted("junk")}
+    undecodable = {position for position, expected in written.items() if expected == "undecodable"}
+    if not undecodable:
         yield "no junk was written"
-    if lost := written - set(kept):
+    if lost := undecodable - set(kept):
         yield f"{len(lost)} undecodable records are not in quarantine"
-    if more := set(kept) - written:
+    if more := set(kept) - set(written):
         yield f"{len(more)} sound records are in quarantine"
     if any(count > 1 for count in kept.values()):
         yield "records are in quarantine twice"
-    others = sum(r["expected"] != "undecodable" for r in evidence.noted("junk"))
+    # Of unknown types and newer versions only samples are kept, with counts; those whose group does not belong to
+    # the partition they were written to are told one by one, as strays.
+    others = set(written) - undecodable - set(kept)
     sql = (
         "SELECT coalesce(sum(n), 0) FROM (SELECT max(records) AS n FROM quarantine WHERE kind = 'unknown' "
         "GROUP BY topic, partition, key_type, value_version, event_date)"
     )
     counted = evidence.one(sql)
-    if counted != others:
-        yield f"{others} records of unknown types or newer versions were written, quarantine counts {counted}"
+    if counted != len(others):
+        yield f"{len(others)} records of unknown types or newer versions were written, quarantine counts {counted}"
     for group in HOSTILE_GROUPS:
         if evidence.now(group) is None:
             yield f"the group {group[:40]!r} is missing"

@@ -1,0 +1,36 @@
+# The few commands of a newcomer; everything else is `evenkeel --help`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint bench soak clean
+
+help:
+	@echo "make demo     a real broker, real consumer groups, and what Evenkeel says of them (Ctrl-C ends it)"
+	@echo "              SECONDS=180 ends by itself and checks every story; LAKE=folder chooses where the tables lie"
+	@echo "make test     lint, types and all tests"
+	@echo "make bench    the figures of the README, on this machine"
+	@echo "make soak     the long tests"
+	@echo "make setup    .venv and jars only; the others call it"
+
+setup:
+	@$(PYTHON) conf/setup.py
+
+demo: setup
+	@$(BIN)/evenkeel demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE))
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest -m "not soak"
+
+bench: setup
+	@$(BIN)/python -m streaming.bench
+
+soak: setup
+	$(BIN)/pytest -m soak
+
+clean:
+	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,93 @@
+"""Set up a checkout: `.venv` with everything pinned by version and hash, and the jars; nothing when all is there.
+
+    python3 conf/setup.py
+
+Standard library only, and written so that an old Python can still read it: its first task is to say, in one
+sentence, what is missing. Exit code 2 when a person must do something first.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+LOCK = ROOT / "conf" / "requirements.lock"
+STAMP = VENV / "set-up-for"
+
+OLDEST = (3, 11)
+# What .venv and the jars take together, and half as much again for pip's own work.
+SPACE_GIB = 3
+
+
+def main():
+    """Do what is missing."""
+    if sys.version_info < OLDEST:
+        stop(
+            "Python %d.%d is too old: install 3.11 or newer, and name it with make PYTHON=python3.11."
+            % sys.version_info[:2]
+        )
+    python = VENV / "bin" / "python"
+    wanted = fingerprint()
+    if not python.exists() or not STAMP.exists() or STAMP.read_text(encoding="utf-8") != wanted:
+        check_java()
+        check_space()
+        install(python)
+        STAMP.write_text(wanted, encoding="utf-8")
+    # Looks at the checksums of what is there, and downloads what is not; says nothing when all is well.
+    sys.exit(subprocess.call([str(python), "-m", "streaming.jars", "fetch"], cwd=str(ROOT)))
+
+
+def fingerprint():
+    """Names what was installed: the lock, the project file and this Python."""
+    digest = hashlib.sha256()
+    for path in (LOCK, ROOT / "pyproject.toml"):
+        digest.update(path.read_bytes())
+    digest.update(("%s %s" % (sys.version, ROOT)).encode())
+    return digest.hexdigest()
+
+
+def check_java():
+    """Java is asked for before the downloads, not after them."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or shutil.which(java) is None:
+        stop("No Java was found: install a JDK 17 or 21, and put it on the PATH or set JAVA_HOME.")
+
+
+def check_space():
+    """A full disk is told before pip breaks off in the middle."""
+    free = shutil.disk_usage(str(ROOT)).free / 2**30
+    if free < SPACE_GIB:
+        stop("There are %.1f GiB free where %s lies, set-up needs %d: make room." % (free, ROOT, SPACE_GIB))
+
+
+def install(python):
+    """Make the environment and install every package of the lock."""
+    lines = LOCK.read_text(encoding="utf-8").splitlines()
+    print("installing %d packages into .venv, a minute or two ..." % sum("==" in line for line in lines), flush=True)
+    quiet = ["-q", "--disable-pip-version-check", "--no-input"]
+    steps = [
+        [sys.executable, "-m", "venv", str(VENV)],
+        [str(python), "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(LOCK)],
+        [str(python), "-m", "pip", "install", *quiet, "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
+    ]
+    for step in steps:
+        done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        if done.returncode:
+            said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+            errors = [line for line in said if line.upper().startswith("ERROR")]
+            stop("Set-up stopped at `%s`: %s" % (" ".join(step[:4]), (errors or said or ["it said nothing"])[-1]))
+
+
+def stop(sentence):
+    """End with one sentence."""
+    sys.stderr.write(sentence + "\n")
+    sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
