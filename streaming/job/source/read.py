@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pyarrow as pa
-from kafka.errors import KafkaError
+from kafka.errors import CorruptRecordError
 
 from streaming.groups.inputs import GroupInput, encode_inputs
 from streaming.groups.keys import group_key, partition_key
@@ -108,7 +108,7 @@ class _LogTask:
         try:
             for offset, timestamp, key, value in walk(batch, where.start, where.end):
                 add(offset, timestamp, key, value)
-        except KafkaError as error:
+        except CorruptRecordError as error:
             self._unread[where.partition].append(_unwalkable(where, batch, error))
 
 
@@ -160,12 +160,12 @@ class _EventsTask:
         try:
             for record in walk(batch, where.start, where.end):
                 assembler.add(record)
-        except KafkaError as error:
+        except CorruptRecordError as error:
             if batch.base_offset >= self._shares[where.partition].start:
                 self._gaps[where.partition].append(_unwalkable(where, batch, error))
 
 
-def _unwalkable(where: OffsetRange, batch: FetchedBatch, error: KafkaError) -> PartitionInput:
+def _unwalkable(where: OffsetRange, batch: FetchedBatch, error: CorruptRecordError) -> PartitionInput:
     reason = f"the record batch of offsets {batch.base_offset} to {batch.offset} cannot be taken apart: {error}"
     return quarantined(where.topic, where.partition, batch.base_offset, batch.timestamp, None, None, reason)
 

@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import islice
 
-from kafka.errors import KafkaError
+from kafka.errors import CorruptRecordError
 
 from streaming.events import Rejected, RoundClosed, decode_round
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
@@ -120,7 +120,7 @@ class RoundsTopic:
             try:
                 for offset, timestamp, key, value in walk(item, where.start, where.end):
                     fetched.append(SeenRecord(RoundRecord(offset, timestamp, key, value, decode_round(value))))
-            except KafkaError as error:
+            except CorruptRecordError as error:
                 reason = (
                     f"the record batch of offsets {item.base_offset} to {item.offset} cannot be taken apart: {error}"
                 )

@@ -1,11 +1,28 @@
 """The records inside a record batch, one by one.
 
 This is a seam: whoever reads records calls `walk`, and knows nothing of how a batch is taken apart.
+
+Layout of a batch of magic 2 after its header of 61 bytes (KIP-98), one record after the other, in the clear or
+compressed as a whole; varints are zigzag:
+
+    varint  length of what follows
+    int8    attributes, unused
+    varint  timestamp, less the batch's first
+    varint  offset, less the batch's first
+    varint  key length, -1 for null; key
+    varint  value length, -1 for null; value
+    varint  number of headers; headers (passed over)
+
+kafka-python's own classes read the same in two to three times the time; a test holds both against each other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+from kafka.errors import CorruptRecordError, KafkaError
+from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.job.source.fetch import FetchedBatch
 
@@ -14,19 +31,110 @@ __all__ = ["Record", "walk"]
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, key, value; key and value as bytes, or None when null."""
 
+# A varint of 64 bits has ten bytes; one that goes on is none.
+_LONGEST_VARINT = 70
+
 
 def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
-    """Give the records of a batch with offsets in [start, end), in order.
+    """Give the records of a batch with offsets in [start, end), in order; can be called once per batch.
 
     A range may begin and end inside a batch, so both ends are trimmed.
 
     Raises:
-        kafka.errors.CorruptRecordError: The bytes of the batch hold no such records.
-        kafka.errors.UnsupportedCodecError: The codec's package is missing.
+        CorruptRecordError: The bytes of the batch hold no such records; those before the broken one were given.
+        UnsupportedCodecError: The package of the batch's codec is missing, or there is no such codec.
     """
-    for record in batch.records:
-        offset = record.offset
-        if offset >= end:
+    if isinstance(batch.records, DefaultRecordBatch):
+        records = _walk(batch.records)
+    else:
+        records = ((record.offset, record.timestamp, record.key, record.value) for record in batch.records)
+    if start <= batch.base_offset and batch.offset < end:
+        return records
+    return _trimmed(records, start, end)
+
+
+def _trimmed(records: Iterator[Record], start: int, end: int) -> Iterator[Record]:
+    for record in records:
+        if record[0] >= end:
             return
-        if offset >= start:
-            yield offset, record.timestamp, record.key, record.value
+        if record[0] >= start:
+            yield record
+
+
+def _walk(batch: Any) -> Iterator[Record]:
+    data = _in_the_clear(batch)
+    base, first_time = batch.base_offset, batch.first_timestamp
+    append_time = batch.max_timestamp if batch.timestamp_type == DefaultRecordBatch.LOG_APPEND_TIME else None
+    size, at = len(data), 0
+    try:
+        for _ in range(batch.records_count):
+            byte = data[at]
+            if byte < 0x80:
+                length, at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                length, at = _varint(data, at)
+            after = at + length
+            at += 1
+            byte = data[at]
+            if byte < 0x80:
+                time, at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                time, at = _varint(data, at)
+            byte = data[at]
+            if byte < 0x80:
+                offset, at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                offset, at = _varint(data, at)
+            byte = data[at]
+            if byte < 0x80:
+                length, at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                length, at = _varint(data, at)
+            key = None
+            if length >= 0:
+                key = data[at : at + length]
+                at += length
+            byte = data[at]
+            if byte < 0x80:
+                length, at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                length, at = _varint(data, at)
+            value = None
+            if length >= 0:
+                value = data[at : at + length]
+                at += length
+            if not at < after <= size:
+                _corrupt(f"the record at offset {base + offset} does not fit its length")
+            at = after
+            yield base + offset, first_time + time if append_time is None else append_time, key, value
+    except IndexError:
+        _corrupt("its bytes end inside a record")
+    if at != size:
+        _corrupt(f"{size - at} bytes are left after its last record")
+
+
+def _in_the_clear(batch: Any) -> bytes:
+    try:
+        batch._maybe_uncompress()  # noqa: SLF001 - half private, as all of this package's reading (see fetch.py)
+    except KafkaError:
+        raise
+    except Exception as error:  # each codec's package has exceptions of its own
+        message = f"it cannot be decompressed: {error}"
+        raise CorruptRecordError(message) from error
+    return bytes(batch._buffer[batch._pos :])  # noqa: SLF001
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while (byte := data[at]) >= 0x80:
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if shift >= _LONGEST_VARINT:
+            _corrupt("a varint has no end")
+    value |= byte << shift
+    return (value >> 1) ^ -(value & 1), at + 1
+
+
+def _corrupt(message: str) -> None:
+    raise CorruptRecordError(message)

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pytest
+from kafka import TopicPartition
+from kafka.errors import CorruptRecordError
+
+from job.source.fake_probe import commit_key, commit_value
+from job.source.fake_reader import FakeReader
+from streaming.groups.inputs import CommitWindow, decode_inputs
+from streaming.groups.keys import group_key, group_of, partition_key
+from streaming.groups.quarantine import LogGap, PartitionInput, QuarantinedRecord, decode_partition_inputs
+from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange
+from streaming.job.source.read import arrow_batches, task_rows
+from streaming.job.source.settings import SourceSettings
+from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
+
+SETTINGS = SourceSettings(cluster="test", kafka={}, offsets_topic="log", events_topic="events")
+
+
+def read(reader: object, *shares: LogShare | EventsShare) -> list[tuple[str, bytes]]:
+    log = tuple(share for share in shares if isinstance(share, LogShare))
+    events = tuple(share for share in shares if isinstance(share, EventsShare))
+    task = SourceTask(1, log, events, (("row", b"of the driver"),))
+    rows = list(task_rows(task, SETTINGS, reader))  # type: ignore[arg-type]
+    assert rows[0] == ("row", b"of the driver")
+    return rows[1:]
+
+
+def told(rows: list[tuple[str, bytes]], topic: str) -> list[PartitionInput]:
+    key = partition_key(topic, 0)
+    return [item for found, payload in rows if found == key for item in decode_partition_inputs(payload)]
+
+
+def log_of(records: int) -> FakeReader:
+    reader = FakeReader()
+    for offset in range(records):
+        reader.append("log", 0, commit_value(offset), commit_key("g", "t", offset % 3))
+    return reader
+
+
+def windows(rows: list[tuple[str, bytes]]) -> list[CommitWindow]:
+    inputs = [item for key, payload in rows if key == group_key("g") for item in decode_inputs(payload)]
+    return [item for item in inputs if isinstance(item, CommitWindow)]
+
+
+def test_windows_are_parted_at_the_rounds_positions() -> None:
+    rows = read(log_of(9), LogShare(0, 0, 9, known=True, boundaries=(6,)))
+    assert sorted((w.partition, w.commits, w.last_record) for w in windows(rows)) == [
+        (0, 1, 6),
+        (0, 2, 3),
+        (1, 1, 7),
+        (1, 2, 4),
+        (2, 1, 8),
+        (2, 2, 5),
+    ]
+
+
+@pytest.mark.parametrize(("known", "gaps"), [(True, [(0, 4)]), (False, [])])
+def test_deleted_records_are_a_gap_where_they_were_wanted(known: bool, gaps: list[tuple[int, int]]) -> None:
+    reader = log_of(9)
+    reader.deleted_below[TopicPartition("log", 0)] = 4
+    rows = read(reader, LogShare(0, 0, 9, known, ()))
+    assert [(g.from_offset, g.to_offset) for g in told(rows, "log") if isinstance(g, LogGap)] == gaps
+    assert sum(window.commits for window in windows(rows)) == 5
+
+
+@pytest.mark.parametrize(("known", "gaps"), [(True, [(2, 4)]), (False, [])])
+def test_deleted_events_are_a_gap_once(known: bool, gaps: list[tuple[int, int]]) -> None:
+    reader = FakeReader()
+    for _ in range(6):
+        reader.append("events", 0, b"junk")
+    reader.deleted_below[TopicPartition("events", 0)] = 4
+    rows = read(reader, EventsShare(0, 1 if known else 2, 2, 6, known, ()))
+    inputs = told(rows, "events")
+    assert [(g.from_offset, g.to_offset) for g in inputs if isinstance(g, LogGap)] == gaps
+    assert [q.offset for q in inputs if isinstance(q, QuarantinedRecord)] == [4, 5]
+
+
+class BrokenReader:
+    """Gives one batch that breaks after its first record, and one that is whole."""
+
+    def read(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
+        (where,) = ranges
+        good = log_of(5)
+        batches = [batch for _, batch in good.read([OffsetRange("log", 0, 0, 5)]) if isinstance(batch, FetchedBatch)]
+
+        def broken() -> Iterator[object]:
+            yield from batches[0].records
+            message = "its bytes end inside a record"
+            raise CorruptRecordError(message)
+
+        yield where, FetchedBatch(0, 3, 7_000, broken())
+        yield where, batches[4]
+
+
+def test_a_batch_that_cannot_be_taken_apart_is_told_and_the_next_one_read() -> None:
+    rows = read(BrokenReader(), LogShare(0, 0, 5, known=True, boundaries=()))
+    assert sum(window.commits for window in windows(rows)) == 2
+    (record,) = told(rows, "log")
+    assert isinstance(record, QuarantinedRecord)
+    assert (record.offset, record.record_time) == (0, 7_000)
+    assert "the record batch of offsets 0 to 3 cannot be taken apart" in record.reason
+
+
+def test_filters_are_applied() -> None:
+    settings = SETTINGS.model_copy(update={"filters": SETTINGS.filters.model_copy(update={"ignore_groups": ("g",)})})
+    task = SourceTask(1, (LogShare(0, 0, 9, known=True, boundaries=()),), (), ())
+    assert list(task_rows(task, settings, log_of(9))) == []  # type: ignore[arg-type]
+
+
+def test_a_group_of_many_inputs_comes_in_several_rows() -> None:
+    reader = FakeReader()
+    for partition in range(5_000):
+        reader.append("log", 0, commit_value(1), commit_key("g", "t", partition))
+    rows = read(reader, LogShare(0, 0, 5_000, known=True, boundaries=()))
+    assert [group_of(key) for key, _ in rows] == ["g"] * 3
+    assert len({window.partition for window in windows(rows)}) == 5_000
+
+
+def test_arrow_batches_are_bounded() -> None:
+    rows = [("key", b"x" * 1_000_000)] * 20
+    sizes = [batch.num_rows for batch in arrow_batches(iter(rows))]
+    assert sum(sizes) == 20
+    assert max(sizes) == 9
+    assert list(arrow_batches(iter([]))) == []
