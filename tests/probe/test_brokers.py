@@ -1,0 +1,137 @@
+"""Several brokers: requests go to each one's own leader, and a moving coordinator is no deleted group."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+from kafka import KafkaAdminClient
+
+from probe.witness import Cluster, read_round
+from streaming.config import KafkaSettings, ProbeSettings, Settings
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.events import RoundClosed
+from streaming.offsets_log import partition_for
+from streaming.probe import Probe, RoundAbandonedError
+
+pytestmark = pytest.mark.kafka
+
+CLUSTER_ID = "c29tZS1jbHVzdGVyLWlkMQ"
+GROUPS = 20
+PREFERRED = 0  # election type on the wire (KIP-460)
+
+
+class Node(EmbeddedBroker):
+    """A broker that is one of several; the first one holds the controller."""
+
+    def _format(self) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", self._properties]
+        subprocess.run([*self._java(), *tool], check=True, capture_output=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    first: Node
+    second: Node
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.first.bootstrap},{self.second.bootstrap}"
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    shared = {
+        "offsets.topic.num.partitions": "8",
+        "offsets.topic.replication.factor": "2",
+        "default.replication.factor": "2",
+    }
+    first = Node(tmp_path_factory.mktemp("first"), heap="384m", overrides=shared | {"broker.rack": "a"})
+    second = Node(tmp_path_factory.mktemp("second"), heap="384m")
+    second._overrides |= shared | {
+        "broker.rack": "b",
+        "process.roles": "broker",
+        "node.id": "2",
+        "controller.quorum.voters": f"1@127.0.0.1:{first._controller_port}",
+        "listeners": f"PLAINTEXT://{second.bootstrap}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    with first, second:
+        yield Pair(first, second)
+
+
+@pytest.fixture
+def cluster(pair: Pair, unique: str) -> Iterator[Cluster]:
+    admin = KafkaAdminClient(bootstrap_servers=pair.first.bootstrap)
+    yield Cluster(pair.first.bootstrap, unique, admin)
+    admin.close()
+
+
+@pytest.fixture
+def pair_settings(pair: Pair, unique: str) -> Settings:
+    return Settings(
+        cluster=unique,
+        kafka=KafkaSettings(bootstrap_servers=pair.bootstrap),
+        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+    )
+
+
+def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings: Settings) -> None:
+    topic = f"{cluster.unique}-orders"
+    cluster.admin.create_topics({topic: {"assignments": {0: [1, 2], 1: [2, 1], 2: [2, 1]}}}, wait_for_metadata=True)
+    cluster.produce(topic, [3, 4, 5])
+    groups = {cluster.commit(str(number), topic, [1, 1, 1]) for number in range(GROUPS)}
+    with Probe(pair_settings) as probe:
+        closed = probe.round()
+        sent = probe.requests
+    # Both brokers coordinate groups and lead partitions of both kinds.
+    assert sent == {"Metadata": 2, "ListGroups": 2, "OffsetFetch": 2, "ListOffsets": 2 * 2 + 3 * 2}
+    round_ = read_round(pair_settings, closed)
+    assert set(round_.groups) == groups
+    assert len({partition_for(group, 8) for group in groups}) > 4
+    for group in groups:
+        seen = round_.topics(group)[topic]
+        assert (seen.partitions, seen.end, seen.racks) == (3, (3, 4, 5), (("a", "b"), ("b", "a"), ("b", "a")))
+
+
+def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
+    pair: Pair, cluster: Cluster, pair_settings: Settings
+) -> None:
+    topic = f"{cluster.unique}-orders"
+    cluster.admin.create_topics({topic: {"assignments": {0: [1, 2], 1: [2, 1]}}}, wait_for_metadata=True)
+    groups = {cluster.commit(str(number), topic, [0, 0]) for number in range(GROUPS)}
+    rounds: list[RoundClosed] = []
+
+    def close(wanted: int) -> None:
+        deadline, until = time.monotonic() + 90, len(rounds) + wanted
+        while len(rounds) < until:
+            try:
+                rounds.append(probe.round())
+            except RoundAbandonedError:
+                assert time.monotonic() < deadline
+
+    with Probe(pair_settings) as probe:
+        close(2)
+        pair.second.kill()
+        close(10)
+        pair.second.start()
+        # It comes back as a follower; coordinators move to it while rounds go on.
+        deadline = time.monotonic() + 60
+        while 2 not in leaders_of_the_log(cluster):
+            cluster.admin.elect_leaders(PREFERRED, raise_errors=False)
+            close(1)
+            assert time.monotonic() < deadline
+        close(10)
+    for closed in rounds:
+        round_ = read_round(pair_settings, closed)
+        assert round_.gone == {}
+        assert groups <= set(round_.groups)
+        assert {round_.topics(group)[topic].partitions for group in groups} == {2}
+
+
+def leaders_of_the_log(cluster: Cluster) -> set[int]:
+    [topic] = cluster.admin.describe_topics(["__consumer_offsets"])
+    return {partition["leader_id"] for partition in topic["partitions"]}
