@@ -153,7 +153,10 @@ def migrate(state: GroupState, records: OtherRecords, first: int, group: str, co
         rows: Where the churn row goes.
     """
     current = state.current
-    if current is None or state.tombstoned is None or first != state.tombstoned + 1:
+    if current is None or state.tombstoned is None:
+        return
+    if first != state.tombstoned + 1:
+        state.current = None
         return
     record = current.record
     rows.rebalance_churn.append(

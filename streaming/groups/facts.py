@@ -62,7 +62,7 @@ class ReplacedMember(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChurnRow(msgspec.Struct, frozen=True, array_like=True):
-    """One row of `rebalance_churn`."""
+    """One row of `rebalance_churn`; it lies in the state too (`OpenCost`), so new columns come last, with a default."""
 
     cluster: str
     group_id: str

@@ -67,11 +67,10 @@ def _membership_findings(
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
             continue
-        known_to_leader = counts[topic]
         of_topic = owners.get(topic, {})
         moving = in_transfer.get(topic, frozenset())
-        new = [p for p in range(known_to_leader, seen.partitions) if p not in moving]
-        grown_at = _grown_at(state, topic, known_to_leader, record) if new else None
+        known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
+        grown_at = _grown_at(state, topic, known_to_leader, record) if seen.partitions > known_to_leader else None
         if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
             late = tick.time - grown_at >= config.metadata_grace_ms

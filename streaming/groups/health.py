@@ -21,7 +21,6 @@ __all__ = ["close_group", "judge_round"]
 
 PENDING = "pending"
 
-# The tables hold int64; a sum beyond it takes end offsets that no broker has.
 _MOST = 2**63 - 1
 
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
@@ -65,15 +64,21 @@ class _Totals:
     def add(self, measured: lag.Measured, status: str) -> None:
         """Add one partition."""
         self.partitions += 1
-        rank = lag.STATUSES.index(status)
+        rank = lag.RANKS[status]
         self.status = max(self.status, rank)
         if measured.lag is None:
             self.unknown += 1
             return
-        self.total = min(_MOST, (self.total or 0) + measured.lag)
-        self.largest = measured.lag if self.largest is None else max(self.largest, measured.lag)
+        self.total = (self.total or 0) + measured.lag
+        if self.largest is None or measured.lag > self.largest:
+            self.largest = measured.lag
         if measured.lag_stable is not None:
-            self.stable = min(_MOST, (self.stable or 0) + measured.lag_stable)
+            self.stable = (self.stable or 0) + measured.lag_stable
+
+
+def _most(total: int | None) -> int | None:
+    """A sum as the tables hold it: int64, which only end offsets that no broker has can exceed."""
+    return None if total is None else min(total, _MOST)
 
 
 def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
@@ -303,8 +308,8 @@ def _health(
         topics=totals.topics,
         partitions=totals.partitions,
         assigned_partitions=sum(counts) if counts else 0,
-        lag_total=totals.total,
-        lag_stable_total=totals.stable,
+        lag_total=_most(totals.total),
+        lag_stable_total=_most(totals.stable),
         lag_max=totals.largest,
         lag_unknown=totals.unknown,
         lag_status=lag.STATUSES[totals.status],

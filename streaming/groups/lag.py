@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from array import array
-from itertools import pairwise
 from typing import TypeAlias
 
 from streaming.groups.facts import LagRow
@@ -24,6 +23,7 @@ __all__ = [
     "FALLING_BEHIND",
     "NO_COMMIT",
     "OK",
+    "RANKS",
     "REWOUND",
     "STALLED",
     "STATUSES",
@@ -49,6 +49,9 @@ STOPPED = "stopped"
 
 STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STOPPED)
 """From harmless to bad; a group's status is its worst partition's."""
+
+RANKS = {status: rank for rank, status in enumerate(STATUSES)}
+"""Place of each status in `STATUSES`."""
 
 # Rounds looked back on. Fewer, and a slow poll looks like trouble; more, and trouble is told late. Ten is what
 # Burrow keeps by default, and at 10 s rounds is a minute and a half.
@@ -190,22 +193,32 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
         return NO_COMMIT if measured.reason == "no_commit" else UNKNOWN
     if measured.ahead_by:
         return AHEAD
-    samples = state.samples
-    highest = max((s.committed for s in samples), default=state.committed)
-    if measured.lag and state.committed < highest:
+    # One pass: this is the most frequent judgement of all, once per partition and round.
+    committed = highest = first = state.committed
+    active = shrank = False
+    behind = grew = 0
+    before: Sample | None = None
+    for seen in state.samples:
+        highest = max(highest, seen.committed)
+        behind += seen.lag > _MARKER
+        if before is None:
+            first = seen.committed
+        else:
+            active = active or seen.commits > 0
+            shrank = shrank or seen.lag < before.lag
+            grew += seen.lag > before.lag
+        before = seen
+    if measured.lag and committed < highest:
         return REWOUND
-    if len(samples) < WINDOW or any(s.lag <= _MARKER for s in samples):
+    if behind < WINDOW:
         return OK
-    first, last = samples[0], samples[-1]
-    shrank = any(b.lag < a.lag for a, b in pairwise(samples))
-    if last.committed == first.committed:
-        if any(s.commits for s in samples[1:]):
-            return STALLED
-        if shrank or state.active_rounds < _RHYTHM_ROUNDS or state.longest_pause < 0:
-            return OK
-        return STOPPED if time - state.commit_time > _PAUSE_FACTOR * state.longest_pause else OK
-    grew = sum(b.lag > a.lag for a, b in pairwise(samples))
-    return FALLING_BEHIND if not shrank and 2 * grew > WINDOW - 1 else OK
+    if committed != first:
+        return FALLING_BEHIND if not shrank and 2 * grew > WINDOW - 1 else OK
+    if active:
+        return STALLED
+    if shrank or state.active_rounds < _RHYTHM_ROUNDS or state.longest_pause < 0:
+        return OK
+    return STOPPED if time - state.commit_time > _PAUSE_FACTOR * state.longest_pause else OK
 
 
 def row(
