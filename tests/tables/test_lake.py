@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from streaming.tables import TABLES, DeltaLake, LakeReader, table_named
+from streaming.tables.columns import to_arrow
+
+_ROUND: list[Any] = ["c", None, 7, 1_700_000_000_000, 19_675, 1_700_000_000_500, 2000, "p", 3, 9, 50, 0, 120]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> DeltaLake:
+    made = DeltaLake(str(tmp_path / "lake"))
+    made.create()
+    return made
+
+
+def _health(group: str, round_time: int, *, closed: bool = False, findings: list[Any] | None = None) -> list[Any]:
+    named = {
+        "cluster": "c",
+        "group_id": group,
+        "log_partition": 1,
+        "round": round_time // 1000,
+        "round_time": round_time,
+        "event_date": round_time // 86_400_000,
+        "closed": closed,
+        "state": "Stable",
+        "verdict": "identical",
+        "findings": findings or [],
+    }
+    return [named.get(column.name) for column in table_named("group_health").columns]
+
+
+def test_rows_appended_are_rows_read(lake: DeltaLake) -> None:
+    assert lake.append("rounds", [_ROUND], "query", 0) == 1
+    row = LakeReader(lake.root).rows("SELECT * FROM rounds")[0]
+    assert row["round_time"] == datetime(2023, 11, 14, 22, 13, 20, tzinfo=UTC)
+    assert row["closed_time"] == datetime(2023, 11, 14, 22, 13, 20, 500_000, tzinfo=UTC)
+    assert row["event_date"] == date(2023, 11, 14)
+    assert (row["cluster"], row["cluster_id"], row["round"], row["log_records"]) == ("c", None, 7, 120)
+
+
+def test_a_batch_that_runs_again_is_written_once(lake: DeltaLake) -> None:
+    lake.append("rounds", [_ROUND], "query", 4)
+    assert lake.append("rounds", [_ROUND], "query", 4) == 0
+    assert DeltaLake(lake.root).append("rounds", [_ROUND], "query", 4) == 0, "another process must know it too"
+    assert LakeReader(lake.root).count("rounds") == 1
+
+
+def test_another_query_begins_at_batch_0_and_is_not_taken_for_the_first(lake: DeltaLake) -> None:
+    lake.append("rounds", [_ROUND], "query", 4)
+    assert lake.append("rounds", [_ROUND], "another", 0) == 1
+
+
+def test_tables_that_are_there_stay_as_they_are(lake: DeltaLake) -> None:
+    lake.append("rounds", [_ROUND], "query", 0)
+    DeltaLake(lake.root).create()
+    assert LakeReader(lake.root).count("rounds") == 1
+
+
+def test_a_column_that_a_later_release_appends_is_added_to_an_older_table(tmp_path: Path) -> None:
+    table = table_named("rounds")
+    older = pa.schema([field for field in table.arrow_schema if field.name != "log_records"])
+    DeltaTable.create(str(tmp_path / "rounds"), older, partition_by=["event_date"])
+    lake = DeltaLake(str(tmp_path))
+    lake.create()
+    assert lake.append("rounds", [_ROUND], "query", 0) == 1
+    assert LakeReader(tmp_path).rows("SELECT log_records FROM rounds") == [{"log_records": 120}]
+
+
+def test_tables_have_no_feature_that_other_readers_refuse(lake: DeltaLake) -> None:
+    for table in TABLES:
+        protocol = DeltaTable(lake.path(table.name)).protocol()
+        assert (protocol.min_reader_version, protocol.reader_features) == (1, None), table.name
+
+
+def test_tables_are_set_for_years_of_small_commits(lake: DeltaLake) -> None:
+    for table in TABLES:
+        settings = DeltaTable(lake.path(table.name)).metadata().configuration
+        assert settings["delta.checkpointInterval"] == "50"
+        assert settings["delta.logRetentionDuration"] == "interval 7 days"
+
+
+def test_a_lake_nobody_has_created_reads_as_empty_tables(tmp_path: Path) -> None:
+    reader = LakeReader(tmp_path / "nothing")
+    assert {table.name: reader.count(f"{table.name}_current") for table in TABLES} == dict.fromkeys(
+        (table.name for table in TABLES), 0
+    )
+
+
+def test_a_reader_sees_what_came_after_it_began(tmp_path: Path) -> None:
+    reader = LakeReader(tmp_path / "lake")
+    lake = DeltaLake(str(tmp_path / "lake"))
+    lake.create()
+    lake.append("rounds", [_ROUND], "query", 0)
+    reader.refresh()
+    assert reader.count("rounds") == 1
+    lake.append("rounds", [_ROUND], "query", 1)
+    reader.refresh()
+    assert reader.count("rounds") == 2
+
+
+def test_the_current_view_has_the_newest_row_of_each_group_and_no_closed_one(lake: DeltaLake) -> None:
+    rows = [_health("a", 1_000), _health("a", 3_000), _health("b", 1_000), _health("b", 2_000, closed=True)]
+    lake.append("group_health", rows, "query", 0)
+    current = LakeReader(lake.root).rows("SELECT group_id, round FROM group_health_current")
+    assert current == [{"group_id": "a", "round": 3}]
+
+
+def test_a_closed_group_takes_its_verdict_out_of_the_current_view(lake: DeltaLake) -> None:
+    names = [column.name for column in table_named("drift").columns]
+    for number, group in enumerate(("a", "b")):
+        named = {"cluster": "c", "group_id": group, "round": 1, "round_time": 1_000, "drifted_partitions": []}
+        lake.append("drift", [[named.get(name) for name in names]], "query", number)
+    lake.append("group_health", [_health("a", 1_000), _health("b", 1_000, closed=True)], "query", 0)
+    assert LakeReader(lake.root).rows("SELECT group_id FROM drift_current") == [{"group_id": "a"}]
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines", "<b>&amp;", "quote'\"`;--", "../../etc", "C:\\x", "\u202eright", "x" * 32_000, ""]
+)
+def test_hostile_names_are_kept_as_they_are(lake: DeltaLake, name: str) -> None:
+    lake.append("group_health", [_health(name, 1_000)], "query", 0)
+    assert LakeReader(lake.root).rows("SELECT group_id FROM group_health_current") == [{"group_id": name}]
+
+
+def test_what_is_no_time_becomes_null_instead_of_stopping_the_job() -> None:
+    table = table_named("quarantine")
+    names = [column.name for column in table.columns]
+    rows = [
+        [{"record_time": time, "event_date": time // 86_400_000}.get(name) for name in names]
+        for time in (-1, 2**63 - 1, -(2**63), 0)
+    ]
+    made = to_arrow(table, rows)
+    assert made["record_time"].to_pylist() == [None, None, None, datetime(1970, 1, 1, tzinfo=UTC)]
+    assert made["event_date"].to_pylist() == [None, None, None, date(1970, 1, 1)]
+
+
+def test_numbers_beyond_a_type_end_at_its_bounds_instead_of_stopping_the_job() -> None:
+    table = table_named("lag")
+    names = [column.name for column in table.columns]
+    rows = [[{"rewound_by": number}.get(name) for name in names] for number in (2**64 - 1, 5, None)]
+    assert to_arrow(table, rows)["rewound_by"].to_pylist() == [2**63 - 1, 5, None]
+
+
+def test_nested_columns_come_out_as_they_went_in(lake: DeltaLake) -> None:
+    lake.append("group_health", [_health("a", 1_000, findings=[["in_transfer", 2_000, "2 partitions"]])], "query", 0)
+    row = LakeReader(lake.root).rows("SELECT findings FROM group_health")[0]
+    assert row["findings"] == [
+        {"finding": "in_transfer", "since": datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC), "detail": "2 partitions"}
+    ]

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from streaming.groups import facts
+from streaming.tables import TABLES, ddl, table_named
+from streaming.tables.schema import Table
+
+_ROW_CLASSES = {
+    "rebalance_churn": facts.ChurnRow,
+    "drift": facts.DriftRow,
+    "lag": facts.LagRow,
+    "group_health": facts.GroupHealthRow,
+    "members": facts.MemberRow,
+    "quarantine": facts.QuarantineRow,
+    "gaps": facts.GapRow,
+    "rounds": facts.RoundRow,
+}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_a_row_of_the_core_has_the_columns_of_its_table(table: Table) -> None:
+    assert _ROW_CLASSES[table.name].__struct_fields__ == tuple(column.name for column in table.columns)
+
+
+def test_the_core_writes_exactly_the_tables_there_are() -> None:
+    assert set(facts.Rows.__struct_fields__) == {table.name for table in TABLES}
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_every_column_says_what_it_means(table: Table) -> None:
+    assert [column.name for column in table.columns if len(column.comment) < 5] == []
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
+def test_key_and_order_of_the_current_view_are_columns(table: Table) -> None:
+    names = {column.name for column in table.columns}
+    assert set(table.key) | set(table.newest_by) | set(table.partition_by) <= names
+    assert table.closes == ("closed" in names)
+
+
+def test_rounds_are_written_last() -> None:
+    assert TABLES[-1] is table_named("rounds")
+
+
+def test_ddl_quotes_what_a_comment_or_a_folder_may_hold() -> None:
+    made = ddl(table_named("gaps"), "/lake/it`s")
+    assert "delta.`/lake/it``s`" in made
+    assert "'delta.logRetentionDuration' = 'interval 7 days'" in made
+
+
+def test_rows_survive_packing_as_they_are() -> None:
+    row = facts.GapRow("c", "log", "t", 1, 2, 3, None, None, "gone")
+    packed = facts.encode_rows(facts.Rows(gaps=[row]))
+    assert facts.decode_rows(packed).gaps == [row]
+    assert msgspec.msgpack.decode(packed)[6] == [["c", "log", "t", 1, 2, 3, None, None, "gone"]]

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
+
+
+def _evenkeel(
+    *arguments: str, given: str = "", cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from streaming.cli import main; main()", *arguments]
+    return subprocess.run(
+        command,
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=cwd,
+        env=_ENVIRONMENT | environment,
+        check=False,
+    )
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+@pytest.mark.parametrize("command", ["up", "run"])
+def test_a_cluster_that_cannot_be_reached_is_one_sentence_and_exit_code_2(
+    command: str, closed_port: int, tmp_path: Path
+) -> None:
+    done = _evenkeel(command, "--bootstrap", f"127.0.0.1:{closed_port}", cwd=tmp_path)
+    assert done.returncode == 2
+    assert str(closed_port) in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_wrong_setting_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    done = _evenkeel("probe", cwd=tmp_path, EVENKEEL_PROBE__INTERVAL_MS="soon")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("The setting probe.interval_ms is wrong: ")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_the_demo_refuses_a_lake_that_has_something_in_it(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("dear")
+    done = _evenkeel("demo", "--lake", str(tmp_path / "mine"), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "is not empty" in done.stderr
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "dear"
+
+
+def test_the_tools_answer_each_line_in_order_and_a_bad_line_with_its_reason(tmp_path: Path) -> None:
+    member = {"topics": ["t"], "owned": [], "generation": None, "group_instance_id": None, "rack": None}
+    good = {"strategy": "range", "partitions_per_topic": {"t": 2}, "members": {"a": member, "b": member}}
+    lines = [json.dumps(good), "{", "", "[]", json.dumps(good | {"strategy": "nobody's"})]
+    done = _evenkeel("assign", given="\n".join(lines) + "\n", cwd=tmp_path)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert done.returncode == 0
+    assert answers[0] == {"assignment": {"a": [["t", 0]], "b": [["t", 1]]}}
+    assert [list(answer) for answer in answers[1:]] == [["error"]] * 4
+
+
+def test_decode_prints_a_record_in_kafkas_names(tmp_path: Path) -> None:
+    # Key type 1: group "g", topic "t", partition 0; value version 3: offset 42, leader epoch 5, metadata "", time 7.
+    key = "0001" + "0001" + "67" + "0001" + "74" + "00000000"
+    value = "0003" + "000000000000002a" + "00000005" + "0000" + "0000000000000007"
+    done = _evenkeel("decode", given=json.dumps({"key": key, "value": value}) + "\n", cwd=tmp_path)
+    assert json.loads(done.stdout) == {
+        "type": "OffsetCommit",
+        "key_type": 1,
+        "value_version": 3,
+        "key": {"group": "g", "topic": "t", "partition": 0},
+        "value": {"offset": 42, "leaderEpoch": 5, "metadata": "", "commitTimestamp": 7},
+    }
