@@ -77,7 +77,7 @@ class _Counts:
         seen: Counts of the rounds from the grace period before the decision to the first round after it.
         newest: The last of them.
         complete: Rounds have shown the topic for all of the grace period before the decision, and the same
-            topic: a lower count, or one between, was not possible.
+            topic: as counts only grow, none lower and none higher was possible.
         leader: Count as the leader knew it at least.
     """
 
@@ -90,6 +90,11 @@ class _Counts:
     def ahead(self) -> bool:
         """Whether the leader knew more partitions than any round."""
         return self.leader > max(self.seen)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the leader's count was surely in force at no time (one between two may have been, unseen)."""
+        return self.complete and not min(self.seen) <= self.leader <= max(self.seen)
 
 
 def judge(
@@ -295,7 +300,7 @@ def _recompute(
         unseen = sorted(
             topic for topic, c in counts.items() if c.leader not in c.seen and not (c.leader == 0 and topic in unknown)
         )
-        unsure = [t for t in unseen if not counts[t].complete or (counts[t].ahead and not settled)]
+        unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
         if fits and unsure:
             seen = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
             return Verdict(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from streaming.groups.config import GroupConfig
@@ -450,3 +451,31 @@ def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
     life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10))
     life.take(make_tombstone(12), make_tick(20, gone="deleted"))
     assert verdict_of(life).verdict == "valid_unverified"
+
+
+def test_a_leader_of_kafka_python_may_lack_the_metadata_of_the_other_members_topics() -> None:
+    # It assigns without waiting for it, so nobody gets y; Java would have waited.
+    members = (make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("y",), {}))
+    of_kafka_python = tuple(msgspec.structs.replace(m, **KAFKA_PYTHON) for m in members)
+    for group, expected in ((of_kafka_python, "identical"), (members, "drifted")):
+        life = Life()
+        seen_for_long(life, ("x", 2), ("y", 2))
+        life.take(make_record(2000, group), make_tick(2005, make_topic("x", 2), make_topic("y", 2)))
+        assert verdict_of(life).verdict == expected
+
+
+def test_a_count_between_two_that_were_seen_may_have_been_in_force_between_two_rounds() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_record(2000, even("x", 4, "a", "b")), make_tick(2005, make_topic("x", 6)))
+    assert verdict_of(life).verdict == "valid_unverified"
+
+
+def test_a_static_member_s_return_after_skipped_generations_may_be_all_that_is_left_of_one() -> None:
+    def static(topics: Sequence[str], assigned: Sequence[int]) -> Member:
+        return make_member("a", topics, {"x": assigned}, group_instance_id="i1")
+
+    life = Life()
+    life.take(make_record(5, (static(("x",), (0, 1)),)), make_record(9, (static(("y",), (0, 1)),), generation=4))
+    life.take(make_tick(10, make_topic("x", 2), make_topic("y", 1)))
+    assert [row.verdict for row in life.rows.drift] == ["identical", "valid_unverified"]

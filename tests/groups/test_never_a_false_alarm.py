@@ -1,0 +1,161 @@
+"""Law 1: a group whose leader did what its strategy says is never called drifted.
+
+Random leaders of every library that can be computed decide about random groups with metadata that is old, new or
+newer than the rounds; the core sees the record and the rounds, and must not say `drifted`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from assignors import Assignment, CannotTell, Group, LeaderWouldFail, Library, assign, topics_without_metadata
+from streaming.groups.inputs import Member
+from streaming.groups.membership import subscription_of
+from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
+
+# Library, and the subscription bytes that such a member writes for range and roundrobin: version, user data.
+LEADERS: tuple[tuple[Library, int, bytes | None], ...] = (
+    (Library("java", (2, 3)), 0, None),
+    (Library("java", (2, 8)), 1, None),
+    (Library("java", (3, 4)), 3, None),
+    (Library("java", (4, 2)), 3, None),
+    (Library("librdkafka", (1, 2)), 0, b""),
+    (Library("librdkafka", (1, 9)), 1, b""),
+    (Library("librdkafka", (2, 15)), 3, b""),
+    (Library("kafka-python", (2, 0)), 0, b""),
+    (Library("kafka-python", (3, 0, 12)), 0, b""),
+    (Library("aiokafka"), 0, b""),
+    (Library("franz-go"), 3, None),
+    (Library("sarama", (1, 60, 1)), 2, None),
+)
+
+GRACE = 600
+INTERVAL = 10
+DECIDED = 4_000
+"""The decision's time and log offset; a round at second s stands at log position s."""
+
+
+@dataclass
+class Topic:
+    """A topic that grew, and may have been made again, at some times (s)."""
+
+    name: str
+    times: list[int]
+    counts: list[int]
+    ids: list[str]
+    delay: int
+
+    def at(self, second: int) -> tuple[int, str]:
+        index = bisect_right(self.times, second) - 1
+        return (self.counts[index], self.ids[index]) if index >= 0 else (0, "")
+
+
+@st.composite
+def topics(draw: st.DrawFn, name: str) -> Topic:
+    changes = sorted(draw(st.sets(st.integers(DECIDED - 1500, DECIDED + 100), max_size=3)))
+    counts, ids = [draw(st.integers(0, 6))], ["id-0"]
+    for change in changes:
+        again = draw(st.integers(0, 5)) == 0
+        counts.append(draw(st.integers(0, 6)) if again else counts[-1] + draw(st.integers(0, 4)))
+        ids.append(f"id-{change}" if again else ids[-1])
+    return Topic(name, [0, *changes], counts, ids, delay=draw(st.sampled_from((0, 0, 3, 25))))
+
+
+@st.composite
+def members(draw: st.DrawFn, version: int, user_data: bytes | None) -> list[Member]:
+    ids = draw(
+        st.lists(st.text("abz\u00e9\uffff\U0001f980", min_size=1, max_size=3), min_size=1, max_size=5, unique=True)
+    )
+    result = []
+    for index, member_id in enumerate(ids):
+        names = draw(st.sets(st.sampled_from(("x", "y", "z")), min_size=1))
+        static = draw(st.integers(0, 3)) == 0
+        result.append(
+            make_member(
+                member_id,
+                sorted(names),
+                group_instance_id=f"i{(index * 7) % 5}-{index}" if static else None,
+                subscription_version=version,
+                user_data=user_data,
+            )
+        )
+    return result
+
+
+def with_assignment(group: list[Member], assignment: Assignment) -> tuple[Member, ...]:
+    def assigned(member: Member) -> tuple[Any, ...]:
+        return tuple((topic, tuple(partitions)) for topic, partitions in assignment.get(member.member_id, {}).items())
+
+    return tuple(
+        Member(**{name: getattr(m, name) for name in m.__struct_fields__ if name != "assigned"}, assigned=assigned(m))
+        for m in group
+    )
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.data())
+def test_a_leader_that_did_as_its_strategy_says_is_never_called_drifted(data: st.DataObject) -> None:
+    library, version, user_data = data.draw(st.sampled_from(LEADERS))
+    strategy = data.draw(st.sampled_from(("range", "roundrobin")))
+    group = data.draw(members(version, user_data))
+    leader = data.draw(st.sampled_from(group))
+    all_topics = [data.draw(topics(name)) for name in ("x", "y", "z")]
+    counts = {}
+    for topic in all_topics:
+        looked = data.draw(st.integers(DECIDED - GRACE, DECIDED))
+        counts[topic.name] = topic.at(looked)[0]
+    if data.draw(st.booleans()):
+        counts |= dict.fromkeys(topics_without_metadata(library, leader.topics or (), counts), 0)
+    try:
+        assignment = assign(strategy, Group(tuple(map(subscription_of, group)), counts), library)
+    except (CannotTell, LeaderWouldFail):
+        assume(False)
+
+    life = Life()
+    first_round = data.draw(st.sampled_from((DECIDED - 2000, DECIDED - 700, DECIDED - 300, DECIDED - 5, DECIDED + 5)))
+    silent = data.draw(st.sampled_from(((0, 0), (DECIDED - 800, DECIDED + 200), (DECIDED - 100, DECIDED + 50))))
+    life.take(make_record(100, generation=0, protocol_type=""))
+    record = make_record(
+        DECIDED, with_assignment(group, assignment), protocol=strategy, leader=leader.member_id, value_version=3
+    )
+    rounds = [
+        make_tick(
+            second,
+            *(
+                make_topic(
+                    topic.name, topic.at(second - topic.delay)[0] or None, topic_id=topic.at(second - topic.delay)[1]
+                )
+                for topic in all_topics
+            ),
+        )
+        for second in range(first_round, DECIDED + 2 * GRACE, INTERVAL)
+        if not silent[0] <= second < silent[1]
+    ]
+    life.take(record, *rounds)
+    verdict = life.rows.drift[-1]
+    assert verdict.record_offset == DECIDED
+    assert verdict.verdict in {"identical", "valid_unverified"}
+    event(verdict.verdict)
+
+
+@settings(deadline=None, max_examples=120)
+@given(st.data())
+def test_with_the_counts_of_the_rounds_the_verdict_is_identical(data: st.DataObject) -> None:
+    """The other side: what can be recomputed is; only a candidate that nobody can compute leaves it open."""
+    library, version, user_data = data.draw(st.sampled_from([leader for leader in LEADERS if leader[1:] != (0, None)]))
+    strategy = data.draw(st.sampled_from(("range", "roundrobin")))
+    group = data.draw(members(version, user_data))
+    counts = {name: data.draw(st.integers(1, 7)) for name in ("x", "y", "z")}
+    try:
+        assignment = assign(strategy, Group(tuple(map(subscription_of, group)), counts), library)
+    except (CannotTell, LeaderWouldFail):
+        assume(False)
+    life = Life()
+    life.take(make_record(5, with_assignment(group, assignment), protocol=strategy))
+    life.take(make_tick(10, *(make_topic(name, count) for name, count in counts.items())))
+    assert life.rows.drift[-1].verdict == "identical"

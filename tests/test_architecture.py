@@ -1,0 +1,143 @@
+"""Imports go one way: each room may use what stands here, and nothing else (DESIGN: rooms)."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Room:
+    """What a room may import, beside the standard library and itself.
+
+    Attributes:
+        packages: Packages from outside.
+        rooms: Other rooms, or single modules of them.
+    """
+
+    packages: frozenset[str] = frozenset()
+    rooms: frozenset[str] = frozenset()
+
+
+def room(packages: str = "", rooms: str = "") -> Room:
+    return Room(frozenset(packages.split()), frozenset(rooms.split()))
+
+
+ROOMS = {
+    "assignors": room("numpy"),
+    "streaming.exceptions": room(),
+    "streaming.events": room("msgspec"),
+    "streaming.config": room("pydantic pydantic_settings", "streaming.exceptions"),
+    "streaming.java": room("", "streaming.exceptions"),
+    "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java"),
+    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions"),
+    # Of the core only what it takes in: the codec writes it.
+    "streaming.offsets_log": room("msgspec numpy pyarrow", "streaming.groups.inputs streaming.groups.quarantine"),
+    "streaming.tables": room("deltalake delta duckdb pyarrow pyspark", "streaming.exceptions"),
+    "streaming.probe": room(
+        "kafka tenacity", "streaming.config streaming.events streaming.exceptions streaming.offsets_log"
+    ),
+    "streaming.job": room(
+        "deltalake delta kafka msgspec numpy pandas pyarrow pydantic pyspark",
+        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.jars streaming.java "
+        "streaming.offsets_log streaming.tables",
+    ),
+    "streaming.alerts": room(
+        "apprise deltalake duckdb msgspec pydantic yaml", "streaming.config streaming.exceptions streaming.tables"
+    ),
+    "streaming.serve": room(
+        "deltalake duckdb fastapi msgspec prometheus_client uvicorn",
+        "streaming.config streaming.exceptions streaming.tables",
+    ),
+    "streaming.up": room(
+        "circus psutil pydantic rich",
+        "streaming.config streaming.devcluster.leashed streaming.exceptions streaming.probe streaming.tables",
+    ),
+    "streaming.devcluster": room(
+        "confluent_kafka jgo kafka rich",
+        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.tables "
+        "streaming.up",
+    ),
+    "streaming.cli": room("msgspec rich typer", "assignors streaming"),
+    "streaming.bench": room("deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors streaming"),
+    "dashboards": room("deltalake duckdb pandas plotly pyarrow streamlit", "streaming.config streaming.tables"),
+}
+
+PURE = ("assignors", "streaming.groups", "streaming.offsets_log")
+FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
+
+
+def modules() -> list[Path]:
+    found = [path for top in ("assignors", "streaming", "dashboards") for path in (ROOT / top).rglob("*.py")]
+    assert found
+    return sorted(found)
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def room_of(module: str) -> str | None:
+    """The room that a module lies in; None for `streaming` itself."""
+    return next((name for name in ROOMS if module == name or module.startswith(name + ".")), None)
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and full name of everything that is imported, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno} imports by dots: give the full name"
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def allowed(name: str, inside: str) -> bool:
+    top = name.split(".", maxsplit=1)[0]
+    if top in sys.stdlib_module_names or name == inside or name.startswith(inside + "."):
+        return True
+    rule = ROOMS[inside]
+    return top in rule.packages or any(name == other or name.startswith(other + ".") for other in rule.rooms)
+
+
+def test_every_module_lies_in_a_room_of_the_table() -> None:
+    homeless = [name for path in modules() if (name := name_of(path)) != "streaming" and room_of(name) is None]
+    assert homeless == []
+
+
+def test_no_module_imports_more_than_its_room_may() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} imports {name}"
+        for path in modules()
+        if (inside := room_of(name_of(path))) is not None
+        for line, name in imports(path)
+        if not allowed(name, inside)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize("package", PURE)
+def test_the_pure_rooms_load_no_engine_and_no_client(package: str) -> None:
+    names = [name for path in modules() if (name := name_of(path)).startswith(package)]
+    code = f"import importlib, sys\nfor name in {names!r}: importlib.import_module(name)\nprint(*sys.modules)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in run.stdout.split()}
+    assert "importlib" in loaded
+    assert loaded.isdisjoint(FOREIGN)
+
+
+def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
+    packages = {path.parent.name for path in modules()} | {path.stem for path in modules()}
+    folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
+    assert folders <= packages | {"e2e", "oracle"}
