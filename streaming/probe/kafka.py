@@ -22,11 +22,13 @@ _LOG = logging.getLogger(__name__)
 _EMPTY = "Empty"
 _CONSUMER = "consumer"
 
-# Of these types DescribeGroups tells nothing; None is a broker that knows one type only.
-_DESCRIBED_TYPES = ("classic", None)
+_DEAD = "Dead"
+
+# What DescribeGroups tells of; None is a broker that knows one type only.
+_CLASSIC_TYPES = ("classic", None)
 
 # In these the answer tells the subscriptions of all members.
-_TOLD_STATES = ("Stable", "Empty", "Dead")
+_TOLD_STATES = ("Stable", "Empty")
 
 _UNKNOWN_OFFSET = -1
 
@@ -173,14 +175,18 @@ class KafkaCluster:
 
     def _descriptions(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Description]:
         # An empty group has no members, so no subscriptions: simple groups cost nothing here.
-        asked = {
-            name: group.node
-            for name, group in groups.items()
-            if group.state != _EMPTY and group.group_type in _DESCRIBED_TYPES
-        }
-        answers = self._requests.describe_groups(asked, deadline)
-        self._tell_forbidden("Describe on Group", answers)
-        return {name: _description(answer) for name, answer in answers.items() if not isinstance(answer, Refused)}
+        told = [group for group in groups.values() if group.state != _EMPTY]
+        classic = self._requests.describe_groups(
+            {group.group: group.node for group in told if group.group_type in _CLASSIC_TYPES}, deadline
+        )
+        consumer = self._requests.describe_consumer_groups(
+            {group.group: group.node for group in told if group.group_type == _CONSUMER}, deadline
+        )
+        self._tell_forbidden("Describe on Group", classic | consumer)
+        found = {name: _classic(answer) for name, answer in classic.items() if not isinstance(answer, Refused)}
+        found |= {name: _consumer(answer) for name, answer in consumer.items() if not isinstance(answer, Refused)}
+        # Before version 6 of DescribeGroups this is what there is not, or not as a classic group; it was just listed.
+        return {name: description for name, description in found.items() if description.state != _DEAD}
 
     def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, frozenset[str]]:
         # A share group has no committed offsets (KIP-932).
@@ -196,12 +202,16 @@ class KafkaCluster:
         self._tell_forbidden("Describe on Topic", metadata.topics)
         leaders = _led(metadata.topics)
         offsets = {kind: self._requests.offsets(kind, leaders, deadline) for kind in OffsetKind}
-        if moved := [place for place in leaders if any(place not in found for found in offsets.values())]:
+        if not all(place in found for found in offsets.values() for place in leaders):
             # Leaders move at every broker's restart: worth a second question, not worth a round.
             metadata = self._requests.metadata(sorted(names), deadline)
-            moved_to = {place: leader for place, leader in _led(metadata.topics).items() if place in set(moved)}
+            missing = {
+                place: leader
+                for place, leader in _led(metadata.topics).items()
+                if not all(place in found for found in offsets.values())
+            }
             for kind in OffsetKind:
-                offsets[kind] |= self._requests.offsets(kind, moved_to, deadline)
+                offsets[kind] |= self._requests.offsets(kind, missing, deadline)
         return {
             name: Topic(None) if places is Refused.UNKNOWN else _topic(name, places, metadata.racks, offsets)
             for name, places in metadata.topics.items()
@@ -217,7 +227,7 @@ class KafkaCluster:
                 _LOG.warning("The right %s.", sentence)
 
 
-def _description(answer: Any) -> Description:
+def _classic(answer: Any) -> Description:
     if answer.protocol_type not in (_CONSUMER, ""):
         # Connect, schema registries: their members' metadata is no subscription.
         return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True)
@@ -231,6 +241,17 @@ def _description(answer: Any) -> Description:
         else:
             subscribed.update(subscription.topics)
     return Description(answer.group_state, answer.protocol_type, frozenset(subscribed), complete)
+
+
+def _consumer(answer: Any) -> Description:
+    # Members of this protocol tell their subscription in every state. A regular expression is resolved by the broker:
+    # what it found are the topics of the assignments.
+    subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
+    for member in answer.members:
+        if member.subscribed_topic_regex:
+            subscribed.update(place.topic_name for place in member.assignment.topic_partitions)
+            subscribed.update(place.topic_name for place in member.target_assignment.topic_partitions)
+    return Description(answer.group_state, _CONSUMER, frozenset(subscribed), complete=True)
 
 
 def _led(topics: Mapping[str, TopicPlaces | Refused]) -> dict[tuple[str, int], int]:

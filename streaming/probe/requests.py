@@ -11,7 +11,8 @@ broker and p partitions of their topics on a broker:
     Metadata       2
     ListOffsets    2 L + 3 Σ ceil(p / PARTITIONS_PER_REQUEST)
     ListGroups     B
-    DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the groups that may have members
+    DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
+    ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
 
 Partitions whose leader moved meanwhile are asked for once more (a Metadata, the ListOffsets of these), groups that
@@ -35,12 +36,13 @@ from kafka.protocol.metadata import MetadataRequest
 from streaming.offsets_log.topic_id import printed
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, told
+from streaming.probe.messages import ConsumerGroupDescribeRequest
 from streaming.probe.observe import Group
 
 __all__ = [
     "GROUPS_PER_REQUEST",
     "PARTITIONS_PER_REQUEST",
-    "GroupAnswer",
+    "Answer",
     "Leader",
     "Metadata",
     "OffsetKind",
@@ -116,8 +118,8 @@ class Metadata:
     topics: Mapping[str, TopicPlaces | Refused]
 
 
-# Of a described group: the message's own class; why it is missing otherwise.
-GroupAnswer = Any
+# A described group, of the class that kafka-python builds from the message's schema.
+Answer = Any
 
 
 class Requests:
@@ -168,7 +170,7 @@ class Requests:
             )
         return groups
 
-    def describe_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, GroupAnswer | Refused]:
+    def describe_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
         """Ask coordinators for groups of the classic protocol.
 
         Args:
@@ -186,11 +188,27 @@ class Requests:
             (node, DescribeGroupsRequest(groups=chunk, include_authorized_operations=False))
             for node, chunk in _chunks_by_node(groups, GROUPS_PER_REQUEST)
         ]
-        found: dict[str, GroupAnswer | Refused] = {}
-        for answer in self._ask(work, deadline):
-            for group in answer.groups:
-                found[group.group_id] = _refused(group, group.group_id) or group
-        return found
+        return self._described(work, deadline)
+
+    def describe_consumer_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
+        """Ask coordinators for groups of the consumer protocol (KIP-848); as `describe_groups`.
+
+        Kafka 4 refuses to tell of a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
+        """
+        if ConsumerGroupDescribeRequest.API_KEY not in self._manager.broker_version_data.api_versions:
+            return dict.fromkeys(groups, Refused.UNKNOWN)
+        work = [
+            (node, ConsumerGroupDescribeRequest(group_ids=chunk, include_authorized_operations=False))
+            for node, chunk in _chunks_by_node(groups, GROUPS_PER_REQUEST)
+        ]
+        return self._described(work, deadline)
+
+    def _described(self, work: Sequence[tuple[int, Any]], deadline: Deadline) -> dict[str, Answer | Refused]:
+        return {
+            group.group_id: _refused(group, group.group_id) or group
+            for answer in self._ask(work, deadline)
+            for group in answer.groups
+        }
 
     def forbidden_groups(self, groups: Sequence[str], broker: int, deadline: Deadline) -> list[str]:
         """Which of some groups we may not describe; any broker knows, whether or not the groups exist.
@@ -361,7 +379,7 @@ def _places(topic: Any, racks: Mapping[int, str | None]) -> TopicPlaces | Refuse
 
 
 def _refused(answer: Any, group: str) -> Refused | None:
-    if answer.error_code == _GROUP_FORBIDDEN:
+    if answer.error_code in (_GROUP_FORBIDDEN, _TOPIC_FORBIDDEN):
         return Refused.FORBIDDEN
     if answer.error_code == _GROUP_UNKNOWN:
         return Refused.UNKNOWN

@@ -158,7 +158,10 @@ def test_a_rebalance_in_progress_keeps_the_topics(cluster: Cluster, settings: Se
     assert set(round_.topics(group)) == {orders}
 
 
-def test_a_group_of_the_new_protocol_has_its_type(cluster: Cluster, settings: Settings, probe: Probe) -> None:
+@pytest.mark.parametrize("pattern", [False, True], ids=["names", "regular expression"])
+def test_a_group_of_the_new_protocol_has_its_topics_before_anything_is_committed(
+    cluster: Cluster, settings: Settings, probe: Probe, pattern: bool
+) -> None:
     orders = cluster.topic()
     cluster.produce(orders, [1, 1, 1])
     group = f"{cluster.unique}-848"
@@ -171,14 +174,12 @@ def test_a_group_of_the_new_protocol_has_its_type(cluster: Cluster, settings: Se
             "enable.auto.commit": False,
         }
     )
-    consumer.subscribe([orders])
-    message = consumer.poll(30)
-    assert message is not None
-    consumer.commit(message=message, asynchronous=False)
+    consumer.subscribe([f"^{cluster.unique}-ord.*" if pattern else orders])
+    assert consumer.poll(30) is not None
     round_ = read_round(settings, probe.round())
     consumer.close()
-    assert round_.groups[group].group_type == "consumer"
-    assert round_.groups[group].protocol_type == "consumer"
+    event = round_.groups[group]
+    assert (event.group_type, event.protocol_type, event.state) == ("consumer", "consumer", "Stable")
     assert set(round_.topics(group)) == {orders}
 
 
