@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
 
 from streaming.devcluster.java_tools import console_consumer
 from streaming.devcluster.stage import Stage
@@ -11,8 +12,6 @@ __all__ = ["JavaMember"]
 
 _AUTO_COMMIT_MS = 1_000
 """It commits by itself, also when nothing moved, so its commits cannot be counted; its offsets come to rest."""
-
-_SETTLED_S = 3 * _AUTO_COMMIT_MS / 1_000
 
 _STOP_S = 15.0
 """Leaving takes half a second; a JVM that starts up at that moment finishes that first."""
@@ -42,15 +41,19 @@ class JavaMember:
         log = stage.folder / "members.log"
         self._process = console_consumer(stage.bootstrap, topic, group, log=log, properties=properties)
         self._stage = stage
-        self._drained_at: float | None = None
+        self._topic, self._group = topic, group
         stage.enter(self)
 
     @property
     def settled(self) -> bool:
-        """Whether it had time to commit what was last produced."""
-        if self._drained_at is None and self._stage.drained.is_set():
-            self._drained_at = time.monotonic()
-        return self._drained_at is not None and time.monotonic() > self._drained_at + _SETTLED_S
+        """Whether its group has committed the ends of the topic."""
+        if not self._stage.drained.is_set():
+            return False
+        partitions = [TopicPartition(self._topic, p) for p in range(self._stage.partitions_of(self._topic))]
+        admin = self._stage.admin
+        ends = admin.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+        committed = admin.list_group_offsets({self._group: partitions})[self._group]
+        return all(tp in committed and committed[tp].offset >= ends[tp].offset for tp in partitions)
 
     def leave(self) -> None:
         """Stop the JVM; it commits and leaves its group."""

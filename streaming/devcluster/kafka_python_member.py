@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import threading
 import time
@@ -20,16 +21,13 @@ from kafka.structs import OffsetAndMetadata
 from streaming.devcluster.journal import CommitLedger, Journal, Partition
 from streaming.devcluster.stage import Stage
 
-__all__ = ["KafkaPythonMember", "MemberSettings", "start_in_own_process"]
+__all__ = ["KafkaPythonMember", "MemberSettings", "consumed_everything", "start_in_own_process"]
 
 _POLL_MS = 500
 """How long a poll waits for records: also how soon a member notices what the story wants."""
 
 _COMMIT_TIMEOUT_MS = 5_000
 """A commit on this machine takes a few ms; after this its outcome counts as unknown."""
-
-_EMPTY_POLLS_AT_THE_END = 3
-"""Polls without a record after which a member has consumed the rest: 1.5 s against a fetch wait of 0.5 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +118,6 @@ class KafkaPythonMember:
 
     def _consume(self, consumer: KafkaConsumer) -> None:
         next_commit = time.monotonic() + self.settings.commit_every_s
-        empty_polls = 0
         while not self._leaving.is_set():
             if self._stuck.is_set():
                 consumer.pause(*consumer.assignment())
@@ -129,10 +126,9 @@ class KafkaPythonMember:
             batches = consumer.poll(_POLL_MS)
             for partition, records in batches.items():
                 self._positions[partition] = records[-1].offset + 1
-            empty_polls = 0 if batches else empty_polls + 1
             if self._stuck.is_set() or self.settled:
                 continue
-            at_the_end = self.drained is not None and self.drained.is_set() and empty_polls >= _EMPTY_POLLS_AT_THE_END
+            at_the_end = self.drained is not None and self.drained.is_set() and consumed_everything(consumer)
             if at_the_end or time.monotonic() >= next_commit:
                 committed = self._commit(consumer)
                 next_commit = time.monotonic() + self.settings.commit_every_s
@@ -175,10 +171,28 @@ class KafkaPythonMember:
             assigned=by_topic,
         )
 
+    def unsettle(self) -> None:
+        """Note that it may own other partitions now, of which it knows nothing yet."""
+        self.settled = False
+
     def forget(self, revoked: Iterable[TopicPartition]) -> None:
         """Drop positions of partitions that are no longer ours; whoever gets them starts at the last commit."""
         for partition in revoked:
             self._positions.pop(partition, None)
+
+
+def consumed_everything(consumer: KafkaConsumer) -> bool:
+    """Tell whether a consumer has joined its group, and stands at the end of all its partitions."""
+    membership = consumer.group_metadata()
+    assigned = consumer.assignment()
+    if not assigned:
+        return bool(membership is not None and membership.generation_id >= 0)
+    try:
+        ends = consumer.end_offsets(list(assigned))
+        positions = {partition: consumer.position(partition, timeout_ms=_POLL_MS) for partition in assigned}
+    except KafkaError:
+        return False
+    return all(position is not None and position >= ends[partition] for partition, position in positions.items())
 
 
 def _wait_for_joins(consumer: KafkaConsumer) -> None:
@@ -202,6 +216,7 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-pytho
         self._member.forget(revoked)
 
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        self._member.unsettle()
         self._member.note_assignment(self._consumer, assigned)
 
 
@@ -217,7 +232,14 @@ def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s
 
     arguments = [
         *("--bootstrap", stage.bootstrap, "--journal", str(stage.journal.path), "--story", str(settings.story)),
-        *("--group", settings.group, "--client-id", settings.client_id, "--commit-for", str(commit_for_s)),
+        *(
+            "--group",
+            settings.group,
+            "--client-id",
+            settings.client_id,
+            "--commit-until",
+            str(time.time() + commit_for_s),
+        ),
         *("--session-timeout-ms", str(settings.session_timeout_ms), "--commit-every", str(settings.commit_every_s)),
         *settings.topics,
     ]
@@ -227,13 +249,13 @@ def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s
 
 
 def main() -> int:
-    """Run one member until this process is ended from outside."""
+    """Run one member until this process is told to end (SIGTERM: it leaves its group), or its starter is gone."""
     parser = argparse.ArgumentParser(description=__doc__)
     for option in ("--bootstrap", "--journal", "--group", "--client-id"):
         parser.add_argument(option, required=True)
     parser.add_argument("--story", type=int, required=True)
     parser.add_argument("--session-timeout-ms", type=int, required=True)
-    parser.add_argument("--commit-for", type=float, required=True)
+    parser.add_argument("--commit-until", type=float, required=True, help="seconds since the epoch")
     parser.add_argument("--commit-every", type=float, required=True)
     parser.add_argument("topics", nargs="+")
     chosen = parser.parse_args()
@@ -249,13 +271,14 @@ def main() -> int:
     ledger = CommitLedger(journal)
     member = KafkaPythonMember(settings, chosen.bootstrap, journal, ledger)
     starter = os.getppid()
-    end_of_commits = time.monotonic() + chosen.commit_for
-    while os.getppid() == starter:
-        time.sleep(0.2)
+    told_to_end = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told_to_end.set())
+    while os.getppid() == starter and not told_to_end.wait(0.2):
         ledger.flush()
-        if time.monotonic() > end_of_commits:
+        if time.time() > chosen.commit_until:
             member.get_stuck()
     member.leave()
+    ledger.flush()
     return 0
 
 

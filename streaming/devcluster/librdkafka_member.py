@@ -13,10 +13,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from streaming.devcluster.journal import Partition
 from streaming.devcluster.stage import QUIET_LIBRDKAFKA, Stage
 
-__all__ = ["LibrdkafkaMember", "LibrdkafkaSettings", "generation_of"]
+__all__ = ["LibrdkafkaMember", "LibrdkafkaSettings", "consumed_everything", "generation_of"]
 
 _POLL_S = 0.5
-_EMPTY_POLLS_AT_THE_END = 4
+_ANSWER_S = 2.0
+"""How long a question to the broker may take, which takes a few ms."""
 
 _REFUSED = {
     KafkaError.ILLEGAL_GENERATION,
@@ -86,17 +87,15 @@ class LibrdkafkaMember:
 
     def _consume(self, consumer: Consumer) -> None:
         next_commit = time.monotonic() + self.settings.commit_every_s
-        empty_polls = 0
         while not self._leaving.is_set():
             message = consumer.poll(_POLL_S)
-            empty_polls = empty_polls + 1 if message is None else 0
             if message is not None and message.error() is None:
                 topic, partition, offset = message.topic(), message.partition(), message.offset()
                 if topic is not None and partition is not None and offset is not None:
                     self._positions[topic, partition] = offset + 1
             if self.settled:
                 continue
-            at_the_end = self._stage.drained.is_set() and empty_polls >= _EMPTY_POLLS_AT_THE_END
+            at_the_end = message is None and self._stage.drained.is_set() and consumed_everything(consumer)
             if at_the_end or time.monotonic() >= next_commit:
                 committed = self._commit(consumer)
                 next_commit = time.monotonic() + self.settings.commit_every_s
@@ -123,6 +122,7 @@ class LibrdkafkaMember:
         return written == set(offsets)
 
     def _on_assign(self, consumer: Consumer, assigned: list[TopicPartition]) -> None:
+        self.settled = False
         by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted((tp.topic, tp.partition) for tp in assigned):
             by_topic.setdefault(topic, []).append(partition)
@@ -139,6 +139,24 @@ class LibrdkafkaMember:
     def _on_revoke(self, _consumer: Consumer, revoked: list[TopicPartition]) -> None:
         for tp in revoked:
             self._positions.pop((tp.topic, tp.partition), None)
+
+
+def consumed_everything(consumer: Consumer) -> bool:
+    """Tell whether a consumer has joined its group, and stands at the end of all its partitions."""
+    assigned = consumer.assignment()
+    if not assigned:
+        return (generation_of(consumer) or -1) >= 0
+    try:
+        # A partition of which nothing has been consumed since it was assigned has no position (-1001): there the
+        # last commit tells.
+        started = {(tp.topic, tp.partition): tp.offset for tp in consumer.committed(assigned, _ANSWER_S)}
+        for tp in consumer.position(assigned):
+            end = consumer.get_watermark_offsets(tp, timeout=_ANSWER_S)[1]
+            if max(tp.offset, started[tp.topic, tp.partition], 0) < end:
+                return False
+    except KafkaException:
+        return False
+    return True
 
 
 def generation_of(consumer: Consumer) -> int | None:

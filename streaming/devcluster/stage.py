@@ -28,7 +28,10 @@ _TICK_S = 0.25
 _FLUSH_S = 3.0
 """How often the ledger goes to the journal."""
 
-_PATIENCE_S = 30.0
+_CALM_S = 5.0
+"""Members hear of a rebalance with their next heartbeat, up to 3 s late: calm that lasts longer than that is calm."""
+
+_PATIENCE_S = 60.0
 """How long members may take to consume the rest, or to leave; they take 2 s when all is well."""
 
 
@@ -200,8 +203,11 @@ class Stage:
             thread.join(_PATIENCE_S)
         self.drained.set()
         deadline = time.monotonic() + _PATIENCE_S
-        while time.monotonic() < deadline and not all(member.settled for member in self._on_stage()):
+        settled_since: float | None = None
+        while (now := time.monotonic()) < deadline and (settled_since is None or now < settled_since + _CALM_S):
             time.sleep(_TICK_S)
+            calm = all(member.settled for member in self._on_stage())
+            settled_since = (settled_since or time.monotonic()) if calm else None
         self.ledger.flush()
         self.journal.write(0, "quiet", unsettled=sum(not member.settled for member in self._on_stage()))
 

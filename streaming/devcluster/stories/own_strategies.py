@@ -17,7 +17,7 @@ from kafka.errors import KafkaError
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment
 from kafka.structs import OffsetAndMetadata
 
-from streaming.devcluster.kafka_python_member import KafkaPythonMember, MemberSettings
+from streaming.devcluster.kafka_python_member import KafkaPythonMember, MemberSettings, consumed_everything
 from streaming.devcluster.stage import Stage, Story
 
 _PINNED, _EMPTY, _SIMPLE = "orders-pinned", "night-batch", "orders-mirror"
@@ -74,7 +74,7 @@ class _SimpleConsumer:
             batches = consumer.poll(2_000)
             if batches and not self.settled:
                 self._commit(consumer, {tp: records[-1].offset + 1 for tp, records in batches.items()})
-            self.settled = self.settled or (at_the_end and not batches)
+            self.settled = self.settled or (at_the_end and not batches and consumed_everything(consumer))
         consumer.close()
 
     def _commit(self, consumer: KafkaConsumer, offsets: dict[TopicPartition, int]) -> None:

@@ -15,7 +15,7 @@ import time
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from streaming.devcluster.journal import Partition, by_topic
-from streaming.devcluster.librdkafka_member import generation_of
+from streaming.devcluster.librdkafka_member import consumed_everything, generation_of
 from streaming.devcluster.stage import QUIET_LIBRDKAFKA, Stage, Story
 
 _GROUP, _IN, _OUT = "transfers-exactly-once", "transfers", "transfers-booked"
@@ -77,7 +77,7 @@ class _Booker:
                 done += 1
                 if done % _ABORT_EVERY == 0 and not at_the_end:
                     self._abort(consumer, producer, offsets)
-            self.settled = self.settled or (at_the_end and not offsets)
+            self.settled = self.settled or (at_the_end and not offsets and consumed_everything(consumer))
         consumer.close()
 
     def _gather(self, consumer: Consumer) -> dict[Partition, int]:
