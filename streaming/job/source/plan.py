@@ -19,7 +19,17 @@ from streaming.events import Rejected, Round, RoundClosed
 from streaming.groups.rounds import ClosedRound
 from streaming.job.source.positions import Positions
 
-__all__ = ["LATEST_MS", "Batch", "Limits", "RoundRecord", "TakenRound", "VoidRecord", "partition_number", "plan_batch"]
+__all__ = [
+    "LATEST_MS",
+    "Batch",
+    "Limits",
+    "MostRead",
+    "RoundRecord",
+    "TakenRound",
+    "VoidRecord",
+    "partition_number",
+    "plan_batch",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +62,19 @@ class Limits:
 
     log: Mapping[int, int]
     events: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MostRead:
+    """How much one batch takes at the most, so that a backlog fits into memory. One round is always taken.
+
+    Attributes:
+        rounds: Rounds.
+        records: Offsets of the log and events together.
+    """
+
+    rounds: int
+    records: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,14 +147,19 @@ class _Running:
     events: dict[int, int]
     round: int
     rounds: int
+    records: int = 0
     taken: list[TakenRound] = field(default_factory=list)
     void: list[VoidRecord] = field(default_factory=list)
 
 
 def plan_batch(
-    start: Positions, records: Iterable[RoundRecord], limits: Limits, cluster: str, max_rounds: int | None = None
+    start: Positions,
+    records: Iterable[RoundRecord],
+    limits: Limits,
+    cluster: str,
+    most: MostRead | None = None,
 ) -> Batch:
-    """Take rounds until the limit is reached, or the records end.
+    """Take rounds until the limits are reached, or the records end.
 
     A closing record is void when it points beyond what exists, names a partition twice as known and then not
     (fewer partitions than before), closes the newest round again, or is no record of ours: these go to
@@ -146,15 +174,15 @@ def plan_batch(
         records: Records of the rounds topic from `start.rounds` on, in order.
         limits: What exists, or the end of the batch when it is planned again.
         cluster: Configured name of the cluster.
-        max_rounds: Rounds at the most; None takes all.
+        most: How much is taken; None takes all.
     """
     running = _Running(dict(start.log), dict(start.events), start.round, start.rounds)
     for record in records:
         if record.offset < start.rounds:
             continue
-        if max_rounds is not None and len(running.taken) >= max_rounds:
+        if most is not None and len(running.taken) >= most.rounds:
             break
-        if _judge(running, record, limits, cluster) is _Order.STOP_BEFORE:
+        if _judge(running, record, limits, cluster, most) is _Order.STOP_BEFORE:
             break
     end = Positions(running.log, running.events, running.rounds, running.round)
     return Batch(
@@ -165,7 +193,7 @@ def plan_batch(
     )
 
 
-def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str) -> _Order:
+def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str, most: MostRead | None) -> _Order:
     content = record.content
     if isinstance(content, Rejected):
         running.void.append(VoidRecord(record, content.reason, keep=True))
@@ -186,7 +214,10 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str)
         return _Order.GO_ON
     if running.taken and len(running.taken[0].closed.log) != len(content.log):
         return _Order.STOP_BEFORE
-    _take(running, record, content)
+    distance = _distance(running, content)
+    if running.taken and most is not None and running.records + distance + content.written > most.records:
+        return _Order.STOP_BEFORE
+    _take(running, record, content, distance)
     return _Order.GO_ON
 
 
@@ -222,7 +253,11 @@ def _short(number: int) -> str:
     return str(number) if abs(number) <= _LARGEST else "beyond int64"
 
 
-def _take(running: _Running, record: RoundRecord, closed: RoundClosed) -> None:
+def _distance(running: _Running, closed: RoundClosed) -> int:
+    return sum(position - running.log.get(p, 0) for p, position in enumerate(closed.log))
+
+
+def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance: int) -> None:
     summary = ClosedRound(
         round=closed.round,
         time=closed.time,
@@ -234,9 +269,10 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed) -> None:
         events=closed.written,
         log_partitions=len(closed.log),
         held_partitions=sum(end > stable for stable, end in zip(closed.log, closed.log_end, strict=True)),
-        log_records=sum(position - running.log.get(p, 0) for p, position in enumerate(closed.log)),
+        log_records=distance,
     )
     running.taken.append(TakenRound(closed, summary))
+    running.records += distance + closed.written
     running.log.update(enumerate(closed.log))
     for name, (_, end) in closed.events.items():
         running.events[int(name)] = max(running.events.get(int(name), 0), end)

@@ -19,7 +19,7 @@ from streaming.events import RoundClosed
 from streaming.groups.quarantine import LogGap
 from streaming.job.source.exceptions import LogTruncatedError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
-from streaming.job.source.plan import Batch, Limits, partition_number, plan_batch
+from streaming.job.source.plan import Batch, Limits, MostRead, partition_number, plan_batch
 from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import MOST_RECORDS, RoundsTopic
 from streaming.job.source.settings import SourceSettings
@@ -209,7 +209,8 @@ class Planner:
                     limits = self._limits(reader, fresh=True)
                 self._check_not_truncated(start, limits)
                 plain = (seen.record for seen in records)
-                batch = plan_batch(start, plain, limits, self._settings.cluster, max_rounds)
+                most = None if max_rounds is None else MostRead(max_rounds, self._settings.max_records)
+                batch = plan_batch(start, plain, limits, self._settings.cluster, most)
             if batch.rounds or complete or len(records) >= MOST_RECORDS:
                 return _Look(batch, limits, len(records), after)
             wanted = None if wanted is None else 2 * wanted

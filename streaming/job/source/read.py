@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 from kafka.errors import CorruptRecordError
 
-from streaming.groups.inputs import GroupInput, encode_inputs
+from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, encode_inputs
 from streaming.groups.keys import group_key, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
 from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange, RangeReader
@@ -32,9 +32,12 @@ Row = tuple[str, bytes]
 # An Arrow batch travels to the JVM as one message: small enough that neither side holds much of it.
 _BATCH_BYTES = 8 * 1024 * 1024
 
-# Inputs per row: a group with 10,000 partitions has that many windows per round, and a row of all of them would
-# outgrow a batch. At about 100 bytes an input this is 200 KB.
-_INPUTS_PER_ROW = 2_000
+# Of one row: a group's inputs can be many (a window per partition and round) or large (thousands of members), and a
+# row of all of them would outgrow a batch.
+_ROW_BYTES = 512 * 1024
+
+# Ticks held at once; each has some hundred bytes and 24 per partition.
+_TICKS_HELD = 10_000
 
 
 def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
@@ -141,11 +144,12 @@ class _EventsTask:
                 self._gap(where.partition, item)
             else:
                 self._take(where, item)
+                assembler = self._assemblers[where.partition]
+                if assembler.made >= _TICKS_HELD:
+                    yield from _tick_rows(assembler)
         for partition, assembler in self._assemblers.items():
             assembler.finish()
-            for group, ticks in assembler.ticks.items():
-                inputs: list[GroupInput] = list(ticks)
-                yield from _group_rows(group, inputs)
+            yield from _tick_rows(assembler)
             yield from _partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unread])
 
     def _gap(self, partition: int, gone: Gone) -> None:
@@ -170,10 +174,35 @@ def _unwalkable(where: OffsetRange, batch: FetchedBatch, error: CorruptRecordErr
     return quarantined(where.topic, where.partition, batch.base_offset, batch.timestamp, None, None, reason)
 
 
+def _tick_rows(assembler: TickAssembler) -> Iterator[Row]:
+    for group, ticks in assembler.take().items():
+        inputs: list[GroupInput] = list(ticks)
+        yield from _group_rows(group, inputs)
+
+
 def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
     key = group_key(group)
-    for first in range(0, len(inputs), _INPUTS_PER_ROW):
-        yield key, encode_inputs(inputs[first : first + _INPUTS_PER_ROW])
+    size = first = 0
+    for number, item in enumerate(inputs):
+        size += _input_size(item)
+        if size >= _ROW_BYTES:
+            yield key, encode_inputs(inputs[first : number + 1])
+            size, first = 0, number + 1
+    if first < len(inputs):
+        yield key, encode_inputs(inputs[first:])
+
+
+def _input_size(item: GroupInput) -> int:
+    """About the bytes of an input, without packing it."""
+    if isinstance(item, Tick):
+        return 200 + sum(100 + 4 * len(topic.end_offsets) for topic in item.topics)
+    if isinstance(item, MembershipRecord):
+        return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
+    return 100
+
+
+def _partitions(member: Member) -> int:
+    return sum(len(partitions) for _, partitions in (*member.owned, *(member.assigned or ())))
 
 
 def _partition_rows(topic: str, partition: int, inputs: list[PartitionInput]) -> Iterator[Row]:
@@ -183,7 +212,7 @@ def _partition_rows(topic: str, partition: int, inputs: list[PartitionInput]) ->
     for item in inputs:
         chunk.append(item)
         size += _size(item)
-        if size >= _BATCH_BYTES // 4:
+        if size >= _ROW_BYTES:
             yield key, encode_partition_inputs(chunk)
             chunk, size = [], 0
     if chunk:

@@ -25,6 +25,8 @@ class SourceSettings(BaseModel):
         rounds_topic: The probe's rounds.
         interval_ms: Interval between rounds until a closing record has told the probe's own.
         max_rounds: Rounds per batch at the most.
+        max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds
+            the memory of a catch-up: there are never more windows than records, at some 300 bytes each.
         tasks: Tasks per batch.
         patience_s: Time without progress after which a task that reads fails.
     """
@@ -39,6 +41,7 @@ class SourceSettings(BaseModel):
     rounds_topic: str = "evenkeel.rounds"
     interval_ms: int = Field(default=10_000, ge=1)
     max_rounds: int = Field(default=60, ge=1)
+    max_records: int = Field(default=2_000_000, ge=1)
     tasks: int = Field(default=2, ge=1)
     patience_s: float = Field(default=120.0, gt=0)
 

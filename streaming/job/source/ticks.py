@@ -68,10 +68,11 @@ class _Open:
 class TickAssembler:
     """Puts the events of one partition together.
 
-    Call `add` for every record of the partition, in order; then `finish`, once.
+    Call `add` for every record of the partition, in order, `take` whenever enough ticks are made, and at the end
+    `finish` and `take` once more.
 
     Attributes:
-        ticks: The ticks made, per group, in order of rounds as they closed their last event.
+        made: Ticks made since the last `take`.
         unread: What goes to `quarantine`.
     """
 
@@ -95,7 +96,7 @@ class TickAssembler:
             watches: Whether a group passes the filters.
             watches_topic: Whether a topic passes the filters.
         """
-        self.ticks: dict[str, list[Tick]] = {}
+        self.made = 0
         self.unread: list[QuarantinedRecord] = []
         self._topic = topic
         self._partition = partition
@@ -104,7 +105,9 @@ class TickAssembler:
         self._watches = watches
         self._watches_topic = watches_topic
         self._open: dict[tuple[int, str], _Open] = {}
+        self._ticks: dict[str, list[Tick]] = {}
         self._done: set[tuple[int, str]] = set()
+        self._next = 0
         self._gone_below = 0
 
     def gap(self, end: int) -> None:
@@ -114,6 +117,7 @@ class TickAssembler:
     def add(self, record: Record) -> None:
         """Take the next record. Never raises on what a topic can hold."""
         offset, _, _, value = record
+        self._next = offset + 1
         event = decode_event(value)
         if isinstance(event, Rejected):
             if offset >= self._start:
@@ -132,6 +136,13 @@ class TickAssembler:
             self._add_topic(record, event, current)
         else:
             self._add_group(record, event)
+
+    def take(self) -> dict[str, list[Tick]]:
+        """The ticks made so far, per group, in order of their last events; they are forgotten here."""
+        ticks, self._ticks, self.made = self._ticks, {}, 0
+        # Of rounds that lie behind no second event can come.
+        self._done = {key for key in self._done if self._rounds[key[0]].end > self._next}
+        return ticks
 
     def finish(self) -> None:
         """Give up on ticks whose topics did not all come."""
@@ -182,7 +193,8 @@ class TickAssembler:
             topics=topics,
             cluster_id=told.cluster_id if told else None,
         )
-        self.ticks.setdefault(event.group, []).append(tick)
+        self._ticks.setdefault(event.group, []).append(tick)
+        self.made += 1
 
     def _lost_events(self, current: EventRound) -> bool:
         return current.first < self._gone_below

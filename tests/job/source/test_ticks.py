@@ -2,12 +2,21 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from job.source.made_rounds import closed
 from streaming.events import Event, GroupEvent, GroupGone, TopicEvent, encode_event
 from streaming.groups.inputs import Tick, TopicTick
+from streaming.groups.quarantine import QuarantinedRecord
 from streaming.job.source.ticks import EventRound, TickAssembler, event_rounds
 from streaming.offsets_log import partition_for
+
+
+@dataclass
+class Made:
+    ticks: dict[str, list[Tick]]
+    unread: list[QuarantinedRecord]
+
 
 LOG = (100, 200)
 ROUND = EventRound(round=7, time=1_000, first=10, end=90, log=LOG)
@@ -55,18 +64,25 @@ def assemble(
     gap: int = 0,
     watches: Callable[[str], bool] = everything,
     watches_topic: Callable[[str], bool] = everything,
-) -> TickAssembler:
+    take_each: bool = False,
+) -> Made:
+    taken: dict[str, list[Tick]] = {}
     assembler = TickAssembler("events", 1, rounds, start, watches, watches_topic)
     if gap:
         assembler.gap(gap)
     for offset, event in enumerate(events, at):
         value = event if event is None or isinstance(event, bytes) else encode_event(event)
         assembler.add((offset, 2_000, b"key", value))
+        if take_each:
+            for name, ticks in assembler.take().items():
+                taken.setdefault(name, []).extend(ticks)
     assembler.finish()
-    return assembler
+    for name, ticks in assembler.take().items():
+        taken.setdefault(name, []).extend(ticks)
+    return Made(taken, assembler.unread)
 
 
-def told(assembler: TickAssembler) -> list[tuple[int, str]]:
+def told(assembler: Made) -> list[tuple[int, str]]:
     return [(record.offset, record.reason) for record in assembler.unread]
 
 
@@ -80,6 +96,13 @@ def test_a_group_and_its_topics_make_one_tick() -> None:
     expected = Tick(7, 1_000, partition, LOG[partition], "Stable", "consumer", "classic", None, None, topics, "abc")
     assert made.ticks == {"g": [expected]}
     assert made.unread == []
+
+
+def test_ticks_may_be_taken_at_any_time() -> None:
+    events = [group("g", 1), group("h", 0), topic("g", "a"), group("h", 0), topic("g", "a")]
+    at_once, one_by_one = assemble(events), assemble(events, take_each=True)
+    assert one_by_one == at_once
+    assert [offset for offset, _ in told(at_once)] == [13, 14]
 
 
 def test_groups_may_be_interleaved_and_a_group_may_have_no_topics() -> None:
