@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Iterator
@@ -12,6 +13,25 @@ from pyspark.sql import SparkSession
 from streaming.config import JobSettings
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.job.session import start_session
+
+# Tests that may be skipped in continuous integration, by the beginning of their node id, each with its reason.
+_MAY_BE_SKIPPED: dict[str, str] = {}
+
+_skipped: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Keep what was skipped."""
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _skipped.append(report.nodeid)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run of continuous integration in which a test was skipped in silence."""
+    surprising = [node for node in _skipped if not node.startswith(tuple(_MAY_BE_SKIPPED) or ("\0",))]
+    if os.environ.get("CI") and surprising:
+        print(f"\nskipped in CI, and not on the list of those that may be: {', '.join(surprising)}")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.fixture(scope="session")
