@@ -67,7 +67,9 @@ ROOMS = {
         "streaming.up",
     ),
     "streaming.cli": room("msgspec rich typer", "assignors streaming"),
-    "streaming.bench": room("deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors streaming"),
+    "streaming.bench": room(
+        "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors streaming"
+    ),
     "dashboards": room("deltalake duckdb pandas plotly pyarrow streamlit", "streaming.config streaming.tables"),
 }
 
