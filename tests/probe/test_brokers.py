@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
@@ -16,6 +17,8 @@ from streaming.devcluster.broker import EmbeddedBroker
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
+from streaming.probe.deadline import Deadline
+from streaming.probe.requests import Refused, Requests
 
 pytestmark = pytest.mark.kafka
 
@@ -95,6 +98,26 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
     for group in groups:
         seen = round_.topics(group)[topic]
         assert (seen.partitions, seen.end, seen.racks) == (3, (3, 4, 5), (("a", "b"), ("b", "a"), ("b", "a")))
+
+
+def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None:
+    topic = f"{cluster.unique}-orders"
+    cluster.admin.create_topics({topic: {"assignments": {0: [1, 2]}}}, wait_for_metadata=True)
+    group = cluster.commit("g", topic, [0])
+    [log] = cluster.admin.describe_topics(["__consumer_offsets"])
+    leader = next(p["leader_id"] for p in log["partitions"] if p["partition_index"] == partition_for(group, 8))
+    requests = Requests(cluster.admin)
+    assert requests.describe_groups({group: leader}, Deadline.after(30))[group] is not Refused.UNKNOWN
+    # On this rests that a group that nobody lists is gone, and did not only move: see KafkaCluster._missed.
+    for unknown in (group, f"{group}-not-there"):
+        other = 3 - leader if unknown == group else _not_leading(log, unknown)
+        with pytest.raises(RoundAbandonedError, match="NotCoordinatorError"):
+            requests.describe_groups({unknown: other}, Deadline.after(30))
+
+
+def _not_leading(log: dict[str, Any], group: str) -> int:
+    [leader] = [p["leader_id"] for p in log["partitions"] if p["partition_index"] == partition_for(group, 8)]
+    return 3 - int(leader)
 
 
 def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(

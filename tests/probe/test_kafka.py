@@ -1,0 +1,135 @@
+"""What the answers of the brokers mean, where a real cluster gives them too seldom: a coordinator on the move."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from streaming.config import Filters
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe.kafka import KafkaCluster, OffsetsLog
+from streaming.probe.observe import Group, Memory
+from streaming.probe.requests import Metadata, Refused, TopicPlaces
+
+LOG = OffsetsLog((1, 2), Metadata("id", (1, 2), False, {}))
+BEFORE = Memory({"g": frozenset({"orders"})})
+
+Describe = Callable[[Mapping[str, int]], Mapping[str, object]]
+MakeCluster = Callable[..., KafkaCluster]
+
+
+def listed(node: int, state: str = "Empty") -> Group:
+    return Group("g", node, state, "consumer", "classic")
+
+
+class Answers:
+    """Requests whose answers are written down; each ListGroups takes the next list."""
+
+    def __init__(self, lists: list[list[Group]], describe: Describe) -> None:
+        self._lists, self._describe = lists, describe
+        self.asked: list[list[int]] = []
+
+    def list_groups(self, brokers: Iterable[int], _: Deadline) -> list[Group]:
+        self.asked.append(list(brokers))
+        return self._lists.pop(0)
+
+    def describe_groups(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return self._describe(groups) if groups else {}
+
+    def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
+        return {}
+
+    def committed_topics(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return dict.fromkeys(groups, frozenset({"orders"}))
+
+    def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
+        return Metadata("id", (1, 2), False, {topic: TopicPlaces(None, (), ()) for topic in topics})
+
+    def offsets(self, *_: object) -> dict[tuple[str, int], int]:
+        return {}
+
+
+@pytest.fixture
+def make_cluster(monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
+    def make(answers: Answers, filters: Filters | None = None) -> KafkaCluster:
+        monkeypatch.setattr("streaming.probe.kafka.Requests", lambda _: answers)
+        return KafkaCluster(object(), "__consumer_offsets", filters or Filters())
+
+    return make
+
+
+def answered(groups: Mapping[str, int]) -> Mapping[str, object]:
+    return dict.fromkeys(groups, Refused.UNKNOWN)
+
+
+def test_a_group_that_its_active_coordinator_does_not_know_is_gone(make_cluster: MakeCluster) -> None:
+    answers = Answers([[], []], answered)
+    look = make_cluster(answers).look(LOG, BEFORE, Deadline.after(10))
+    assert look.groups == {}
+    # "g".hashCode() is 103: partition 1 of 2, which broker 2 leads.
+    assert answers.asked == [[1, 2], [2]]
+
+
+def test_a_group_that_changes_coordinators_while_they_list_is_still_there(make_cluster: MakeCluster) -> None:
+    look = make_cluster(Answers([[], [listed(2)]], answered)).look(LOG, BEFORE, Deadline.after(10))
+    assert look.groups == {"g": listed(2)}
+    assert look.topics_of_groups == {"g": ("orders",)}
+
+
+def test_a_coordinator_that_is_not_active_yet_abandons_the_round(make_cluster: MakeCluster) -> None:
+    def not_active(_: Mapping[str, int]) -> Mapping[str, object]:
+        message = "the coordinator of group 'g' refused to tell of it (NotCoordinatorError)"
+        raise RoundAbandonedError(message)
+
+    with pytest.raises(RoundAbandonedError):
+        make_cluster(Answers([[]], not_active)).look(LOG, BEFORE, Deadline.after(10))
+
+
+def test_a_group_that_is_not_shown_any_more_is_kept_without_a_state(make_cluster: MakeCluster) -> None:
+    def forbidden(groups: Mapping[str, int]) -> Mapping[str, object]:
+        return dict.fromkeys(groups, Refused.FORBIDDEN)
+
+    look = make_cluster(Answers([[], []], forbidden)).look(LOG, BEFORE, Deadline.after(10))
+    assert look.groups == {"g": Group("g", 2, None, None, None)}
+
+
+def test_of_two_brokers_that_list_a_group_the_leader_counts(make_cluster: MakeCluster) -> None:
+    for both in ([listed(1), listed(2)], [listed(2), listed(1)]):
+        look = make_cluster(Answers([both], answered)).look(LOG, Memory(), Deadline.after(10))
+        assert look.groups == {"g": listed(2)}
+
+
+def test_an_ignored_group_is_not_looked_for(make_cluster: MakeCluster) -> None:
+    answers = Answers([[]], answered)
+    look = make_cluster(answers, Filters(ignore_groups=("g",))).look(LOG, BEFORE, Deadline.after(10))
+    assert (look.groups, answers.asked) == ({}, [[1, 2]])
+
+
+class Described:
+    """As much of a described group as is looked at."""
+
+    def __init__(self, state: str, *metadata: bytes, protocol_type: str = "consumer") -> None:
+        self.group_state, self.protocol_type = state, protocol_type
+        self.members = [type("Member", (), {"member_metadata": data})() for data in metadata]
+
+
+@pytest.mark.parametrize(
+    ("described", "topics"),
+    [
+        # version 0, one topic "new", null user data
+        (Described("Stable", bytes.fromhex("0000 00000001 0003 6e6577 ffffffff")), ("new", "orders")),
+        # bytes that are no subscription may hide topics that were known
+        (Described("Stable", b"\x00"), ("old", "orders")),
+        (Described("PreparingRebalance", b""), ("old", "orders")),
+        (Described("Stable", b"\x00", protocol_type="connect"), ("orders",)),
+        # deleted since it was listed
+        (Described("Dead"), ("orders",)),
+    ],
+)
+def test_what_members_tell_becomes_topics(make_cluster: MakeCluster, described: Any, topics: tuple[str, ...]) -> None:
+    answers = Answers([[listed(2, "Stable")]], lambda _: {"g": described})
+    look = make_cluster(answers).look(LOG, Memory({"g": frozenset({"old"})}), Deadline.after(10))
+    assert look.topics_of_groups == {"g": topics}
