@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import socket
 import struct
+import time
 from collections.abc import Mapping
 
 from streaming.devcluster.journal import Partition, by_topic
@@ -24,6 +25,11 @@ __all__ = ["CommitRefusedError", "commit_with_retention"]
 
 _OFFSET_COMMIT, _VERSION, _CORRELATION = 8, 2, 1
 _TIMEOUT_S = 10.0
+
+_NOT_YET = {14, 15, 16}
+"""Coordinator loading, not available, not coordinator: what a broker answers while its offsets log comes up."""
+
+_PATIENCE_S, _RETRY_S = 30.0, 0.3
 
 
 class CommitRefusedError(EvenkeelError):
@@ -39,7 +45,19 @@ def commit_with_retention(bootstrap: str, group: str, offsets: Mapping[Partition
         CommitRefusedError: A partition was answered with an error code.
         OSError: The broker cannot be reached, or hung up.
     """
-    host, port = bootstrap.rsplit(":", 1)
+    request = _request(group, offsets, retention_ms)
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        errors = _ask(bootstrap, request)
+        if not any(errors.values()) and set(errors) == set(offsets):
+            return
+        if not set(errors.values()) <= _NOT_YET or time.monotonic() > deadline:
+            message = f"The commit of group {group!r} was refused, by topic and partition: {errors}."
+            raise CommitRefusedError(message)
+        time.sleep(_RETRY_S)
+
+
+def _request(group: str, offsets: Mapping[Partition, int], retention_ms: int) -> bytes:
     body = _string(group) + struct.pack(">i", -1) + _string("") + struct.pack(">q", retention_ms)
     topics = by_topic(offsets)
     body += struct.pack(">i", len(topics))
@@ -48,14 +66,15 @@ def commit_with_retention(bootstrap: str, group: str, offsets: Mapping[Partition
         for partition, offset in partitions.items():
             body += struct.pack(">iq", partition, offset) + _string("")
     header = struct.pack(">hhi", _OFFSET_COMMIT, _VERSION, _CORRELATION) + _string("one-off-report")
+    return struct.pack(">i", len(header + body)) + header + body
+
+
+def _ask(bootstrap: str, request: bytes) -> dict[Partition, int]:
+    host, port = bootstrap.rsplit(":", 1)
     with socket.create_connection((host, int(port)), _TIMEOUT_S) as connection:
-        connection.sendall(struct.pack(">i", len(header + body)) + header + body)
+        connection.sendall(request)
         (size,) = struct.unpack(">i", _receive(connection, 4))
-        answer = _receive(connection, size)
-    errors = _errors(answer)
-    if any(errors.values()) or set(errors) != set(offsets):
-        message = f"The commit of group {group!r} was refused, by topic and partition: {errors}."
-        raise CommitRefusedError(message)
+        return _errors(_receive(connection, size))
 
 
 def _string(text: str) -> bytes:

@@ -212,7 +212,10 @@ class Stage:
         self.journal.write(0, "quiet", unsettled=sum(not member.settled for member in self._on_stage()))
 
     def close(self) -> None:
-        """Let every member leave, and end; call `go_quiet` before."""
+        """Let every member leave, and end. Without `go_quiet` before, what is not yet consumed stays so."""
+        self.quiet.set()
+        for thread in self._threads:
+            thread.join(_PATIENCE_S)
         self.exit(*self._on_stage())
         self.ledger.flush()
         self.journal.write(0, "end")

@@ -2,10 +2,11 @@
 
     python -m streaming.devcluster.traffic --bootstrap HOST:PORT [--folder F] [--seconds N] [--stories 1,4]
 
-Without `--seconds` it plays until SIGINT or SIGTERM. After N seconds, or at SIGUSR1, the stage goes quiet: no story
-goes on, no record is produced, members consume the rest and commit a last time, and the journal says `quiet`; from
-then on lag and offsets stand still. With `--stay` the members then stay in their groups until SIGINT or SIGTERM;
-without it they leave, and the program ends: exit code 0, or 1 if a story failed, each named on standard error.
+Without `--seconds` it plays until SIGINT or SIGTERM, at which all members leave at once. After N seconds, or at
+SIGUSR1, the stage goes quiet: no story goes on, no record is produced, members consume the rest and commit a last
+time, and the journal says `quiet`; from then on lag and offsets stand still. With `--stay` the members then stay in
+their groups until SIGINT or SIGTERM; without it they leave, and the program ends: exit code 0, or 1 if a story
+failed, each named on standard error.
 
 Start it as a `LeashedProcess` (or a child that you stop), so that it ends with its starter; its own member processes
 end with it in any case.
@@ -68,9 +69,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     threading.Thread(target=_stop_with_the_starter, args=(stop, quiet), daemon=True).start()
     stage.play(stories)
     quiet.wait(chosen.seconds)
-    stage.go_quiet()
-    if chosen.stay:
-        stop.wait()
+    if not stop.is_set():
+        stage.go_quiet()
+        if chosen.stay:
+            stop.wait()
     stage.close()
     for failure in stage.failures:
         sys.stderr.write(f"{failure}\n")
