@@ -1,0 +1,36 @@
+"""Lakes as values: every row of every table, all columns, in no order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from streaming.tables import TABLES, LakeReader
+
+__all__ = ["Lake", "contents", "differences"]
+
+Lake = dict[str, Counter[str]]
+"""Rows by table; a row as the text of its columns in order, which tells NULL, types and floats exactly."""
+
+
+def contents(root: Path, where: str = "") -> Lake:
+    """Everything that a lake holds."""
+    reader = LakeReader(root)
+    return {
+        table.name: Counter(_text(row) for row in reader.rows(f"SELECT * FROM {table.name} {where}"))
+        for table in TABLES
+    }
+
+
+def differences(one: Lake, other: Lake) -> dict[str, tuple[list[str], list[str]]]:
+    """Per table what only the one and only the other has, a few rows of each; empty when they are the same."""
+    return {
+        table: (sorted((one[table] - other[table]).elements())[:3], sorted((other[table] - one[table]).elements())[:3])
+        for table in one
+        if one[table] != other[table]
+    }
+
+
+def _text(row: dict[str, Any]) -> str:
+    return repr(list(row.items()))

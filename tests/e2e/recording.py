@@ -1,0 +1,172 @@
+"""One real run of the demo's stories with the real probe beside it, from the first member to the last: the recording
+that every test of this folder reads.
+
+    all stories for PLAY_S, with readings of the admin client around rounds
+    quiet: nothing is produced or committed any more, members stay; two more rounds; witnesses; the job, to the end
+    all members leave; two more rounds; the probe ends. From here on no topic changes.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka import KafkaAdminClient
+from kafka.admin import MemberToRemove
+
+from e2e.journal import Played
+from e2e.readings import Bracket, Owner, Reading, RoundsWatch, owners, read_now
+from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.devcluster.java_tools import GroupOffset, describe_all_groups
+from streaming.devcluster.leashed import LeashedProcess
+
+__all__ = ["CLUSTER", "PLAY_S", "Recording", "record", "settings_for"]
+
+CLUSTER = "recorded"
+
+PLAY_S = 95.0
+"""By then every story has happened once, but for second passes: the last is the recovery of story 6 at 90 s."""
+
+_INTERVAL_MS = 2_000
+"""Some fifty rounds while it plays: batches enough to be killed in."""
+
+_PATIENCE_S = 120.0
+"""What takes seconds on an idle machine may take this long on a busy one."""
+
+_STATIC = {"tills-static": ("till-1", "till-2")}
+"""Static members do not leave; they are removed, or the log would change once more when their sessions end."""
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """What was recorded.
+
+    Attributes:
+        bootstrap: The broker that holds the topics.
+        played: What the members did.
+        brackets: Rounds under traffic, each between two readings.
+        quiet: Number of a round at which all was quiet, with all members in their groups.
+        offsets: The admin client's reading when all was quiet.
+        tool_offsets: What Kafka's own `kafka-consumer-groups` said then.
+        owners: The members then.
+        groups: Groups that existed then.
+    """
+
+    bootstrap: str
+    played: Played
+    brackets: tuple[Bracket, ...]
+    quiet: int
+    offsets: Reading
+    tool_offsets: tuple[GroupOffset, ...]
+    owners: tuple[Owner, ...]
+    groups: frozenset[str]
+
+
+def settings_for(bootstrap: str, lake: Path, *, max_rounds: int) -> Settings:
+    """Settings of a job (and of the probe) on the recording."""
+    return Settings(
+        cluster=CLUSTER,
+        lake=str(lake),
+        kafka=KafkaSettings(bootstrap_servers=bootstrap),
+        probe=ProbeSettings(interval_ms=_INTERVAL_MS),
+        job=JobSettings(max_rounds=max_rounds, trigger_ms=0),
+    )
+
+
+def environment_of(settings: Settings, folder: Path) -> dict[str, str]:
+    """The same settings as environment, for a process of its own; the checkout's settings file is kept out."""
+    nothing = folder / "nothing.toml"
+    nothing.touch()
+    return {
+        "EVENKEEL_CONFIG": str(nothing),
+        "EVENKEEL_CLUSTER": settings.cluster,
+        "EVENKEEL_LAKE": settings.lake,
+        "EVENKEEL_KAFKA__BOOTSTRAP_SERVERS": settings.kafka.bootstrap_servers,
+        "EVENKEEL_PROBE__INTERVAL_MS": str(settings.probe.interval_ms),
+        "EVENKEEL_JOB__MAX_ROUNDS": str(settings.job.max_rounds),
+        "EVENKEEL_JOB__TRIGGER_MS": str(settings.job.trigger_ms),
+    }
+
+
+def record(
+    bootstrap: str, folder: Path, when_quiet: Callable[[], None], stories: str | None = None, seconds: float = PLAY_S
+) -> Recording:
+    """Record.
+
+    Args:
+        bootstrap: A broker with `DEMO_OVERRIDES` and nothing on it.
+        folder: For the journal and the logs of the processes.
+        when_quiet: Called while all is quiet and all members are in their groups.
+        stories: Numbers of the stories, separated by commas; None for all.
+        seconds: How long they play.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = environment_of(settings_for(bootstrap, folder / "unused", max_rounds=1), folder)
+    probe = _start(folder / "probe.log", "streaming.probe", environment=environment)
+    which = ["--stories", stories] if stories else []
+    traffic = _start(
+        folder / "traffic.log",
+        "streaming.devcluster.traffic",
+        *("--bootstrap", bootstrap, "--folder", str(folder), "--stay", *which),
+    )
+    began = time.monotonic()
+    watch = RoundsWatch(bootstrap, ProbeSettings().rounds_topic)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="e2e-witness")
+    try:
+        brackets = []
+        watch.wait_for_closed(0)
+        while time.monotonic() < began + seconds:
+            brackets.append(_bracket(admin, watch))
+        os.kill(traffic.pid, signal.SIGUSR1)
+        _wait_until(lambda: bool(Played(folder / "journal.jsonl").lines("quiet")), "the stories go quiet")
+        quiet = watch.wait_for_closed(watch.end(), 2)
+        witnessed = (read_now(admin), tuple(describe_all_groups(bootstrap)), tuple(owners(admin)))
+        groups = frozenset(group["group_id"] for group in admin.list_groups())
+        when_quiet()
+        traffic.terminate()
+        code = traffic.wait(_PATIENCE_S)
+        assert code == 0, f"the stories failed: {traffic.log.read_text('utf-8')[-2000:]}"
+        _remove_static_members(admin, groups)
+        _wait_until(lambda: not owners(admin), "all members have left")
+        watch.wait_for_closed(watch.end(), 2)
+        probe.terminate()
+        assert probe.wait(_PATIENCE_S) == 0, f"the probe failed: {probe.last_line()}"
+    finally:
+        watch.close()
+        admin.close()
+        traffic.kill()
+        probe.kill()
+    return Recording(bootstrap, Played(folder / "journal.jsonl"), tuple(brackets), quiet, *witnessed, groups)
+
+
+def _bracket(admin: KafkaAdminClient, watch: RoundsWatch) -> Bracket:
+    before = read_now(admin)
+    number = watch.wait_for_closed(watch.end())
+    return Bracket(number, before, read_now(admin))
+
+
+def _remove_static_members(admin: KafkaAdminClient, groups: frozenset[str]) -> None:
+    for group, instances in _STATIC.items():
+        if group in groups:
+            admin.remove_group_members(group, [MemberToRemove(group_instance_id=name) for name in instances])
+
+
+def _start(log: Path, module: str, *arguments: str, environment: dict[str, str] | None = None) -> LeashedProcess:
+    setting = [f"{name}={value}" for name, value in (environment or {}).items()]
+    return LeashedProcess(["env", *setting, sys.executable, "-m", module, *arguments], log=log, cwd=_ROOT)
+
+
+def _wait_until(happened: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not happened():
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(what, _PATIENCE_S)
+        time.sleep(0.2)

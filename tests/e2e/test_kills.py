@@ -1,0 +1,93 @@
+"""Whatever kills the job, and wherever the stream is cut: the same tables (DESIGN.md 1)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from e2e.conftest import Recorded
+from e2e.lakes import contents, differences
+from e2e.recording import environment_of, settings_for
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+_ROUNDS = 3
+"""Some twenty batches."""
+
+_RUN_S = 300
+"""A run takes 15 s on an idle machine, the last one a little longer."""
+
+_KILLS = (
+    "0:before-collect:driver",
+    "1:in-operator:driver",
+    "2:after-append-1:all",
+    "4:after-collect:all",
+    "6:after-append-2:driver",
+    "7:after-appends:all",
+    "9:in-append:driver",
+    "11:after-append-1:driver",
+    "13:in-operator:all",
+    "14:after-collect:driver",
+)
+
+
+def test_ten_kills_inside_batches_and_another_read_limit_give_the_same_tables(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    told = tmp_path / "told.jsonl"
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=_ROUNDS)
+    modules = {"PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests")])}
+    environment = os.environ | environment_of(settings, tmp_path) | modules
+    job = ["--available-now"]
+
+    def run(*command: str) -> int:
+        with (tmp_path / "job.log").open("ab") as log:
+            return subprocess.run(
+                [sys.executable, "-m", *command],
+                cwd=_ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                timeout=_RUN_S,
+                check=False,
+            ).returncode
+
+    for moment in _KILLS:
+        # The next run starts at once: an orphaned JVM of the killed one may still be there.
+        assert run("e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
+    assert run("streaming.job", *job) == 0, _tail(tmp_path / "job.log")
+
+    kills = [json.loads(line) for line in told.read_text("utf-8").splitlines()]
+    assert len(kills) == len(_KILLS)
+    between_appends = [kill for kill in kills if kill["appended"] and "rounds" not in kill["appended"]]
+    assert len(between_appends) >= 2  # `rounds` is the last table, and has rows in every batch
+    assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}
+    assert _still_alive(kills) == []
+
+
+def _still_alive(kills: list[dict[str, Any]]) -> list[psutil.Process]:
+    """Processes that a killed job left behind and that do not end by themselves."""
+    left = []
+    for pid, since in (child for kill in kills for child in kill["children"]):
+        try:
+            process = psutil.Process(pid)
+            if process.create_time() == since:
+                left.append(process)
+        except psutil.NoSuchProcess:
+            pass
+    return psutil.wait_procs(left, timeout=60)[1]
+
+
+def _tail(log: Path) -> str:
+    return log.read_text("utf-8", "replace")[-3000:]

@@ -1,0 +1,147 @@
+"""Decisions, owners and verdicts, against the members' own rebalance listeners and the coordinator."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import pytest
+
+from e2e.conftest import Recorded
+from e2e.journal import UNCOUNTED
+from streaming.tables import LakeReader
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+
+_PILED_UP, _STATIC, _COOPERATIVE = "clicks-pile-up", "tills-static", "orders-cooperative"
+
+
+def test_each_generation_that_a_listener_saw_has_one_churn_row(recorded: Recorded) -> None:
+    seen = {(told.group, told.generation) for told in recorded.recording.played.generations}
+    rows = LakeReader(recorded.lake).rows(
+        "SELECT group_id, generation FROM rebalance_churn WHERE revision = 1 AND kind = 'rebalance'"
+    )
+    counted = Counter((row["group_id"], row["generation"]) for row in rows)
+    assert len(seen) > 20
+    assert {generation: counted[generation] for generation in seen} == dict.fromkeys(seen, 1)
+    assert set(counted.values()) == {1}
+
+
+def test_each_rebalance_between_living_members_was_seen_by_a_listener(recorded: Recorded) -> None:
+    seen = {(told.group, told.generation) for told in recorded.recording.played.generations}
+    # Of the end only a part is heard: members that leave one after the other do not wait for the generations between.
+    rows = LakeReader(recorded.quiet_lake).rows(
+        "SELECT group_id, generation FROM rebalance_churn WHERE kind = 'rebalance'"
+    )
+    found = {(row["group_id"], row["generation"]) for row in rows if row["group_id"] not in UNCOUNTED}
+    assert found - seen == set()
+
+
+def test_a_restart_of_a_static_member_is_a_replacement_and_no_rebalance(recorded: Recorded) -> None:
+    restarts = [line["did"] for line in recorded.recording.played.lines("step") if line.get("group") == _STATIC]
+    rows = LakeReader(recorded.quiet_lake).rows(
+        """SELECT kind, generation, replaced FROM rebalance_churn
+           WHERE group_id = ? AND revision = 1 ORDER BY record_offset""",
+        [_STATIC],
+    )
+    replaced = [row for row in rows if row["kind"] == "static_replacement"]
+    assert [f"{row['replaced'][0]['group_instance_id']} was restarted" for row in replaced] == restarts
+    last_rebalance = max(row["generation"] for row in rows if row["kind"] == "rebalance")
+    assert {row["generation"] for row in replaced} == {last_rebalance}
+
+
+def test_a_join_into_a_cooperative_group_takes_two_generations_and_a_move_counts_once(recorded: Recorded) -> None:
+    joins = [
+        line
+        for line in recorded.recording.played.lines("step")
+        if line.get("group") == _COOPERATIVE and "joined" in line["did"]
+    ]
+    rows = LakeReader(recorded.quiet_lake).rows(
+        "SELECT * FROM rebalance_churn WHERE group_id = ? AND revision = 1 ORDER BY record_offset", [_COOPERATIVE]
+    )
+    by_offset = {row["record_offset"]: row for row in rows}
+    second_halves = [row for row in rows if row["follows"] is not None]
+    assert len(second_halves) == len(joins)
+    given = defaultdict(int)
+    for told in recorded.recording.played.generations:
+        if told.group == _COOPERATIVE:
+            given[told.generation] += len(told.assigned)
+    for second in second_halves:
+        first = by_offset[second["follows"]]
+        assert len(first["joined"]) == 1
+        assert (first["generation"], first["moves"]) == (second["generation"] - 1, 0)
+        # What the listeners were newly given in the second generation is what changed hands.
+        assert first["in_transfer"] == second["moves"] == given[second["generation"]] > 0
+
+
+def test_owners_are_those_that_the_coordinator_describes(recorded: Recorded) -> None:
+    rows = LakeReader(recorded.quiet_lake).rows("SELECT * FROM members_current")
+    ours = {
+        (row["group_id"], row["member_id"]): (
+            row["client_id"],
+            row["client_host"],
+            {(of["topic"], partition) for of in row["partitions"] for partition in of["partitions"]},
+        )
+        for row in rows
+    }
+    assert ours == {
+        (owner.group, owner.member_id): (owner.client_id, owner.host, owner.assigned)
+        for owner in recorded.recording.owners
+    }
+
+
+def test_lag_names_the_owner_of_each_partition(recorded: Recorded) -> None:
+    owner_of = {
+        (owner.group, *partition): (owner.member_id, owner.client_id)
+        for owner in recorded.recording.owners
+        for partition in owner.assigned
+    }
+    rows = LakeReader(recorded.quiet_lake).rows("SELECT * FROM lag_current WHERE member_id IS NOT NULL")
+    assert owner_of == {
+        (row["group_id"], row["topic"], row["partition"]): (row["member_id"], row["client_id"]) for row in rows
+    }
+
+
+def test_after_the_last_member_has_left_there_are_no_members(recorded: Recorded) -> None:
+    reader = LakeReader(recorded.lake)
+    assert reader.count("members_current") == 0
+    assert {row["members"] for row in reader.rows("SELECT members FROM group_health_current")} == {0}
+
+
+def test_no_group_drifts_but_the_one_whose_leader_piles_up(recorded: Recorded) -> None:
+    rows = LakeReader(recorded.lake).rows("SELECT group_id, verdict, drifted_partitions FROM drift")
+    assert {row["group_id"] for row in rows if row["verdict"] == "drifted"} == {_PILED_UP}
+    kinds = {of["kind"] for row in rows if row["verdict"] == "drifted" for of in row["drifted_partitions"]}
+    assert kinds == {"misplaced"}
+
+
+def test_every_decision_but_a_replacement_has_one_verdict(recorded: Recorded) -> None:
+    reader = LakeReader(recorded.lake)
+    decided = reader.rows(
+        "SELECT group_id, record_offset FROM rebalance_churn WHERE revision = 1 AND kind <> 'static_replacement'"
+    )
+    judged = reader.rows("SELECT group_id, record_offset FROM drift")
+    assert Counter((row["group_id"], row["record_offset"]) for row in judged) == Counter(
+        (row["group_id"], row["record_offset"]) for row in decided
+    )
+
+
+def test_the_verdicts_of_each_group_are_those_that_its_story_tells(recorded: Recorded) -> None:
+    rows = LakeReader(recorded.quiet_lake).rows(
+        """SELECT group_id, list(DISTINCT verdict ORDER BY verdict) AS verdicts
+           FROM drift WHERE strategy IS NOT NULL GROUP BY ALL"""
+    )
+    identical, unverified = ["identical"], ["valid_unverified"]
+    expected = dict.fromkeys(
+        (
+            *("orders-range", "orders-java", "billing-roundrobin", _STATIC, "night-batch", "billing-stuck"),
+            *("signups-growing", "transfers-exactly-once", "coupons-reader", "orders-retired"),
+        ),
+        identical,
+    )
+    expected |= dict.fromkeys(("orders-pinned",), unverified)
+    found = {row["group_id"]: row["verdicts"] for row in rows}
+    # Sticky strategies are not recomputed yet; when they are, nothing but `identical` may take this one's place.
+    for group in ("clicks-sticky", _COOPERATIVE):
+        assert found.pop(group) in (identical, unverified)
+    assert found.pop(_PILED_UP) in (["drifted", "identical"], ["drifted"])
+    assert found == expected
