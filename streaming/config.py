@@ -35,6 +35,8 @@ __all__ = [
 
 _DEFAULT_FILE = "conf/evenkeel.toml"
 
+_SECRET = re.compile("password|secret|token|credential", re.IGNORECASE)
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -74,6 +76,16 @@ class KafkaSettings(_Section):
     ssl_check_hostname: bool = True
     request_timeout_ms: int = 30_000
     client: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("client")
+    @classmethod
+    def _refuse_secrets(cls, client: dict[str, Any]) -> dict[str, Any]:
+        # These settings travel as an option of the job, which Spark shows in plans and logs.
+        for name in client:
+            if _SECRET.search(name):
+                message = f"{name} would show in plans: use sasl_password_file, ssl_password_file or the environment"
+                raise ValueError(message)
+        return client
 
     def client_config(self) -> dict[str, Any]:
         """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.

@@ -122,3 +122,10 @@ def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
         strategies=({"groups": "/^pay/", "strategy": "sticky"}, {"groups": "/./", "strategy": "range"})
     )
     assert [settings.expected_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
+
+
+def test_a_secret_among_the_further_client_settings_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENKEEL_KAFKA__CLIENT", '{"sasl_plain_password": "hunter2"}')
+    with pytest.raises(SetupError, match="sasl_plain_password would show in plans") as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)

@@ -47,14 +47,14 @@ def start_query(
     """Start the query.
 
     Args:
-        spark: A session that has the source.
+        spark: A session that has the source. Secrets must be in the environment since before its JVM started
+            (`KafkaSettings.export_secrets`), or in files.
         settings: All settings.
         lake: A lake with its tables.
         checkpoint: Folder of the checkpoint; None for the lake's own.
         available_now: Take what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
     """
-    settings.kafka.export_secrets()  # the workers are children of this process
     stream = (
         spark.readStream.format("evenkeel")
         .option("settings", SourceSettings.of(settings).option())
@@ -86,6 +86,8 @@ def run(
             because a half-dead JVM is worse than a new one.
         SetupError: There is no usable Java.
     """
+    # Before the JVM starts: the Python workers are its children, and inherit the environment that it was given.
+    settings.kafka.export_secrets()
     with _stop_signals() as stop:
         lake = DeltaLake(settings.lake)
         lake.create()
