@@ -1,0 +1,125 @@
+"""`python -m streaming.bench [NAME ...]`: measure on this machine, and print a table.
+
+The exit code is 0 whatever the figures are: speed is no test. It is 1 if something could not be measured, 2 if a
+person must do something first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+from streaming.bench import decode
+from streaming.bench.catch_up import catch_up
+from streaming.bench.delay import delay
+from streaming.bench.figure import Figure, Say
+from streaming.bench.machine import load, machine
+from streaming.bench.place import Place, bench_place
+from streaming.bench.steady_state import steady_state
+from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+
+__all__ = ["main"]
+
+_MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
+    "catch-up": catch_up,
+    "steady-state": steady_state,
+    "delay": delay,
+}
+"""Those that need a broker, in the order of the table."""
+
+_DECODE = "decode"
+_NAMES = [_DECODE, *_MEASURES]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure what is named, or all; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m streaming.bench", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
+    names = parser.parse_args(arguments).names or _NAMES
+    if unknown := [name for name in names if name not in _NAMES]:
+        parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(_NAMES)}")
+    # Clients tell every lost connection at length; here one is lost at each broker's end.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    console = Console()
+    try:
+        with _ended_by_signals():
+            return _run(console, [name for name in _NAMES if name in names])
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return SETUP_EXIT_CODE
+    except KeyboardInterrupt:
+        print("stopped; nothing is left behind", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+def _run(console: Console, names: list[str]) -> int:
+    size, busy = machine(), [load()]
+    figures: list[Figure] = []
+    failed = False
+    with ExitStack() as stack, console.status("starting") as status:
+        place: Place | None = None
+        for name in names:
+
+            def say(text: str, name: str = name) -> None:
+                status.update(f"{name}: {text}")
+
+            try:
+                if name == _DECODE:
+                    say("best of three")
+                    figures.append(_decode())
+                else:
+                    if place is None:
+                        say("the broker starts")
+                        place = stack.enter_context(bench_place())
+                    figures.extend(_MEASURES[name](place, say))
+            except RuntimeError as error:
+                failed = True
+                figures.append(Figure(name, "not measured", "", str(error)))
+            busy.append(load())
+        status.update("the broker stops")
+        stack.close()
+    console.print(_table(figures))
+    console.print(f"on {size}; load {busy[0]:.1f} before, {max(busy[1:]):.1f} at most meanwhile", highlight=False)
+    if busy[0] > 1:
+        console.print("others were at work: the machine alone is faster than this", highlight=False)
+    return int(failed)
+
+
+def _decode() -> Figure:
+    best = max(decode.records_per_second() for _ in range(3))
+    note = "key and value bytes in memory to folded commits, one core, best of 3"
+    return Figure("decoding offset commits", f"{best:,.0f} records/s", "500,000/s", note)
+
+
+def _table(figures: list[Figure]) -> Table:
+    table = Table(show_edge=False, pad_edge=False)
+    for name, justify in (("what", "left"), ("figure", "right"), ("aim", "right"), ("of what", "left")):
+        table.add_column(name, justify=justify, no_wrap=name in {"figure", "aim"})  # type: ignore[arg-type]
+    for figure in figures:
+        table.add_row(figure.name, figure.value, figure.aim, figure.note)
+    return table
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM end the program as Ctrl-C does: through every `finally`."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

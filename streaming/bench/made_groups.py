@@ -1,0 +1,198 @@
+"""A thousand groups without a thousand consumers: their records and rounds, written as broker and probe write them.
+
+A broker's coordinator could not take a thousand groups' rebalances and commits fast enough to measure what reads
+them. So the records go straight into a topic that stands in for the offsets log (the job's setting
+`offsets_topic`), one record batch per group and commit, as a commit request leaves it; and the rounds go through
+the probe's own code, but for the questions to the brokers, whose answers are known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, Message, Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+from assignors import Group as LeaderView
+from assignors import Subscription, assign
+from streaming.bench.log_records import commit_key, commit_value, group_key, group_value
+from streaming.config import Settings
+from streaming.events import RoundClosed
+from streaming.offsets_log import partition_for
+from streaming.offsets_log.topic_id import printed
+from streaming.probe.deadline import Deadline
+from streaming.probe.observe import Group, Look, Memory, RoundHead, Topic, memory_after, round_events
+from streaming.probe.topics import create_missing
+from streaming.probe.writer import RoundWriter
+
+__all__ = ["MadeGroups"]
+
+_LOG_PARTITIONS = 50
+"""Kafka's default of `offsets.topic.num.partitions`."""
+
+_GROUPS_PER_TOPIC = 10
+"""Groups share topics, and the probe looks at a topic once for all of them."""
+
+_MEMBERS = 2
+_STEP = 37
+"""Records that a partition gets, and its group consumes, between two commits."""
+
+_BEHIND = 5
+"""Records that every group is behind."""
+
+_ROUND_S = 120.0
+"""Far above what a round of 10,000 groups takes to write."""
+
+_QUIET = 2
+"""syslog's "critical": librdkafka's own complaints at the end of a broker tell nothing here."""
+
+
+class MadeGroups:
+    """Groups of one topic each; a context manager. Call `rebalance` for all groups first, then commits and rounds.
+
+    Attributes:
+        groups: Their names.
+        records: Records written into the log so far.
+    """
+
+    def __init__(self, settings: Settings, groups: int, partitions: int) -> None:
+        """Create the topics.
+
+        Args:
+            settings: Where everything lies.
+            groups: Number of groups.
+            partitions: Partitions of each topic, and so of each group.
+        """
+        self._settings = settings
+        self._log = settings.job.offsets_topic
+        self.groups: Sequence[str] = [f"checkout-service-{number}" for number in range(groups)]
+        self.records = 0
+        self._partitions = partitions
+        self._topics = {group: f"orders-{number // _GROUPS_PER_TOPIC}" for number, group in enumerate(self.groups)}
+        self._ids = {topic: hashlib.sha256(topic.encode()).digest()[:16] for topic in self._topics.values()}
+        self._homes = {group: partition_for(group, _LOG_PARTITIONS) for group in self.groups}
+        self._keys = {
+            group: [commit_key(group, topic, partition) for partition in range(partitions)]
+            for group, topic in self._topics.items()
+        }
+        self._generations = dict.fromkeys(self.groups, 0)
+        self._assigned = self._assignments()
+        self._ends = [0] * _LOG_PARTITIONS
+        self._commits = 0
+        self._memory = Memory()
+        self._refused: list[KafkaError] = []
+        admin: Any = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
+        try:
+            admin.create_topics([NewTopic(self._log, _LOG_PARTITIONS, 1)])
+            create_missing(admin, settings.probe)
+        finally:
+            admin.close()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                "enable.idempotence": True,
+                # One batch per commit request of a group.
+                "batch.num.messages": partitions,
+                "linger.ms": 20,
+                "queue.buffering.max.messages": 200_000,
+                "log_level": _QUIET,
+            }
+        )
+        self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._producer.purge()
+        self._writer.close()
+
+    def rebalance(self, groups: Iterable[str]) -> None:
+        """Write a decision of each of these groups: one generation further, members and partitions as before."""
+        now = _now()
+        for group in groups:
+            self._generations[group] += 1
+            value = group_value(self._generations[group], "range", now, [self._topics[group]], self._assigned[group])
+            self._write(group, group_key(group), value)
+        self._flush()
+
+    def commit(self, times: int = 1) -> None:
+        """Let each group commit all its partitions, so many times."""
+        for _ in range(times):
+            self._commits += 1
+            now, offset = _now(), self._consumed()
+            for group, keys in self._keys.items():
+                value = commit_value(offset, now, self._ids[self._topics[group]])
+                for key in keys:
+                    self._write(group, key, value)
+        self._flush()
+
+    def round(self) -> RoundClosed:
+        """Close a round that sees all groups stable.
+
+        Raises:
+            RoundAbandonedError: The broker did not take it.
+        """
+        deadline = Deadline.after(_ROUND_S)
+        opened = self._writer.open(deadline)
+        log = tuple(self._ends)
+        head = RoundHead(self._settings.cluster, "bench", opened.number, opened.time, log, (None,) * len(log))
+        end = (self._consumed() + _BEHIND,) * self._partitions
+        look = Look(
+            groups={group: Group(group, 1, "Stable", "consumer", "classic") for group in self.groups},
+            topics_of_groups={group: (topic,) for group, topic in self._topics.items()},
+            descriptions={},
+            topics={
+                topic: Topic(self._partitions, printed(raw), end, end, (0,) * self._partitions)
+                for topic, raw in self._ids.items()
+            },
+        )
+        events = round_events(head, look, self._memory, self._settings.filters)
+        written = self._writer.write(opened, events, deadline)
+        closed = self._writer.close_round(opened, written, (log, log), "bench", deadline)
+        self._memory = memory_after(head, look)
+        return closed
+
+    def _assignments(self) -> dict[str, dict[str, dict[str, Sequence[int]]]]:
+        """What a leader with the strategy "range" would give each group."""
+        assigned: dict[str, dict[str, dict[str, Sequence[int]]]] = {}
+        for group, topic in self._topics.items():
+            members = tuple(Subscription(f"consumer-{group}-{n}", (topic,)) for n in range(1, _MEMBERS + 1))
+            given = assign("range", LeaderView(members, {topic: self._partitions}))
+            assigned[group] = {member: {t: tuple(p) for t, p in topics.items()} for member, topics in given.items()}
+        return assigned
+
+    def _consumed(self) -> int:
+        return 1_000_000 + _STEP * self._commits
+
+    def _write(self, group: str, key: bytes, value: bytes) -> None:
+        home = self._homes[group]
+        while True:
+            try:
+                self._producer.produce(self._log, value, key, home, on_delivery=self._delivered)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._ends[home] += 1
+        self.records += 1
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+    def _flush(self) -> None:
+        left = self._producer.flush(_ROUND_S)
+        if left or self._refused:
+            message = f"the broker did not take {left or len(self._refused)} records: {self._refused[:1]}"
+            raise RuntimeError(message)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
