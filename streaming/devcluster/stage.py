@@ -28,8 +28,9 @@ _TICK_S = 0.25
 _FLUSH_S = 3.0
 """How often the ledger goes to the journal."""
 
-_CALM_S = 5.0
-"""Members hear of a rebalance with their next heartbeat, up to 3 s late: calm that lasts longer than that is calm."""
+_CALM_S = 8.0
+"""A member that could not leave in time expires after 6 s, and until then nobody owns its partitions: only calm
+that lasts longer than that is calm. (Of a rebalance members hear within 3 s, with their next heartbeat.)"""
 
 _PATIENCE_S = 60.0
 """How long members may take to consume the rest, or to leave; they take 2 s when all is well."""

@@ -35,7 +35,7 @@ def _play(stage: Stage) -> None:
     try:
         stage.until(55)
     except StageOverError:
-        doomed.stop(10)  # over before its time: let it leave, so that others have its partitions at the end
+        doomed.stop(30)  # over before its time: let it leave, so that others have its partitions at the end
         raise
     doomed.kill()
     stage.step(1, "a member was killed", group=_GROUP)
