@@ -74,9 +74,7 @@ class Jar:
 def cache_folder() -> Path:
     """Return the folder of the jars; it need not exist yet."""
     chosen = os.environ.get("EVENKEEL_CACHE")
-    return (
-        Path(chosen).expanduser().resolve() / "jars" if chosen else _CHECKOUT / ".cache" / "evenkeel" / "jars"
-    )
+    return Path(chosen).expanduser().resolve() / "jars" if chosen else _CHECKOUT / ".cache" / "evenkeel" / "jars"
 
 
 @lru_cache(maxsize=1)
@@ -90,9 +88,7 @@ def jar_sets() -> dict[str, tuple[Jar, ...]]:
         document = tomllib.loads(_JARS_FILE.read_text("utf-8"))
         return {name: tuple(_members(name, document)) for name in document}
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = (
-            f"{_JARS_FILE} cannot be read as a list of jars ({error!r}): restore it from the repository."
-        )
+        message = f"{_JARS_FILE} cannot be read as a list of jars ({error!r}): restore it from the repository."
         raise SetupError(message) from error
 
 
@@ -133,8 +129,7 @@ def classpath(name: str) -> list[Path]:
         if not _is_right(path, jar):
             state = "is damaged" if path.exists() else "has not been downloaded"
             message = (
-                f"The jar {jar.coordinate} {state} ({path}): "
-                "run `make setup`, or `python -m streaming.jars fetch`."
+                f"The jar {jar.coordinate} {state} ({path}): run `make setup`, or `python -m streaming.jars fetch`."
             )
             raise SetupError(message)
         paths.append(path)
@@ -256,9 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         prog="python -m streaming.jars", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("fetch", help="download what is missing").add_argument(
-        "sets", nargs="*", metavar="SET"
-    )
+    commands.add_parser("fetch", help="download what is missing").add_argument("sets", nargs="*", metavar="SET")
     commands.add_parser("classpath", help="print a set as a class path").add_argument("set", metavar="SET")
     chosen = parser.parse_args(arguments)
     try:
@@ -272,9 +265,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 "if Spark fails to start, use that one.\n"
             )
         count = fetch(chosen.sets)
-        sys.stdout.write(
-            f"{count} jars downloaded to {cache_folder()}.\n" if count else "All jars are there.\n"
-        )
+        sys.stdout.write(f"{count} jars downloaded to {cache_folder()}.\n" if count else "All jars are there.\n")
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return SETUP_EXIT_CODE

@@ -45,8 +45,7 @@ def find_java() -> Path:
         found = shutil.which("java")
         if found is None:
             message = (
-                f"No Java was found: install a JDK {OLDEST_RELEASE} or newer, "
-                "and put it on the PATH or set JAVA_HOME."
+                f"No Java was found: install a JDK {OLDEST_RELEASE} or newer, and put it on the PATH or set JAVA_HOME."
             )
             raise SetupError(message)
         java = Path(found)
@@ -72,14 +71,10 @@ def java_release(java: Path) -> int:
             [str(java), "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        message = (
-            f"{java} does not start ({error}): install a JDK {OLDEST_RELEASE} or newer and set JAVA_HOME."
-        )
+        message = f"{java} does not start ({error}): install a JDK {OLDEST_RELEASE} or newer and set JAVA_HOME."
         raise SetupError(message) from error
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if version is None:
-        message = (
-            f"{java} is no working Java: install a JDK {OLDEST_RELEASE} or newer and set JAVA_HOME to it."
-        )
+        message = f"{java} is no working Java: install a JDK {OLDEST_RELEASE} or newer and set JAVA_HOME to it."
         raise SetupError(message)
     return int(version.group(1))
