@@ -1,0 +1,41 @@
+"""The verdict of a decision, and the clients whose bytes tell the leader's library."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streaming.groups.facts import DriftRow
+from streaming.groups.inputs import Member
+from tests.groups.build import (
+    Life,
+    make_record,
+    make_tick,
+    make_topic,
+)
+
+LIBRDKAFKA: dict[str, Any] = {"user_data": b"", "client_id": "rdkafka"}
+KAFKA_PYTHON: dict[str, Any] = {"user_data": b"", "subscription_version": 0, "client_id": "kafka-python-3.0.12"}
+JAVA: dict[str, Any] = {}
+
+
+def seen_for_long(life: Life, *topics: tuple[str, int]) -> None:
+    """Rounds have shown these topics for longer than the grace, up to record 2000."""
+    for position in (1, 1990):
+        life.take(make_tick(position, *(make_topic(topic, count) for topic, count in topics)))
+    life.rows.drift.clear()
+
+
+def verdict_of(life: Life) -> DriftRow:
+    (row,) = life.rows.drift
+    return row
+
+
+def judged(*members: Member, counts: Mapping[str, int | None], protocol: str = "range", **changes: Any) -> DriftRow:
+    """The verdict of a first decision, by the round right after it."""
+    life = Life()
+    life.take(
+        make_record(5, members, protocol=protocol, **changes),
+        make_tick(10, *(make_topic(topic, count) for topic, count in counts.items())),
+    )
+    return verdict_of(life)
