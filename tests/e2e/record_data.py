@@ -1,0 +1,105 @@
+"""`python -m e2e.record_data`: record `data/` anew: topics of a small real run, and what this release makes of them.
+
+    topics.txt      the raw records of the offsets log, the events and the rounds
+    streams.txt     per key and round the packed inputs that the source makes of them, and the rows that follow
+    old_lake.txt    a lake and its checkpoint, half way through the topics
+
+Run it from the checkout with `tests` on the path. The files are what users of a release have: they are recorded once
+per release, beside the older ones, and never to make a failing test pass. `python -m e2e.record_data rows` only makes
+the rows of streams.txt anew, after a change of what the rows say.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+from e2e.old_lake import OLD_LAKE, files_of
+from e2e.packed import write_packed
+from e2e.recording import record, settings_for
+from e2e.streams import STREAMS, RecordedStream, by_table, read_streams, rows_of, write_streams
+from e2e.topics import TOPICS, create_topics, dump_topics, half_of, put_back, settings_of_copy
+from streaming.config import Settings
+from streaming.devcluster import DEMO_OVERRIDES
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.job.run import start_query
+from streaming.job.session import start_session
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import task_rows
+from streaming.tables import DeltaLake
+
+_STORIES = "1,3,4,9"
+"""range with a member that is killed, static members, a leader that piles up, sticky and cooperative-sticky."""
+
+_SECONDS = 50.0
+"""Long enough for a restart of a static member, two joins into the cooperative group, and the kill of story 1."""
+
+_KEPT = frozenset({"orders-range", "tills-static", "clicks-pile-up", "orders-cooperative"})
+"""Groups whose streams are kept."""
+
+_ORIGIN = "Recorded by tests/e2e/record_data.py from Kafka 4.3.1 and the demo's stories 1, 3, 4 and 9."
+
+_OLD_ROUNDS = 10
+"""Two batches in the old lake, so that its state has changed once: each batch costs 50 KB of small Parquet files."""
+
+
+def main() -> int:
+    if sys.argv[1:] == ["rows"]:
+        sizes = {STREAMS: write_streams(_ORIGIN, [_with_rows(stream) for stream in read_streams()])}
+    else:
+        with tempfile.TemporaryDirectory(prefix="record-data-") as name:
+            sizes = _record(Path(name))
+    sys.stdout.write(f"bytes: {sizes}\n")
+    return 0
+
+
+def _record(folder: Path) -> dict[str, int]:
+    with EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES) as broker:
+        record(broker.bootstrap, folder / "play", lambda: None, _STORIES, _SECONDS)
+        live = settings_for(broker.bootstrap, folder / "lake", max_rounds=1)
+        records = list(dump_topics(live))
+        copy = settings_of_copy(broker.bootstrap, folder / "lake", max_rounds=_OLD_ROUNDS)
+        create_topics(copy)
+        put_back(copy, half_of(records)[0])
+        lake = DeltaLake(copy.lake)
+        lake.create()
+        session = start_session(copy.job, "record data")
+        start_query(session, copy, lake, available_now=True).awaitTermination()
+        return {
+            TOPICS: write_packed(TOPICS, _ORIGIN, (record.line() for record in records)),
+            STREAMS: write_streams(_ORIGIN, [_with_rows(stream) for stream in _streams(live)]),
+            OLD_LAKE: write_packed(OLD_LAKE, _ORIGIN, files_of(folder / "lake")),
+        }
+
+
+def _streams(settings: Settings) -> list[RecordedStream]:
+    """The source's output by key and round."""
+    source = SourceSettings.of(settings)
+    planner = Planner(source, kept_reader)
+    planner.available_now()
+    rounds: list[dict[str, list[bytes]]] = []
+    start = INITIAL
+    while (end := planner.latest(start, 1)) != start:
+        rounds.append(defaultdict(list))
+        for task in planner.tasks(start, end):
+            for key, payload in task_rows(task, source, kept_reader(source, 60.0)):
+                rounds[-1][key].append(payload)
+        start = end
+    return [
+        RecordedStream(f"g:{group}", tuple(tuple(of.get(f"g:{group}", ())) for of in rounds), {})
+        for group in sorted(_KEPT)
+    ]
+
+
+def _with_rows(stream: RecordedStream) -> RecordedStream:
+    return replace(stream, rows=by_table(rows_of(stream.key, stream.rounds)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

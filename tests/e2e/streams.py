@@ -1,0 +1,73 @@
+"""Recorded inputs of single keys, round by round, and the rows that follow from them."""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from e2e.packed import read_packed, write_packed
+from e2e.recording import CLUSTER
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import Rows
+from streaming.job.operator import advance_key
+
+__all__ = ["STREAMS", "RecordedStream", "read_streams", "rows_of", "write_streams"]
+
+STREAMS = "streams.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedStream:
+    """One key of the operator.
+
+    Attributes:
+        key: As `streaming.groups.keys` makes them.
+        rounds: Payloads by round, in the order of the rounds; a round may have several, or none.
+        rows: Rows by table, as JSON values.
+    """
+
+    key: str
+    rounds: tuple[tuple[bytes, ...], ...]
+    rows: dict[str, list[Any]]
+
+
+def rows_of(key: str, batches: Iterable[Iterable[bytes]]) -> Rows:
+    """What the operator gives for one key's payloads in these batches, its state packed and unpacked in between."""
+    state, all_rows = None, Rows()
+    for payloads in map(list, batches):
+        if payloads:
+            state, rows = advance_key(key, payloads, state, GroupConfig(cluster=CLUSTER))
+            for table in Rows.__struct_fields__:
+                getattr(all_rows, table).extend(getattr(rows, table))
+    return all_rows
+
+
+def by_table(rows: Rows) -> dict[str, list[Any]]:
+    """Rows as JSON values."""
+    return {table: msgspec.json.decode(msgspec.json.encode(getattr(rows, table))) for table in rows.__struct_fields__}
+
+
+def counted(rows: dict[str, list[Any]]) -> dict[str, Counter[bytes]]:
+    """Rows in no order."""
+    return {table: Counter(msgspec.json.encode(row) for row in of) for table, of in rows.items()}
+
+
+def read_streams() -> list[RecordedStream]:
+    """The recorded streams."""
+    return [
+        RecordedStream(key, tuple(tuple(base64.b64decode(p) for p in payloads) for payloads in rounds), rows)
+        for key, rounds, rows in read_packed(STREAMS)
+    ]
+
+
+def write_streams(origin: str, streams: Iterable[RecordedStream]) -> int:
+    """Keep streams; returns the size of the file in bytes."""
+    lines = [
+        [s.key, [[base64.b64encode(p).decode() for p in payloads] for payloads in s.rounds], s.rows] for s in streams
+    ]
+    return write_packed(STREAMS, origin, lines)
