@@ -261,6 +261,13 @@ class RangeReader:
         # A kept consumer remembers positions and pauses; it forgets them with its assignment.
         self._consumer.unsubscribe()
         self._consumer.assign(list(open_ranges))
+        # Not all of it: what was fetched of a paused partition beyond its range stays parked, and kafka-python 3.0.12
+        # neither gives it back while the records before it in line are merely used up (`fetched_records` asks for
+        # `_next_partition_records is None`), nor fetches a partition of which anything is parked: it would stand
+        # still for ever.
+        fetcher = self._consumer._fetcher  # noqa: SLF001 - see the module's docstring
+        fetcher._paused_partition_records.clear()  # noqa: SLF001
+        fetcher._paused_completed_fetches.clear()  # noqa: SLF001
         for partition in open_ranges:
             self._consumer.seek(partition, wanted[partition])
 

@@ -289,3 +289,19 @@ def test_a_control_batch_that_compaction_emptied_is_no_abort_marker() -> None:
     whole = bytes(batch(0, count=2) + emptied + batch(20))
     assert unpacked(MemoryRecords(whole), aborted=[(5, 0)]) == []
     assert unpacked(MemoryRecords(whole), aborted=[]) == [0, 1, 20]
+
+
+def test_what_was_fetched_beyond_a_range_does_not_stand_in_the_way_of_the_next(bootstrap: str, unique: str) -> None:
+    create(bootstrap, unique, partitions=2)
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    for number in range(40):
+        producer.send(unique, value=b"v%d" % number, partition=number % 2)
+        producer.flush()  # a batch of its own
+    producer.close()
+    kept = reader(bootstrap, patience_s=5.0, max_poll_records=3)
+
+    for start, end in ((0, 3), (3, 9), (9, 20)):
+        # The ranges end apart, so that one partition is paused while the other is read on.
+        found = records(kept, OffsetRange(unique, 0, start, end), OffsetRange(unique, 1, 0, 20))
+        assert [record[0] for record in found[0]] == list(range(start, end))
+        assert len(found[1]) == 20
