@@ -184,7 +184,8 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
     - `stopped`: behind in every round, nothing committed in the window nor for three times the longest pause
       that the group has made before, while the lag did not shrink.
     - `stalled`: behind in every round, commits go on, the offset does not move.
-    - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew in more than half.
+    - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew in more than half, and
+      the group's rhythm is known: somebody who has committed twice by hand is not behind for that.
     - `ok`: everything else, and whenever there are too few rounds or commits to tell.
 
     Behind is by more than the marker of a transaction.
@@ -213,7 +214,8 @@ def judge(state: PartitionState, time: int, measured: Measured) -> str:
     if behind < WINDOW:
         return OK
     if committed != first:
-        return FALLING_BEHIND if not shrank and 2 * grew > WINDOW - 1 else OK
+        known = state.active_rounds >= _RHYTHM_ROUNDS
+        return FALLING_BEHIND if known and not shrank and 2 * grew > WINDOW - 1 else OK
     if active:
         return STALLED
     if shrank or state.active_rounds < _RHYTHM_ROUNDS or state.longest_pause < 0:

@@ -248,6 +248,11 @@ def test_a_group_that_commits_nothing_any_more_while_lag_grows_has_stopped() -> 
     assert statuses == ["ok"] * 4 + ["falling_behind"] * 4 + ["stopped"] * 4
 
 
+def test_a_group_that_has_committed_twice_by_hand_is_not_falling_behind() -> None:
+    statuses = rhythm(Life(), [1, None, None, None, None, None, 2, *[None] * 6], list(range(10, 140, 10)))
+    assert set(statuses) == {"ok"}
+
+
 def test_a_stopped_group_that_goes_on_is_ok_again() -> None:
     life = Life()
     busy(life)
