@@ -35,6 +35,9 @@ _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
 """Those that need a broker, in the order of the table."""
 
 _DECODE = "decode"
+_FILE_WIDTH = 160
+"""Of the table where no terminal tells: a line a figure."""
+
 _NAMES = [_DECODE, *_MEASURES]
 
 
@@ -48,6 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
     # Clients tell every lost connection at length; here one is lost at each broker's end.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     console = Console()
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
     try:
         with _ended_by_signals():
             return _run(console, [name for name in _NAMES if name in names])

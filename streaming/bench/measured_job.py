@@ -79,7 +79,7 @@ class JobReport(msgspec.Struct, frozen=True, tag="job"):
 
     Attributes:
         began: When the process was started, s since the epoch.
-        session: When the Spark session stood.
+        query: When the Spark session stood, and the query was started.
         progress: Spark's progress of each batch with data, as it prints them.
         spent_on_start: Processor time until the query was started.
         largest_rss: Largest resident memory seen, bytes, by part; looked at after each batch.
@@ -87,7 +87,7 @@ class JobReport(msgspec.Struct, frozen=True, tag="job"):
     """
 
     began: float
-    session: float
+    query: float
     progress: list[dict[str, Any]]
     spent_on_start: Spent
     largest_rss: dict[str, int]
@@ -196,7 +196,6 @@ def main(report: str) -> int:
     lake = _TimedLake(settings.lake)
     lake.create()
     spark = start_session(settings.job, f"evenkeel bench {settings.cluster}")
-    session = time.time()
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", _MOST_BATCHES)
     encoder = msgspec.json.Encoder(enc_hook=str)
     with Path(report).open("ab", buffering=0) as file:
@@ -206,10 +205,11 @@ def main(report: str) -> int:
             file.write(encoder.encode(line) + b"\n")
 
         on_start = tree.spent()
+        started = time.time()
         query = start_query(spark, settings, lake, available_now=True, done=done)
         query.awaitTermination()
         progress = [dict(p) for p in query.recentProgress if p["numInputRows"]]
-        file.write(encoder.encode(JobReport(tree.began, session, progress, on_start, tree.largest)) + b"\n")
+        file.write(encoder.encode(JobReport(tree.began, started, progress, on_start, tree.largest)) + b"\n")
     spark.stop()
     return 0
 
