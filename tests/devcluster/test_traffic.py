@@ -119,7 +119,8 @@ def test_the_journal_counts_exactly_the_commits_that_the_log_holds(demo: tuple[E
 
 def test_members_that_went_quiet_have_consumed_everything(demo: tuple[EmbeddedBroker, Path]) -> None:
     broker, _ = demo
-    steady = {"orders-range", "orders-java", "clicks-pile-up", "orders-pinned", "transfers-exactly-once"}
+    # (Not orders-range: a killed member's partitions may wait for its session to end when the stage goes quiet.)
+    steady = {"orders-java", "clicks-pile-up", "orders-pinned", "transfers-exactly-once"}
     rows = [row for row in describe_all_groups(broker.bootstrap) if row.group in steady]
     assert {row.group for row in rows} == steady
     assert [row for row in rows if row.lag] == []
