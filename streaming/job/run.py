@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import logging
 import signal
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
+
+from py4j.protocol import Py4JError
+from pyspark.errors import StreamingQueryException
 
 from streaming.config import Settings
 from streaming.job.batch import batch_writer
@@ -43,6 +48,7 @@ def start_query(
     checkpoint: str | None = None,
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
+    hold: Path | None = None,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -54,10 +60,11 @@ def start_query(
         checkpoint: Folder of the checkpoint; None for the lake's own.
         available_now: Take what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
+        hold: No batch begins while this file exists.
     """
     stream = (
         spark.readStream.format("evenkeel")
-        .option("settings", SourceSettings.of(settings).option())
+        .option("settings", SourceSettings.of(settings, str(hold) if hold else None).option())
         .load()
         .groupBy("key")
         .applyInPandasWithState(operator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
@@ -88,20 +95,38 @@ def run(
     """
     # Before the JVM starts: the Python workers are its children, and inherit the environment that it was given.
     settings.kafka.export_secrets()
-    with _stop_signals() as stop:
+    with _stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
+        hold = Path(folder) / "hold"
         lake = DeltaLake(settings.lake)
         lake.create()
         spark = start_session(settings.job, f"evenkeel {settings.cluster}")
-        query = start_query(spark, settings, lake, checkpoint=checkpoint, available_now=available_now, done=done)
+        query = start_query(
+            spark, settings, lake, checkpoint=checkpoint, available_now=available_now, done=done, hold=hold
+        )
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
-        while query.isActive and not stop.is_set():
-            query.awaitTermination(_POLL_S)
-        failure = query.exception()
-        if failure is None:
-            _stop_between_batches(query)
-        spark.stop()
+        try:
+            failure = _wait_for_the_end(query, stop, hold)
+            spark.stop()
+        except (Py4JError, OSError) as error:
+            message = "Spark's JVM is gone (killed, or out of memory?): start the job again, it goes on where it was"
+            raise QueryEndedError(message) from error
         if failure is not None:
             raise QueryEndedError(_cause(str(failure)))
+
+
+def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) -> Exception | None:
+    """Wait until the query ends, or stop it when asked to; returns why it failed, None if it did not."""
+    try:
+        while query.isActive and not stop.is_set():
+            query.awaitTermination(_POLL_S)
+    except StreamingQueryException as failure:
+        return cast("Exception", failure)
+    failed: Exception | None = query.exception()
+    if failed is None:
+        # In a catch-up one batch begins where the other ends: without this the stop would wait for the last of them.
+        hold.touch()
+        _stop_between_batches(query)
+    return failed
 
 
 def _stop_between_batches(query: StreamingQuery) -> None:

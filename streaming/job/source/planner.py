@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from kafka import TopicPartition
@@ -128,11 +129,14 @@ class Planner:
             max_rounds: Rounds at the most; None for all.
 
         Returns:
-            The very `offsets` when there is nothing new, or the brokers cannot be reached: an outage is waited out.
+            The very `offsets` when there is nothing new, when the source is held (`SourceSettings.hold`), or when the
+            brokers cannot be reached: an outage is waited out.
 
         Raises:
             LogTruncatedError: The log ends before what was read of it, and has for a minute.
         """
+        if self._settings.hold is not None and Path(self._settings.hold).exists():
+            return offsets
         try:
             end = self._latest(self._connect(self._settings, 0.0), Positions.read(offsets), max_rounds)
         except (KafkaError, UnreadableTopicError, OSError) as error:

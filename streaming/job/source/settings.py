@@ -29,6 +29,7 @@ class SourceSettings(BaseModel):
             the memory of a catch-up: there are never more windows than records, at some 300 bytes each.
         tasks: Tasks per batch.
         patience_s: Time without progress after which a task that reads fails.
+        hold: A file on the driver's machine; while it exists no further batch begins. None for none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -44,9 +45,10 @@ class SourceSettings(BaseModel):
     max_records: int = Field(default=2_000_000, ge=1)
     tasks: int = Field(default=2, ge=1)
     patience_s: float = Field(default=120.0, gt=0)
+    hold: str | None = None
 
     @classmethod
-    def of(cls, settings: Settings) -> Self:
+    def of(cls, settings: Settings, hold: str | None = None) -> Self:
         """The source's share of all settings."""
         return cls(
             cluster=settings.cluster,
@@ -58,6 +60,7 @@ class SourceSettings(BaseModel):
             interval_ms=settings.probe.interval_ms,
             max_rounds=settings.job.max_rounds,
             tasks=settings.job.tasks,
+            hold=hold,
         )
 
     def option(self) -> str:

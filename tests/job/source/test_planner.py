@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,8 +34,8 @@ class World:
         self.now = 0.0
         self.planner = self.restart()
 
-    def restart(self) -> Planner:
-        self.planner = Planner(SETTINGS, lambda _settings, _patience: self.reader, lambda: self.now)  # type: ignore[arg-type, return-value]
+    def restart(self, settings: SourceSettings = SETTINGS) -> Planner:
+        self.planner = Planner(settings, lambda _settings, _patience: self.reader, lambda: self.now)  # type: ignore[arg-type, return-value]
         return self.planner
 
     def log(self, partition: int, records: int) -> None:
@@ -89,6 +90,16 @@ def test_nothing_new_gives_back_the_very_start(world: World) -> None:
     world.reader.append("rounds", 0, encode_round(opened()))
     world.log(0, 5)
     assert world.planner.latest(end, None) is end
+
+
+def test_no_batch_begins_while_the_source_is_held(world: World, tmp_path: Path) -> None:
+    world.round()
+    hold = tmp_path / "hold"
+    planner = world.restart(SETTINGS.model_copy(update={"hold": str(hold)}))
+    hold.touch()
+    assert planner.latest(INITIAL, None) is INITIAL
+    hold.unlink()
+    assert planner.latest(INITIAL, None)["round"] == 0
 
 
 def test_a_plan_is_the_same_in_another_process(world: World) -> None:

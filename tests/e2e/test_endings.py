@@ -1,0 +1,85 @@
+"""How the job ends: what its process returns, and the one sentence that it says."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from e2e.conftest import Recorded
+from e2e.recording import environment_of, settings_for
+from streaming.devcluster.leashed import LeashedProcess
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+_PATIENCE_S = 240.0
+
+_FULL_DISK = """
+import sys
+import streaming.job.run
+from streaming.job.__main__ import main
+
+def no_space(frame, number):
+    raise OSError(28, "No space left on device")
+
+streaming.job.run.batch_writer = lambda lake, done=None: no_space
+sys.exit(main(["--available-now"]))
+"""
+
+Start = Callable[..., LeashedProcess]
+
+
+@pytest.fixture
+def start(recorded: Recorded, tmp_path: Path) -> Start:
+    """Start the job on the recording as a process; its output goes to job.log."""
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=10)
+    environment = [f"{name}={value}" for name, value in environment_of(settings, tmp_path).items()]
+
+    def start(*arguments: str) -> LeashedProcess:
+        command = ["env", *environment, sys.executable, *arguments]
+        return LeashedProcess(command, log=tmp_path / "job.log", cwd=_ROOT)
+
+    return start
+
+
+def _wait_for(log: Path, text: str) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while text not in log.read_text("utf-8"):
+        if time.monotonic() > deadline:
+            raise subprocess.TimeoutExpired(text, _PATIENCE_S)
+        time.sleep(0.1)
+
+
+def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(start: Start) -> None:
+    job = start("-c", _FULL_DISK)
+    assert job.wait(_PATIENCE_S) == 1
+    assert "No space left on device" in job.last_line()
+    assert "Traceback" not in job.log.read_text("utf-8").split("the Spark query has ended")[-1]
+
+
+def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> None:
+    job = start("-m", "streaming.job")
+    _wait_for(job.log, "batch 1:")
+    (jvm,) = (child for child in psutil.Process(job.pid).children() if "java" in child.name())
+    os.kill(jvm.pid, signal.SIGKILL)
+    assert job.wait(_PATIENCE_S) == 1
+    assert job.last_line().startswith("Spark's JVM is gone")
+
+
+def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progress(start: Start) -> None:
+    job = start("-m", "streaming.job")
+    _wait_for(job.log, "batch 0:")
+    job.terminate()
+    assert job.wait(_PATIENCE_S) == 0
+    log = job.log.read_text("utf-8")
+    assert "batch 3:" not in log  # of eight; one may have begun before the signal came, another before it was heard
+    assert "Exception" not in log
