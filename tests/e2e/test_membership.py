@@ -26,13 +26,18 @@ def test_each_generation_that_a_listener_saw_has_one_churn_row(recorded: Recorde
     assert set(counted.values()) == {1}
 
 
-def test_each_rebalance_between_living_members_was_seen_by_a_listener(recorded: Recorded) -> None:
+def test_each_rebalance_that_lasted_was_seen_by_a_listener(recorded: Recorded) -> None:
     seen = {(told.group, told.generation) for told in recorded.recording.played.generations}
-    # Of the end only a part is heard: members that leave one after the other do not wait for the generations between.
+    # A generation that is overtaken at once may be told to nobody; and of the end only a part is heard, as members
+    # that leave one after the other do not wait for the generations between: hence the quiet lake.
     rows = LakeReader(recorded.quiet_lake).rows(
-        "SELECT group_id, generation FROM rebalance_churn WHERE kind = 'rebalance'"
+        """SELECT group_id, generation FROM (
+               SELECT *, lead(record_time) OVER (PARTITION BY group_id ORDER BY record_offset) AS next_time
+               FROM rebalance_churn WHERE revision = 1
+           ) WHERE kind = 'rebalance' AND coalesce(next_time - record_time > INTERVAL 5 SECOND, true)"""
     )
     found = {(row["group_id"], row["generation"]) for row in rows if row["group_id"] not in UNCOUNTED}
+    assert len(found) > 15
     assert found - seen == set()
 
 
