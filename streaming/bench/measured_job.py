@@ -82,7 +82,7 @@ class JobReport(msgspec.Struct, frozen=True, tag="job"):
         query: When the Spark session stood, and the query was started.
         progress: Spark's progress of each batch with data, as it prints them.
         spent_on_start: Processor time until the query was started.
-        largest_rss: Largest resident memory seen, bytes, by part; looked at after each batch.
+        largest_memory: Largest memory seen, bytes, by part as in `Spent`; looked at after each batch.
         batches: The batches.
     """
 
@@ -90,7 +90,7 @@ class JobReport(msgspec.Struct, frozen=True, tag="job"):
     query: float
     progress: list[dict[str, Any]]
     spent_on_start: Spent
-    largest_rss: dict[str, int]
+    largest_memory: dict[str, int]
     batches: list[BatchReport] = []
 
 
@@ -159,6 +159,12 @@ class _TimedLake(DeltaLake):
         return seconds
 
 
+def _held(process: psutil.Process) -> int:
+    """Memory of one process; what several share, as forked workers do, in equal parts where the system tells it."""
+    full = process.memory_full_info()
+    return int(getattr(full, "pss", 0) or full.uss)
+
+
 class _Tree:
     """This process and all below it."""
 
@@ -176,8 +182,8 @@ class _Tree:
             try:
                 with process.oneshot():
                     java = "java" in process.name()
-                    times, held = process.cpu_times(), int(process.memory_info().rss)
-            except psutil.NoSuchProcess:
+                    times, held = process.cpu_times(), _held(process)
+            except psutil.Error:
                 continue
             part = "driver" if process == self._me else "jvm" if java else "workers"
             self._seconds[process] = part, times.user + times.system

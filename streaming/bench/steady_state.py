@@ -94,7 +94,7 @@ def _figures(size: SteadySize, job: JobReport, stages: dict[str, float]) -> list
         ("append", [b.append_s for b in job.batches[-size.rounds :]]),
     )
     clock = ", ".join(f"{name} {median(values):.2f} s" for name, values in waits)
-    memory = ", ".join(f"{part} {held / 2**20:,.0f}" for part, held in job.largest_rss.items())
+    memory = ", ".join(f"{part} {held / 2**20:,.0f} MB" for part, held in job.largest_memory.items())
     figures.append(Figure("  by the clock", "", "", clock))
-    figures.append(Figure("  memory", f"{sum(job.largest_rss.values()) / 2**20:,.0f} MB", "", f"resident: {memory}"))
+    figures.append(Figure("  memory", f"{sum(job.largest_memory.values()) / 2**20:,.0f} MB", "", memory))
     return figures
