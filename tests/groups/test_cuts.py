@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,6 +43,15 @@ def test_two_batches_give_the_rows_of_one_at_every_cut(steps: list[Step]) -> Non
 @settings(deadline=None, max_examples=120)
 @given(streams(), st.data())
 def test_any_batches_give_the_rows_of_one(steps: list[Step], data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.integers(1, max(1, len(steps) - 1)), max_size=8))
+    assert counted(rows_of(steps, cuts)) == counted(rows_of(steps, ()))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3_600)
+@settings(deadline=None, max_examples=5_000)
+@given(streams(), st.data())
+def test_any_batches_give_the_rows_of_one_over_thousands_of_lives(steps: list[Step], data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(1, max(1, len(steps) - 1)), max_size=8))
     assert counted(rows_of(steps, cuts)) == counted(rows_of(steps, ()))
 

@@ -36,9 +36,19 @@ REAL = [(bytes.fromhex(row["key"]), None if row["value"] is None else bytes.from
 
 
 def test_a_hundred_thousand_mutated_records_are_each_decoded_alike_both_ways_or_kept_as_unread() -> None:
+    _decode_both_ways(SEED)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(10))
+def test_a_million_mutated_records_are_each_decoded_alike_both_ways_or_kept_as_unread(seed: int) -> None:
+    _decode_both_ways(seed)
+
+
+def _decode_both_ways(seed: int) -> None:
     records = [
         Record(2 * i, 1_700_000_000_000 + 10_000 * i, key, value)
-        for i, (key, value) in enumerate(mutated_records(REAL, MUTATED, SEED))
+        for i, (key, value) in enumerate(mutated_records(REAL, MUTATED, seed))
     ]
     boundaries = list(range(1_000, 2 * MUTATED, 7_001))
     compactor = Compactor(0, 1, boundaries, lambda name: name != "g", lambda _: True)
