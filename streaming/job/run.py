@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import signal
 import tempfile
 import threading
@@ -153,8 +154,12 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+# The line after the indented frames of a Python traceback: "module.Class: message". Not every class ends in Error.
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
+
+
 def _cause(text: str) -> str:
     """The line of a failure that tells its cause: Spark wraps a Python error into some thirty lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if "Error: " in line or "Exception: " in line]
+    told = _RAISED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
     return f"the Spark query has ended: {(told or lines or ['no reason given'])[-1][:500]}"
