@@ -46,7 +46,8 @@ ROOMS = {
         "kafka tenacity", "streaming.config streaming.events streaming.exceptions streaming.offsets_log"
     ),
     "streaming.job": room(
-        "deltalake delta kafka msgspec numpy pandas pyarrow pydantic pyspark",
+        # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
+        "deltalake delta kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions streaming.groups streaming.jars streaming.java "
         "streaming.offsets_log streaming.tables",
     ),
