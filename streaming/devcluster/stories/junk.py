@@ -6,7 +6,8 @@ Besides, `HOSTILE_GROUPS` (quotes, line feeds, HTML, path separators, 4 KB of na
 once at 60 s, like any group.
 
 What must show: every record of the class `undecodable` as a row of `quarantine`; of the classes `unknown_type` and
-`newer_version` one sample per type and version with the right counts; nothing else changes. The hostile groups are
+`newer_version` one sample per type and version with the right counts, or, where the record names a group that belongs
+to another partition, a row of its own as a stray; nothing else changes. The hostile groups are
 ordinary groups (`not_applicable`, one commit of partition 0 each time), shown escaped, none lost.
 
 Why not beside live groups: a foreign record puts Kafka's coordinator out of step with its own log. It unloads the
