@@ -159,7 +159,7 @@ def _stuck(evidence: Evidence) -> Iterator[str]:
     if now is None or now["lag_max"] is None or now["lag_max"] >= _STUCK_LAG:
         yield f"billing-stuck should have recovered, its largest lag is {now and now['lag_max']}"
     elsewhere = evidence.rows(
-        "SELECT DISTINCT group_id FROM lag WHERE lag_status IN ('stopped', 'stalled') "
+        "SELECT DISTINCT group_id FROM lag WHERE lag_status IN ('stopped', 'stalled') AND subscribed "
         "AND group_id NOT IN ('billing-stuck', 'night-batch', 'orders-mirror') AND group_id NOT IN (?)",
         HOSTILE_GROUPS[0],
     )
