@@ -51,7 +51,7 @@ def _row(table: str, **values: Any) -> list[Any]:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(280)
+@pytest.mark.timeout(600)
 def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path: Path) -> None:
     lake = DeltaLake(str(tmp_path / "lake"))
     lake.create()
@@ -148,7 +148,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
 
     command = [sys.executable, "-c", _SPARK, lake.root, str(tmp_path / "spark")]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=270, cwd=tmp_path, env=os.environ, check=False
+        command, capture_output=True, text=True, timeout=580, cwd=tmp_path, env=os.environ, check=False
     )
     assert "ANSWER" in done.stdout, done.stderr[-3000:]
     answer = json.loads(done.stdout.split("ANSWER", 1)[1])
