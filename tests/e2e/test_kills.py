@@ -27,7 +27,7 @@ _ROUNDS = 3
 _RUN_S = 300
 """A run takes 15 s on an idle machine, the last one a little longer."""
 
-_KILLS = (
+_TEN = (
     "0:before-collect:driver",
     "1:in-operator:driver",
     "2:after-append-1:all",
@@ -41,8 +41,15 @@ _KILLS = (
 )
 
 
-def test_ten_kills_inside_batches_and_another_read_limit_give_the_same_tables(
-    recorded: Recorded, tmp_path: Path
+# A killed run costs half a minute to a minute, nearly all of it a cold JVM: every change tries four, `make soak` ten.
+_FOUR = tuple(moment for moment in _TEN if moment.startswith(("0:", "2:", "6:", "9:")))
+
+
+@pytest.mark.parametrize(
+    "kills_at", [pytest.param(_FOUR, id="four"), pytest.param(_TEN, id="ten", marks=pytest.mark.soak)]
+)
+def test_kills_inside_batches_and_another_read_limit_give_the_same_tables(
+    recorded: Recorded, tmp_path: Path, kills_at: tuple[str, ...]
 ) -> None:
     told = tmp_path / "told.jsonl"
     settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=_ROUNDS)
@@ -63,13 +70,13 @@ def test_ten_kills_inside_batches_and_another_read_limit_give_the_same_tables(
                 check=False,
             ).returncode
 
-    for moment in _KILLS:
+    for moment in kills_at:
         # The next run starts at once: an orphaned JVM of the killed one may still be there.
         assert run("e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
     assert run("streaming.job", *job) == 0, _tail(tmp_path / "job.log")
 
     kills = [json.loads(line) for line in told.read_text("utf-8").splitlines()]
-    assert len(kills) == len(_KILLS)
+    assert len(kills) == len(kills_at)
     between_appends = [kill for kill in kills if kill["appended"] and "rounds" not in kill["appended"]]
     assert len(between_appends) >= 2  # `rounds` is the last table, and has rows in every batch
     assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}
