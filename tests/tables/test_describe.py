@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from streaming.tables import VIEWS
+from streaming.tables.describe import describe
+from streaming.tables.schema import TABLES
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
+
+
+def test_the_page_is_as_the_schema_is() -> None:
+    assert PAGE.read_text(encoding="utf-8") == describe(), "run python -m streaming.tables.describe > docs/tables.md"
+
+
+def test_every_column_of_every_table_is_on_the_page() -> None:
+    page = describe()
+    for table in TABLES:
+        section = page.split(f"\n## {table.name}\n")[1].split("\n## ")[0]
+        assert [line.split("`")[1] for line in section.splitlines() if line.startswith("| `")] == [
+            column.name for column in table.columns
+        ]
+        assert f"`{table.name}_current`" in section
+    assert {f"{table.name}_current" for table in TABLES} <= set(VIEWS)
