@@ -24,7 +24,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest -m "not soak"
+	$(BIN)/pytest -m "not soak" --durations=25
 
 bench: setup
 	@$(BIN)/python -m streaming.bench
