@@ -205,7 +205,8 @@ class JobSettings(_Section):
     """The Spark job.
 
     Attributes:
-        trigger_ms: Time between batches. Spark ends idle Python workers after 60 s: stay below 50 s.
+        trigger_ms: Time between two looks for closed rounds; a batch comes only where there are some, so this adds to
+            the delay and costs next to nothing. Spark ends idle Python workers after 60 s: stay below 50 s.
         max_rounds: Rounds per batch at the most; bounds the memory of a catch-up.
         tasks: Tasks per batch that read the offsets log.
         shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint.
@@ -215,7 +216,7 @@ class JobSettings(_Section):
         offsets_topic: The offsets log.
     """
 
-    trigger_ms: int = Field(default=10_000, ge=0)
+    trigger_ms: int = Field(default=2_000, ge=0)
     max_rounds: int = Field(default=60, ge=1)
     tasks: int = Field(default=2, ge=1)
     shuffle_partitions: int = Field(default=2, ge=1)

@@ -7,6 +7,7 @@ patient, never right: every decision that ends in a checkpoint is one that `plan
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -93,6 +94,7 @@ class Planner:
         self._topic = RoundsTopic(settings.rounds_topic)
         self._interval_ms = settings.interval_ms
         self._last_round = clock()
+        self._last_without = -math.inf
         self._truncated_since: float | None = None
         self._outages = 0
         self._complaints = 0
@@ -120,9 +122,9 @@ class Planner:
         """Where the next batch ends.
 
         Whole rounds, as far as they are closed, at most `max_rounds` of them. If no round has closed for three
-        intervals, the ends of the log without rounds: membership goes on. A round that closes later with positions
-        that such a batch has gone beyond is passed over. In a run over what is available now the log is read
-        without rounds only where there was never a round.
+        intervals, the ends of the log without rounds, once an interval: membership goes on. A round that closes later
+        with positions that such a batch has gone beyond is passed over. In a run over what is available now the log is
+        read without rounds only where there was never a round.
 
         Args:
             offsets: Where the batch starts, as Spark keeps it.
@@ -195,6 +197,7 @@ class Planner:
         log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
         if all(start.log.get(p) == end for p, end in log.items()):
             return start
+        self._last_without = self._clock()
         return replace(start, log={**start.log, **log}, rounds=look.after)
 
     def _look(self, reader: RangeReader, start: Positions, until: int, max_rounds: int | None) -> _Look:
@@ -222,8 +225,13 @@ class Planner:
     def _is_silent(self, start: Positions) -> bool:
         if self._target:
             return start.round < 0
-        interval = min(max(self._interval_ms, self._settings.interval_ms), _LONGEST_INTERVAL_MS)
-        return self._clock() - self._last_round > _SILENT_INTERVALS * interval / 1000
+        interval_s = min(max(self._interval_ms, self._settings.interval_ms), _LONGEST_INTERVAL_MS) / 1000
+        now = self._clock()
+        # The trigger is shorter than an interval, so that a round waits for nothing; a batch at each trigger would
+        # cost several times what a batch a round does, for days if need be.
+        if now - self._last_without < interval_s:
+            return False
+        return now - self._last_round > _SILENT_INTERVALS * interval_s
 
     def _rounds_end(self, reader: RangeReader) -> int:
         partition = TopicPartition(self._settings.rounds_topic, 0)

@@ -136,12 +136,15 @@ def test_when_no_round_closes_for_three_intervals_the_log_goes_on_without(world:
     assert world.planner.latest(end, None) is end
 
 
-def test_the_fallback_goes_on_at_each_trigger_until_a_round_closes(world: World) -> None:
+def test_the_fallback_goes_on_once_an_interval_until_a_round_closes(world: World) -> None:
     world.now = 31.0
     start = world.planner.latest(INITIAL, None)
     world.log(0, 1)
     late = world.ends()
     world.log(1, 1)
+    world.now = 40.9
+    assert world.planner.latest(start, None) is start
+    world.now = 41.0
     end = world.planner.latest(start, None)
     assert end["log"] == {"0": 2, "1": 2}
     # Its positions were taken before the fallback read on: it comes too late, and the next one is taken.
