@@ -5,6 +5,17 @@ from __future__ import annotations
 from streaming.tables.current import VIEWS
 from streaming.tables.lake import DeltaLake, Lake
 from streaming.tables.read import LakeReader
-from streaming.tables.schema import TABLES, Table, ddl, table_named
+from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
 
-__all__ = ["TABLES", "VIEWS", "DeltaLake", "Lake", "LakeReader", "Table", "ddl", "table_named"]
+__all__ = [
+    "ALERT_TABLES",
+    "ALL_TABLES",
+    "TABLES",
+    "VIEWS",
+    "DeltaLake",
+    "Lake",
+    "LakeReader",
+    "Table",
+    "ddl",
+    "table_named",
+]

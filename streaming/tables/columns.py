@@ -6,7 +6,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from streaming.tables.schema import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LONG, REPLACED, TIMESTAMP, Column, Table
+from streaming.tables.schema import (
+    ASSIGNED,
+    DATE,
+    DRIFTED,
+    FINDINGS,
+    INT,
+    LABELS,
+    LONG,
+    REPLACED,
+    TIMESTAMP,
+    Column,
+    Table,
+)
 
 __all__ = ["to_arrow"]
 
@@ -34,7 +46,7 @@ def _array(column: Column, cells: list[Any]) -> pa.Array:
         return pa.array([_day(day) for day in cells], pa.int32()).cast(kind.arrow)
     if kind is FINDINGS:
         cells = [[(name, _micros(since), detail) for name, since, detail in cell] for cell in cells]
-    elif kind in (DRIFTED, REPLACED, ASSIGNED):
+    elif kind in (DRIFTED, REPLACED, ASSIGNED, LABELS):
         cells = [cell if cell is None else [tuple(item) for item in cell] for cell in cells]
     try:
         return pa.array(cells, kind.arrow)

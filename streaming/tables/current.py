@@ -6,7 +6,7 @@ and stay, with their newest revision.
 
 from __future__ import annotations
 
-from streaming.tables.schema import TABLES, Table
+from streaming.tables.schema import ALL_TABLES, Table
 
 __all__ = ["VIEWS", "current_sql"]
 
@@ -27,7 +27,7 @@ def current_sql(table: Table) -> str:
 
 
 def _ordered() -> list[Table]:
-    return sorted(TABLES, key=lambda t: t.name in _WITH_LIVING_GROUP)
+    return sorted(ALL_TABLES, key=lambda t: t.name in _WITH_LIVING_GROUP)
 
 
 VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.current import VIEWS
-from streaming.tables.schema import TABLES
+from streaming.tables.schema import ALL_TABLES
 
 __all__ = ["LakeReader"]
 
@@ -32,7 +32,7 @@ class LakeReader:
 
     def refresh(self) -> None:
         """Look at the newest version of every table."""
-        for table in TABLES:
+        for table in ALL_TABLES:
             known = self._tables.get(table.name)
             if known is not None:
                 known.update_incremental()

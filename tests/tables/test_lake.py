@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from streaming.tables import TABLES, DeltaLake, LakeReader, table_named
+from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, table_named
 from streaming.tables.columns import to_arrow
 
 _ROUND: list[Any] = ["c", None, 7, 1_700_000_000_000, 19_675, 1_700_000_000_500, 2000, "p", 3, 9, 50, 0, 120]
@@ -17,7 +17,7 @@ _ROUND: list[Any] = ["c", None, 7, 1_700_000_000_000, 19_675, 1_700_000_000_500,
 @pytest.fixture
 def lake(tmp_path: Path) -> DeltaLake:
     made = DeltaLake(str(tmp_path / "lake"))
-    made.create()
+    made.create(ALL_TABLES)
     return made
 
 
@@ -75,13 +75,13 @@ def test_a_column_that_a_later_release_appends_is_added_to_an_older_table(tmp_pa
 
 
 def test_tables_have_no_feature_that_other_readers_refuse(lake: DeltaLake) -> None:
-    for table in TABLES:
+    for table in ALL_TABLES:
         protocol = DeltaTable(lake.path(table.name)).protocol()
         assert (protocol.min_reader_version, protocol.reader_features) == (1, None), table.name
 
 
 def test_tables_are_set_for_years_of_small_commits(lake: DeltaLake) -> None:
-    for table in TABLES:
+    for table in ALL_TABLES:
         settings = DeltaTable(lake.path(table.name)).metadata().configuration
         assert settings["delta.checkpointInterval"] == "50"
         assert settings["delta.logRetentionDuration"] == "interval 7 days"
@@ -89,8 +89,8 @@ def test_tables_are_set_for_years_of_small_commits(lake: DeltaLake) -> None:
 
 def test_a_lake_nobody_has_created_reads_as_empty_tables(tmp_path: Path) -> None:
     reader = LakeReader(tmp_path / "nothing")
-    assert {table.name: reader.count(f"{table.name}_current") for table in TABLES} == dict.fromkeys(
-        (table.name for table in TABLES), 0
+    assert {table.name: reader.count(f"{table.name}_current") for table in ALL_TABLES} == dict.fromkeys(
+        (table.name for table in ALL_TABLES), 0
     )
 
 
@@ -155,3 +155,34 @@ def test_nested_columns_come_out_as_they_went_in(lake: DeltaLake) -> None:
     assert row["findings"] == [
         {"finding": "in_transfer", "since": datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC), "detail": "2 partitions"}
     ]
+
+
+def _transition(number: int, state: str, group: str = "a") -> list[Any]:
+    named = {
+        "transition_id": f"{group}{number}",
+        "cluster": "c",
+        "rule": "drift",
+        "entity": f'{{"group_id":"{group}"}}',
+        "state": state,
+        "closed": state in ("resolved", "gone"),
+        "labels": [["team", "orders"]],
+        "decision": number,
+        "round": 1,
+        "round_time": 1_000,
+        "event_date": 0,
+    }
+    return [named.get(column.name) for column in table_named("alerts").columns]
+
+
+def test_an_alert_is_current_until_it_is_resolved_or_gone(lake: DeltaLake) -> None:
+    lake.append("alerts", [_transition(1, "pending"), _transition(1, "firing", "b")], "alerter", 1)
+    reader = LakeReader(lake.root)
+    sql = "SELECT transition_id, state, labels FROM alerts_current ORDER BY transition_id"
+    labels = [{"name": "team", "value": "orders"}]
+    assert reader.rows(sql) == [
+        {"transition_id": "a1", "state": "pending", "labels": labels},
+        {"transition_id": "b1", "state": "firing", "labels": labels},
+    ]
+    lake.append("alerts", [_transition(2, "resolved"), _transition(2, "gone", "b")], "alerter", 2)
+    reader.refresh()
+    assert reader.rows(sql) == []
