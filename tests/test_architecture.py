@@ -37,6 +37,7 @@ ROOMS = {
     "streaming.events": room("msgspec"),
     "streaming.config": room("pydantic pydantic_settings", "streaming.exceptions"),
     "streaming.java": room("", "streaming.exceptions"),
+    "streaming.leash": room(),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions"),
     # Of the core only what it takes in: the codec writes it.
@@ -60,12 +61,12 @@ ROOMS = {
     ),
     "streaming.up": room(
         "circus psutil pydantic rich",
-        "streaming.config streaming.devcluster.leashed streaming.exceptions streaming.probe streaming.tables",
+        "streaming.config streaming.exceptions streaming.leash streaming.probe streaming.tables",
     ),
     "streaming.devcluster": room(
         "confluent_kafka jgo kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.tables "
-        "streaming.up",
+        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.leash streaming.offsets_log "
+        "streaming.tables streaming.up",
     ),
     "streaming.cli": room("msgspec rich typer", "assignors streaming"),
     "streaming.bench": room(

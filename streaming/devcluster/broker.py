@@ -19,10 +19,10 @@ from typing import Self
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
 
-from streaming.devcluster.leashed import LeashedProcess
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.java import find_java
+from streaming.leash import LeashedProcess
 
 __all__ = ["EmbeddedBroker"]
 

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.devcluster.leashed import LeashedProcess
 from streaming.exceptions import EvenkeelError
 from streaming.jars import classpath
 from streaming.java import find_java
+from streaming.leash import LeashedProcess
 
 __all__ = ["GroupOffset", "JavaToolError", "console_consumer", "describe_all_groups", "run_java"]
 

@@ -228,7 +228,7 @@ def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s
     Returns:
         A LeashedProcess.
     """
-    from streaming.devcluster.leashed import LeashedProcess  # noqa: PLC0415  (the child does without)
+    from streaming.leash import LeashedProcess  # noqa: PLC0415  (the child does without)
 
     arguments = [
         *("--bootstrap", stage.bootstrap, "--journal", str(stage.journal.path), "--story", str(settings.story)),

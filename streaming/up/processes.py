@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.devcluster.leashed import LeashedProcess
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.leash import LeashedProcess
 
 __all__ = ["Program", "Programs"]
 

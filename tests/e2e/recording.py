@@ -24,7 +24,7 @@ from e2e.journal import Played
 from e2e.readings import Bracket, Owner, Reading, RoundsWatch, owners, read_now
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.devcluster.java_tools import GroupOffset, describe_all_groups
-from streaming.devcluster.leashed import LeashedProcess
+from streaming.leash import LeashedProcess
 
 __all__ = ["CLUSTER", "PLAY_S", "Recording", "record", "settings_for"]
 

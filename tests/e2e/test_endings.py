@@ -15,7 +15,7 @@ import pytest
 
 from e2e.conftest import Recorded
 from e2e.recording import environment_of, settings_for
-from streaming.devcluster.leashed import LeashedProcess
+from streaming.leash import LeashedProcess
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 

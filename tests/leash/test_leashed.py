@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streaming.devcluster.leashed import LeashedProcess
+from streaming.leash import LeashedProcess
 
 _ROOT = Path(__file__).parents[2]
 
@@ -92,7 +92,7 @@ def test_it_dies_with_a_starter_that_is_killed_also_when_a_fork_holds_the_leash(
             import os, sys, time
             from pathlib import Path
             sys.path.insert(0, {str(_ROOT)!r})
-            from streaming.devcluster.leashed import LeashedProcess
+            from streaming.leash import LeashedProcess
             held = LeashedProcess([sys.executable, "-c", {program + "input_()"!r}], log=Path({str(tmp_path / "log")!r}))
             if os.fork() == 0:
                 time.sleep(30)
