@@ -1,7 +1,7 @@
 """Records of the offsets log as a 4.x broker writes them: offset commits (value v4), group metadata (value v3).
 
-The layouts stand in `streaming.offsets_log.offset_commit` and `.group_metadata`; subscriptions and assignments are
-those of the consumer protocol, version 1, which Java clients of 2.4 and newer understand and kafka-python writes.
+The layouts stand in `streaming/offsets_log/schemas`; subscriptions and assignments are those of the consumer protocol,
+version 1, which Java clients of 2.4 and newer understand and kafka-python writes.
 """
 
 from __future__ import annotations

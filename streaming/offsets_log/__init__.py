@@ -14,33 +14,33 @@ from streaming.offsets_log.consumer_protocol import (
     decode_subscription,
 )
 from streaming.offsets_log.decode_json import decode_line
-from streaming.offsets_log.group_metadata import GroupMember, GroupMetadata, decode_group_metadata
 from streaming.offsets_log.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.membership import decode_membership
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.partitioner import partition_for
+from streaming.offsets_log.record_types import RECORD_TYPES, RecordValue, decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
 
 __all__ = [
+    "RECORD_TYPES",
     "Assignment",
     "Compactor",
     "GroupKey",
-    "GroupMember",
-    "GroupMetadata",
     "Key",
     "OffsetCommit",
     "OffsetKey",
     "OtherKey",
+    "RecordValue",
     "Rejected",
     "Subscription",
     "UnknownKey",
     "UnknownVersion",
     "decode_assignment",
-    "decode_group_metadata",
     "decode_key",
     "decode_line",
     "decode_membership",
     "decode_offset_commit",
+    "decode_record_value",
     "decode_subscription",
     "partition_for",
 ]

@@ -1,26 +1,19 @@
 """Keys of `__consumer_offsets`: which kind of record, of which group.
 
-    int16 type, then the body, never flexible:
-      0, 1                        group string, topic string, partition int32     (LegacyOffsetCommit, OffsetCommit)
-      2                           group string                                    (GroupMetadata)
-      3 4 6 9 11 12 15 17 18 20 23   groupId string
-      5 7 8 10 13 14 19 21 22        groupId string, memberId string
-      16                          groupId string, regularExpression string
+    int16 type, then the fields that the type's schema names (`schemas/`), never flexible
 
-Types 3 to 23 are those of KIP-848, share and streams groups (`CoordinatorRecordType`, read in Kafka
-4.2.0-rc1; 9 and 18 were written by earlier or unreleased code only). Before Kafka 4.1 the source calls the
-type "key version"; the bytes are the same.
+Before Kafka 4.1 the source calls the type "key version"; the bytes are the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streaming.offsets_log.record_types import RECORD_TYPES, key_of_type
 from streaming.offsets_log.rejected import Rejected
 from streaming.offsets_log.wire import MalformedError, Reader
 
 __all__ = [
-    "EXPRESSION_TYPE",
     "GROUP_METADATA",
     "LEGACY_OFFSET_COMMIT",
     "OFFSET_COMMIT",
@@ -37,10 +30,6 @@ __all__ = [
 LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2
-
-_WITH_GROUP = frozenset({3, 4, 6, 9, 11, 12, 15, 17, 18, 20, 23})
-_WITH_GROUP_AND_MEMBER = frozenset({5, 7, 8, 10, 13, 14, 19, 21, 22})
-EXPRESSION_TYPE = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +135,14 @@ def offset_commit_key(key: OffsetKey) -> bytes:
 
 
 def _body(key_type: int, reader: Reader) -> OffsetKey | GroupKey | OtherKey | UnknownKey:
+    if key_type not in RECORD_TYPES:
+        return UnknownKey(key_type)
+    fields = key_of_type(key_type).read(reader)
     if key_type in {LEGACY_OFFSET_COMMIT, OFFSET_COMMIT}:
-        group, topic, partition = reader.string("group"), reader.string("topic"), reader.int32("partition")
-        if partition < 0:
-            message = f"partition is {partition}, and no topic has a negative partition"
+        if fields.partition < 0:
+            message = f"partition is {fields.partition}, and no topic has a negative partition"
             raise MalformedError(message)
-        return OffsetKey(key_type, group, topic, partition)
+        return OffsetKey(key_type, *fields)
     if key_type == GROUP_METADATA:
-        return GroupKey(reader.string("group"))
-    if key_type in _WITH_GROUP:
-        return OtherKey(key_type, reader.string("groupId"), None)
-    if key_type in _WITH_GROUP_AND_MEMBER:
-        return OtherKey(key_type, reader.string("groupId"), reader.string("memberId"))
-    if key_type == EXPRESSION_TYPE:
-        return OtherKey(key_type, reader.string("groupId"), reader.string("regularExpression"))
-    return UnknownKey(key_type)
+        return GroupKey(*fields)
+    return OtherKey(key_type, fields[0], fields[1] if len(fields) > 1 else None)

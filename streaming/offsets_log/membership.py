@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from streaming.groups.inputs import Member, MembershipRecord
 from streaming.offsets_log.consumer_protocol import decode_assignment, decode_subscription
-from streaming.offsets_log.group_metadata import GroupMember, GroupMetadata, decode_group_metadata
+from streaming.offsets_log.keys import GROUP_METADATA
+from streaming.offsets_log.record_types import decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
 
 __all__ = ["decode_membership"]
@@ -28,36 +31,37 @@ def decode_membership(
         data: The whole value.
         log_partition: Partition of the offsets log; -1 when not known.
     """
-    metadata = decode_group_metadata(data)
-    if not isinstance(metadata, GroupMetadata):
-        return metadata
-    decode = _consumer if metadata.protocol_type == _CONSUMER else _opaque
+    value = decode_record_value(GROUP_METADATA, data)
+    if isinstance(value, UnknownVersion | Rejected):
+        return value
+    metadata = value.fields
+    decode = _consumer if metadata.protocolType == _CONSUMER else _opaque
     return MembershipRecord(
         record=offset,
         record_time=timestamp,
-        protocol_type=metadata.protocol_type,
+        protocol_type=metadata.protocolType,
         generation=metadata.generation,
         protocol=metadata.protocol,
         leader=metadata.leader,
-        state_time=metadata.current_state_timestamp,
+        state_time=metadata.currentStateTimestamp,
         members=tuple([decode(member) for member in metadata.members]),
-        value_version=metadata.version,
+        value_version=value.version,
         log_partition=log_partition,
     )
 
 
-def _consumer(member: GroupMember) -> Member:
+def _consumer(member: Any) -> Member:
     subscription = decode_subscription(member.subscription)
     assignment = decode_assignment(member.assignment)
     read = None if isinstance(subscription, Rejected) else subscription
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
     return Member(
-        member_id=member.member_id,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout=member.rebalance_timeout,
-        session_timeout=member.session_timeout,
+        member_id=member.memberId,
+        group_instance_id=member.groupInstanceId,
+        client_id=member.clientId,
+        client_host=member.clientHost,
+        rebalance_timeout=member.rebalanceTimeout,
+        session_timeout=member.sessionTimeout,
         subscription_version=read.version if read else None,
         topics=read.topics if read else None,
         owned=read.owned if read else (),
@@ -70,14 +74,14 @@ def _consumer(member: GroupMember) -> Member:
     )
 
 
-def _opaque(member: GroupMember) -> Member:
+def _opaque(member: Any) -> Member:
     return Member(
-        member_id=member.member_id,
-        group_instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout=member.rebalance_timeout,
-        session_timeout=member.session_timeout,
+        member_id=member.memberId,
+        group_instance_id=member.groupInstanceId,
+        client_id=member.clientId,
+        client_host=member.clientHost,
+        rebalance_timeout=member.rebalanceTimeout,
+        session_timeout=member.sessionTimeout,
         subscription_version=None,
         topics=None,
         owned=(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import urlsafe_b64encode
 
-__all__ = ["ZERO", "printed"]
+__all__ = ["ZERO", "printed", "text_of"]
 
 ZERO = bytes(16)
 
@@ -13,4 +13,9 @@ def printed(topic_id: bytes) -> str | None:
     """Print 16 bytes as Kafka does; None for the zero id, which stands for "not known"."""
     if topic_id == ZERO:
         return None
-    return urlsafe_b64encode(topic_id)[:22].decode("ascii")
+    return text_of(topic_id)
+
+
+def text_of(uuid: bytes) -> str:
+    """Print 16 bytes as Kafka prints a UUID, the zero one too."""
+    return urlsafe_b64encode(uuid)[:22].decode("ascii")

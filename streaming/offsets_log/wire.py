@@ -20,11 +20,12 @@ size says.
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 __all__ = ["MalformedError", "Reader"]
 
 _INT16 = struct.Struct(">h")
+_UINT16 = struct.Struct(">H")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 
@@ -77,6 +78,11 @@ class Reader:
         value: int = _INT16.unpack_from(self._data, self._take(2, field))[0]
         return value
 
+    def uint16(self, field: str) -> int:
+        """Two bytes, unsigned."""
+        value: int = _UINT16.unpack_from(self._data, self._take(2, field))[0]
+        return value
+
     def int32(self, field: str) -> int:
         """Four bytes, signed."""
         value: int = _INT32.unpack_from(self._data, self._take(4, field))[0]
@@ -86,6 +92,10 @@ class Reader:
         """Eight bytes, signed."""
         value: int = _INT64.unpack_from(self._data, self._take(8, field))[0]
         return value
+
+    def uuid(self, field: str) -> bytes:
+        """The 16 bytes of a UUID."""
+        return self.raw(16, field)
 
     def raw(self, size: int, field: str) -> bytes:
         """`size` bytes as they are."""
@@ -176,30 +186,43 @@ class Reader:
         count = self.count(field, 4)
         return struct.unpack_from(f">{count}i", self._data, self._take(4 * count, field))
 
-    def tagged_fields(self, sizes: Mapping[int, tuple[str, int]]) -> dict[int, bytes]:
+    def tagged_fields(self, known: Mapping[int, Callable[[Reader], object]]) -> dict[int, object]:
         """The tagged fields that end a struct; unknown tags are skipped by their size. Nothing if not flexible.
 
         Args:
-            sizes: Name and exact size by known tag.
+            known: How to read the payload of each known tag; it must take exactly the bytes of its size.
 
         Returns:
-            Payload by known tag; of a tag that stands there twice the last, as in Java.
+            What was read by tag; of a tag that stands there twice the last, as in Java.
         """
-        known: dict[int, bytes] = {}
+        found: dict[int, object] = {}
         if not self.flexible:
-            return known
+            return found
         for _ in range(self.uvarint("count of tagged fields")):
             tag = self.uvarint("tag")
             size = self.uvarint(f"size of tag {tag}")
-            start = self.position
-            payload = self.raw(size, f"tag {tag}")
-            if tag in sizes:
-                name, expected = sizes[tag]
-                if size != expected:
-                    message = f"{name} (tag {tag}) at byte {start} has {size} bytes instead of {expected}"
-                    raise MalformedError(message)
-                known[tag] = payload
-        return known
+            start = self._take(size, f"tag {tag}")
+            if tag in known:
+                found[tag] = self._inside(known[tag], start, tag)
+        return found
+
+    def _inside(self, read: Callable[[Reader], object], start: int, tag: int) -> object:
+        """Read the payload of a tag, which reaches from `start` to where the reader stands."""
+        outer, stop = self._end, self.position
+        self._end, self.position = stop, start
+        try:
+            value = read(self)
+        except MalformedError as error:
+            message = f"tag {tag}: {error}"
+            raise MalformedError(message) from None
+        finally:
+            self._end = outer
+        if self.position != stop:
+            message = (
+                f"tag {tag} at byte {start} has {stop - start} bytes, of which its field takes {self.position - start}"
+            )
+            raise MalformedError(message)
+        return value
 
     def end(self, what: str) -> None:
         """Nothing may follow: trailing bytes mean that this is another layout than it says."""

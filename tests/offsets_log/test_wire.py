@@ -79,10 +79,16 @@ def test_a_count_that_the_rest_cannot_hold_is_refused_before_anything_is_made() 
 
 def test_tagged_fields_are_passed_over_by_their_size() -> None:
     reader = Reader(b"\x02" + b"\x05\x03abc" + b"\x00\x02hi" + b"!", flexible=True)
-    assert reader.tagged_fields({0: ("greeting", 2)}) == {0: b"hi"}
+    assert reader.tagged_fields({0: greeting}) == {0: b"hi"}
     assert reader.remaining == 1
 
 
 def test_a_known_tagged_field_of_another_size_is_refused() -> None:
-    with pytest.raises(MalformedError, match=r"greeting \(tag 0\) at byte 3 has 3 bytes instead of 2"):
-        Reader(b"\x01\x00\x03abc", flexible=True).tagged_fields({0: ("greeting", 2)})
+    with pytest.raises(MalformedError, match="tag 0 at byte 3 has 3 bytes, of which its field takes 2"):
+        Reader(b"\x01\x00\x03abc!", flexible=True).tagged_fields({0: greeting})
+    with pytest.raises(MalformedError, match="tag 0: greeting needs 2 bytes at byte 3, but 1 are left"):
+        Reader(b"\x01\x00\x01abc", flexible=True).tagged_fields({0: greeting})
+
+
+def greeting(reader: Reader) -> bytes:
+    return reader.raw(2, "greeting")
