@@ -11,12 +11,25 @@ from assignors.library import JAVA, Library, parse_library
 from assignors.listed import as_listed
 from assignors.model import Group, Subscription
 from assignors.registry import assign
+from assignors.rocketmq import json_lines as rocketmq
 
 __all__ = ["assign_line"]
 
 
 def assign_line(line: object) -> dict[str, Any]:
-    """Answer one line of `evenkeel assign` for Kafka clients (DESIGN.md 5).
+    """Answer one line of `evenkeel assign` (DESIGN.md 5): for RocketMQ by the prefix of its strategy, else for Kafka.
+
+    Returns:
+        {"assignment": ...} or {"error": reason}. Never raises.
+    """
+    strategy = line.get("strategy") if isinstance(line, dict) else None
+    if isinstance(strategy, str) and strategy.startswith(rocketmq.PREFIX):
+        return rocketmq.allocate_line(line)
+    return client_line(line)
+
+
+def client_line(line: object) -> dict[str, Any]:
+    """Answer one line for Kafka clients.
 
     Args:
         line: The decoded object: "strategy", "partitions_per_topic", "members" (whose order, and that of the

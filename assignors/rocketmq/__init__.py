@@ -1,0 +1,38 @@
+"""What RocketMQ's allocation strategies compute, recomputed exactly as the classes of 5.5.0 do.
+
+from assignors.rocketmq import MessageQueue, allocate_all
+
+queues = [MessageQueue("t", "broker-a", number) for number in range(3)]
+allocate_all("AVG", queues, ["10.0.0.1@1", "10.0.0.2@1"])  # two queues for the first, one for the second
+
+Every client computes its own share from its own view of the group; these functions are given one view.
+"""
+
+from __future__ import annotations
+
+from assignors.rocketmq.exceptions import BadOption, BadQueue, CallWouldFail
+from assignors.rocketmq.queues import MessageQueue, sorted_clients, sorted_queues
+from assignors.rocketmq.registry import (
+    Options,
+    allocate,
+    allocate_all,
+    known_allocate_strategies,
+    strategy_named,
+)
+from assignors.rocketmq.strategy import AllocateStrategy, Queues
+
+__all__ = [
+    "AllocateStrategy",
+    "BadOption",
+    "BadQueue",
+    "CallWouldFail",
+    "MessageQueue",
+    "Options",
+    "Queues",
+    "allocate",
+    "allocate_all",
+    "known_allocate_strategies",
+    "sorted_clients",
+    "sorted_queues",
+    "strategy_named",
+]

@@ -1,0 +1,68 @@
+"""CONSISTENT_HASH: queues on a ring of hashed virtual nodes (`AllocateMessageQueueConsistentHash`, 5.5.0).
+
+The ring is `ConsistentHashRouter`'s: MD5 of the UTF-8 bytes, its first four bytes as an unsigned number.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from hashlib import md5
+
+from assignors.exceptions import CannotTell
+from assignors.rocketmq.exceptions import BadOption
+from assignors.rocketmq.queues import MessageQueue
+from assignors.rocketmq.strategy import Checked, Queues
+
+__all__ = ["MOST_VIRTUAL_NODES", "ConsistentHash"]
+
+# On one ring: two seconds of hashing. The class's default is 10 a client; it is slower than we are by a scan of
+# the ring for every client, and runs for every topic every 20 s, so nobody has rings of this size.
+MOST_VIRTUAL_NODES = 2_000_000
+
+
+class ConsistentHash(Checked):
+    """Each client stands on the ring `virtual_node_cnt` times; a queue belongs to the next node.
+
+    Attributes:
+        virtual_node_cnt: `virtualNodeCnt`, 0 or more; with 0 nobody owns anything.
+    """
+
+    name = "CONSISTENT_HASH"
+
+    def __init__(self, virtual_node_cnt: int = 10) -> None:
+        if not 0 <= virtual_node_cnt < 2**31:
+            message = f"illegal virtualNodeCnt :{virtual_node_cnt}"
+            raise BadOption(message)
+        self.virtual_node_cnt = virtual_node_cnt
+
+    def _share(self, queues: Queues, clients: Sequence[str]) -> Callable[[str, int], Queues]:
+        if self.virtual_node_cnt * len(clients) > MOST_VIRTUAL_NODES:
+            reason = f"more than {MOST_VIRTUAL_NODES} virtual nodes: not recomputed"
+            raise CannotTell(reason)
+        ring = self._ring(clients)
+        positions = sorted(ring)
+        owned: dict[str, list[MessageQueue]] = {}
+        if positions:
+            for queue in queues:
+                after = bisect_left(positions, _hash(queue.text()))
+                owner = ring[positions[after % len(positions)]]
+                owned.setdefault(owner, []).append(queue)
+        return lambda client, _index: tuple(owned.get(client, ()))
+
+    def _ring(self, clients: Sequence[str]) -> dict[int, str]:
+        """Client by position; a later node takes the place of an earlier one of the same hash."""
+        ring: dict[int, str] = {}
+        seen: set[str] = set()
+        for client in clients:
+            # A client that stands twice gets further nodes, numbered from as many as the ring still has of it.
+            first = sum(1 for owner in ring.values() if owner == client) if client in seen else 0
+            seen.add(client)
+            for number in range(first, first + self.virtual_node_cnt):
+                ring[_hash(f"{client}-{number}")] = client
+        return ring
+
+
+def _hash(text: str) -> int:
+    # (Java writes half a surrogate pair as "?".)
+    return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")

@@ -1,0 +1,90 @@
+"""MACHINE_ROOM_NEARBY-<delegate>: each room for itself, rooms without clients for all (5.5.0).
+
+The class is `AllocateMachineRoomNearby`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+
+from assignors.order import sorted_utf16
+from assignors.rocketmq.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER, BadOption, CallWouldFail
+from assignors.rocketmq.queues import MessageQueue
+from assignors.rocketmq.strategy import Allocate, AllocateStrategy, Checked, Queues
+
+__all__ = ["MachineRoomNearby", "before_separator"]
+
+Resolver = Callable[[str], str]
+"""The room of a broker, by its name, or of a client, by its id; "" is none."""
+
+
+class MachineRoomNearby(Checked):
+    """A client gets its share of its own room's queues, then its share of every room that has no client.
+
+    Rooms are walked in Java's order of strings, and each clientless room is dealt by itself, so that the first
+    clients get all remainders.
+
+    Attributes:
+        delegate: The strategy that deals.
+        room_of: The `MachineRoomResolver`, the same rule for brokers and clients.
+    """
+
+    def __init__(self, delegate: AllocateStrategy, room_of: Resolver) -> None:
+        self.delegate = delegate
+        self.room_of = room_of
+
+    @property
+    def name(self) -> str:
+        """The delegate's name is part of it."""
+        return f"MACHINE_ROOM_NEARBY-{self.delegate.name}"
+
+    def _share(self, queues: Queues, clients: Sequence[str]) -> Callable[[str, int], Queues]:
+        queues_of: dict[str, list[MessageQueue]] = {}
+        for queue in queues:
+            queues_of.setdefault(self._room(queue.broker, f"mq {queue.text()}"), []).append(queue)
+        clients_of: dict[str, list[str]] = {}
+        for client in clients:
+            clients_of.setdefault(self._room(client, f"consumer id {client}"), []).append(client)
+        for_all = [
+            self.delegate.prepare(tuple(queues_of[room]), clients)
+            for room in sorted_utf16(queues_of)
+            if room not in clients_of
+        ]
+
+        @cache
+        def of_room(room: str) -> Allocate:
+            return self.delegate.prepare(tuple(queues_of[room]), clients_of[room])
+
+        def share(client: str, _index: int) -> Queues:
+            own = self.room_of(client)
+            parts = [of_room(own), *for_all] if own in queues_of else for_all
+            result: list[MessageQueue] = []
+            for part in parts:
+                dealt = part(client)
+                if dealt is None:
+                    reason = "the delegate returned null"
+                    raise CallWouldFail(NULL_POINTER, reason)
+                result += dealt
+            return tuple(result)
+
+        return share
+
+    def _room(self, name: str, what: str) -> str:
+        room = self.room_of(name)
+        if not room:
+            reason = f"Machine room is null for {what}"
+            raise CallWouldFail(ILLEGAL_ARGUMENT, reason)
+        return room
+
+
+def before_separator(separator: str) -> Resolver:
+    """The rule that the room is what stands before the first separator; a name without one is a room itself.
+
+    Raises:
+        BadOption: The separator is empty.
+    """
+    if not separator:
+        message = "The room_separator is empty: give the text between the room and the rest of a name."
+        raise BadOption(message)
+    return lambda name: name.partition(separator)[0]

@@ -1,0 +1,67 @@
+"""A queue of a topic on a broker, and the orders in which RocketMQ walks queues and clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from assignors.exceptions import CannotTell
+from assignors.order import sorted_utf16, utf16
+from assignors.rocketmq.exceptions import BadQueue
+
+__all__ = ["MessageQueue", "checked", "sorted_clients", "sorted_queues"]
+
+_MOST = 2**31 - 1
+
+
+class MessageQueue(NamedTuple):
+    """`org.apache.rocketmq.common.message.MessageQueue`.
+
+    Attributes:
+        topic: Topic.
+        broker: Broker name.
+        queue: Queue id, an int32.
+    """
+
+    topic: str
+    broker: str
+    queue: int
+
+    def text(self) -> str:
+        """What `toString()` gives, which CONSISTENT_HASH hashes."""
+        return f"MessageQueue [topic={self.topic}, brokerName={self.broker}, queueId={self.queue}]"
+
+
+def checked(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
+    """The queues, if every id is an int32.
+
+    Raises:
+        BadQueue: One is not.
+    """
+    listed = tuple(queues)
+    for queue in listed:
+        if type(queue.queue) is not int or not -_MOST - 1 <= queue.queue <= _MOST:
+            message = f"Queue {queue.queue!r} of topic {queue.topic!r} on broker {queue.broker!r} is no int32."
+            raise BadQueue(message)
+    return listed
+
+
+def sorted_queues(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
+    """In the order of `MessageQueue.compareTo`: topic, broker name, both as Java compares strings, queue id.
+
+    Raises:
+        CannotTell: Ids lie so far apart that the class's subtraction overflows, which no broker's do.
+    """
+    listed = tuple(queues)
+    ids = [queue.queue for queue in listed]
+    if ids and max(ids) - min(ids) > _MOST:
+        reason = "queue ids overflow the subtraction of MessageQueue.compareTo"
+        raise CannotTell(reason)
+    if all(queue.topic.isascii() and queue.broker.isascii() for queue in listed):
+        return tuple(sorted(listed))
+    return tuple(sorted(listed, key=lambda queue: (utf16(queue.topic), utf16(queue.broker), queue.queue)))
+
+
+def sorted_clients(clients: Iterable[str]) -> tuple[str, ...]:
+    """As `Collections.sort` orders client ids: 10.0.0.100@1 before 10.0.0.10@1 before 10.0.0.9@1."""
+    return tuple(sorted_utf16(clients))

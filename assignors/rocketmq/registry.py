@@ -1,0 +1,133 @@
+"""All RocketMQ strategies by name. A new one is a file of its own and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from assignors.exceptions import UnknownStrategy
+from assignors.rocketmq.averagely import Averagely
+from assignors.rocketmq.by_circle import ByCircle
+from assignors.rocketmq.by_config import ByConfig
+from assignors.rocketmq.by_machine_room import ByMachineRoom
+from assignors.rocketmq.consistent_hash import ConsistentHash
+from assignors.rocketmq.exceptions import BadOption, CallWouldFail
+from assignors.rocketmq.machine_room_nearby import MachineRoomNearby, before_separator
+from assignors.rocketmq.queues import MessageQueue, checked, sorted_clients, sorted_queues
+from assignors.rocketmq.strategy import AllocateStrategy, Queues
+
+__all__ = ["Options", "allocate", "allocate_all", "known_allocate_strategies", "strategy_named"]
+
+_NEARBY = "MACHINE_ROOM_NEARBY-"
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a strategy's object was made with; each strategy takes its own.
+
+    Attributes:
+        virtual_node_cnt: Of CONSISTENT_HASH.
+        message_queue_list: Of CONFIG; None when not set.
+        consumeridcs: Of MACHINE_ROOM; None when not set.
+        room_separator: Of MACHINE_ROOM_NEARBY: the room is what stands before it, in broker names and client ids.
+    """
+
+    virtual_node_cnt: int = 10
+    message_queue_list: Queues | None = None
+    consumeridcs: frozenset[str] | None = None
+    room_separator: str | None = None
+
+
+_MAKERS: dict[str, Callable[[Options], AllocateStrategy]] = {
+    "AVG": lambda _: Averagely(),
+    "AVG_BY_CIRCLE": lambda _: ByCircle(),
+    "CONFIG": lambda options: ByConfig(options.message_queue_list),
+    "MACHINE_ROOM": lambda options: ByMachineRoom(options.consumeridcs),
+    "CONSISTENT_HASH": lambda options: ConsistentHash(options.virtual_node_cnt),
+}
+
+
+def known_allocate_strategies() -> tuple[str, ...]:
+    """Names of all strategies; each also as delegate, after "MACHINE_ROOM_NEARBY-"."""
+    return tuple(_MAKERS)
+
+
+def strategy_named(name: str, options: Options | None = None) -> AllocateStrategy:
+    """The strategy whose `getName()` is this, made with these options.
+
+    Raises:
+        UnknownStrategy: There is none.
+        BadOption: The class cannot be made so.
+    """
+    options = options or Options()
+    if name.startswith(_NEARBY):
+        delegate = strategy_named(name.removeprefix(_NEARBY), options)
+        if options.room_separator is None:
+            message = "MACHINE_ROOM_NEARBY needs a rule for rooms: give the option room_separator."
+            raise BadOption(message)
+        return MachineRoomNearby(delegate, before_separator(options.room_separator))
+    maker = _MAKERS.get(name)
+    if maker is None:
+        known = ", ".join((*_MAKERS, f"{_NEARBY}<one of these>"))
+        message = f"RocketMQ strategy {name!r} is not known: known are {known}."
+        raise UnknownStrategy(message)
+    return maker(options)
+
+
+def allocate(
+    strategy: AllocateStrategy | str, client: str, queues: Iterable[MessageQueue], clients: Sequence[str]
+) -> Queues | None:
+    """What one call of the class's `allocate` returns, lists taken as given.
+
+    Args:
+        strategy: A strategy, or the name of one that needs no options.
+        client: `currentCID`.
+        queues: `mqAll`.
+        clients: `cidAll`; may hold a client twice, as real ones do.
+
+    Returns:
+        The client's queues in the class's order; None where the class returns null.
+
+    Raises:
+        CallWouldFail: The class throws.
+        BadQueue: A queue id is no int32.
+        CannotTell: The result cannot be recomputed; `reason` says why.
+    """
+    chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    return chosen.prepare(checked(queues), clients)(client)
+
+
+def allocate_all(
+    strategy: AllocateStrategy | str,
+    queues: Iterable[MessageQueue],
+    clients: Sequence[str],
+    *,
+    presort: bool = True,
+) -> dict[str, Queues | CallWouldFail | None]:
+    """What every client computes for itself, by client, in the order given.
+
+    Args:
+        strategy: As in `allocate`.
+        queues: All queues of the topic.
+        clients: All clients of the group.
+        presort: Sort both first, as `RebalanceImpl.rebalanceByTopic` does; else take them as they are.
+
+    Returns:
+        As `allocate` for each client; where its call would throw, the exception.
+
+    Raises:
+        BadQueue: A queue id is no int32.
+        CannotTell: The result cannot be recomputed; `reason` says why.
+    """
+    chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    listed = checked(queues)
+    of_client = chosen.prepare(
+        sorted_queues(listed) if presort else listed, sorted_clients(clients) if presort else clients
+    )
+    result: dict[str, Queues | CallWouldFail | None] = {}
+    for client in clients:
+        try:
+            result[client] = of_client(client)
+        except CallWouldFail as thrown:
+            result[client] = thrown
+    return result
