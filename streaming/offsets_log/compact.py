@@ -40,6 +40,7 @@ from streaming.offsets_log.membership import decode_membership
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.partitioner import partition_for
 from streaming.offsets_log.record import LogRecord
+from streaming.offsets_log.record_types import RecordValue, decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
 from streaming.offsets_log.unread import Unread
 
@@ -316,9 +317,11 @@ class Compactor:
 
     def _add_other(self, record: LogRecord, key_type: int, group: _Group) -> None:
         value = record.value
-        if value is not None and len(value) < 2:
-            self._unread.reject(record, f"value: {len(value)} bytes cannot hold a version")
-            return
+        if value is not None:
+            decoded = decode_record_value(key_type, value)
+            if not isinstance(decoded, RecordValue):
+                self._leave_unread(record, decoded)
+                return
         era = bisect_right(self._boundaries, record.offset)
         before: OtherRecords | None = None
         if key_type in group.others:

@@ -29,6 +29,7 @@ from streaming.offsets_log import (
     decode_key,
     decode_membership,
     decode_offset_commit,
+    decode_record_value,
     partition_for,
 )
 from streaming.offsets_log.topic_id import printed
@@ -114,8 +115,12 @@ def fold_one_by_one(
             assert not isinstance(before, OtherRecords)
             windows[name] = window if before is None else merge_windows(before, window)
         elif isinstance(key, OtherKey):
-            if value is not None and len(value) < 2:
-                quarantined.append((offset, f"value: {len(value)} bytes cannot hold a version"))
+            other = None if value is None else decode_record_value(key.key_type, value)
+            if isinstance(other, Rejected):
+                quarantined.append((offset, other.reason))
+                continue
+            if isinstance(other, UnknownVersion):
+                count_unknown(record)
                 continue
             name = ("others", key.group, key.key_type, era)
             old = windows.get(name)

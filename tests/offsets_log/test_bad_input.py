@@ -25,9 +25,9 @@ from streaming.offsets_log import (
 )
 from streaming.offsets_log.decode_json import decode_line
 
+from .compacting import counted
 from .mutated import mutated_records
 from .one_by_one import Record, as_folded, fold_one_by_one
-from .test_compact import counted
 from .test_golden import GOLDEN
 
 MUTATED = 100_000
@@ -129,13 +129,15 @@ def test_no_decoder_raises_on_any_bytes(data: bytes) -> None:
     decode_assignment(data)
 
 
-@settings(max_examples=300)
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["key", "value", "x"]), inner),
-    ).filter(lambda value: isinstance(value, dict))
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
 )
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(st.sampled_from(["key", "value", "x"]), _json))
 def test_a_line_of_any_json_object_gets_an_answer(line: dict[str, Any]) -> None:
     assert json.dumps(decode_line(line))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 
@@ -119,3 +120,69 @@ def group_value(version: int, members: list[bytes], **fields: Any) -> bytes:
         out += struct.pack(">q", fields.get("timestamp", -1))
     out += uvarint(len(members) + 1) if version >= 4 else struct.pack(">i", len(members))
     return out + b"".join(members) + (b"\x00" if version >= 4 else b"")
+
+
+def compact_array(items: Sequence[bytes]) -> bytes:
+    return uvarint(len(items) + 1) + b"".join(items)
+
+
+def int32_array(numbers: Sequence[int]) -> bytes:
+    return compact_array([struct.pack(">i", number) for number in numbers])
+
+
+def topic_ids(assigned: Mapping[bytes, Sequence[int]]) -> bytes:
+    """An array of {topicId, partitions}, no tagged fields."""
+    return compact_array([topic + int32_array(partitions) + b"\x00" for topic, partitions in assigned.items()])
+
+
+def group_epoch(epoch: int) -> bytes:
+    """Type 3; type 6 has the same bytes."""
+    return struct.pack(">hi", 0, epoch) + b"\x00"
+
+
+def member_metadata(
+    topics: Sequence[str],
+    *,
+    instance_id: str | None = None,
+    rack: str | None = None,
+    regex: str | None = None,
+    assignor: str | None = None,
+    protocols: Sequence[str] | None = None,
+) -> bytes:
+    """Type 5; `protocols` makes it a member of the classic protocol."""
+    out = b"\x00\x00" + compact(instance_id) + compact(rack) + compact("client") + compact("/10.0.0.1")
+    out += compact_array([compact(topic) for topic in topics]) + compact(regex)
+    out += struct.pack(">i", 300_000) + compact(assignor)
+    if protocols is None:
+        return out + b"\x01\x00\x01\x00"
+    named = compact_array([compact(name) + compact(b"bytes") + b"\x00" for name in protocols])
+    classic = b"\x01" + struct.pack(">i", 45_000) + named + b"\x00"
+    return out + b"\x01\x00" + uvarint(len(classic)) + classic
+
+
+def target_assignment(assigned: Mapping[bytes, Sequence[int]]) -> bytes:
+    """Type 7."""
+    return b"\x00\x00" + topic_ids(assigned) + b"\x00"
+
+
+def current_assignment(
+    epoch: int,
+    assigned: Mapping[bytes, Sequence[int]] | None = None,
+    *,
+    previous: int = 0,
+    state: int = 0,
+    revoking: Mapping[bytes, Sequence[int]] | None = None,
+) -> bytes:
+    """Type 8."""
+    head = struct.pack(">hiib", 0, epoch, previous, state)
+    return head + topic_ids(assigned or {}) + topic_ids(revoking or {}) + b"\x00"
+
+
+def regular_expression(topics: Sequence[str], version: int, timestamp: int) -> bytes:
+    """Type 16."""
+    return (
+        b"\x00\x00"
+        + compact_array([compact(topic) for topic in topics])
+        + struct.pack(">qq", version, timestamp)
+        + b"\x00"
+    )

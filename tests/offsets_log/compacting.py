@@ -1,0 +1,44 @@
+"""A log through the compactor, for its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from streaming.groups.inputs import CommitWindow, GroupInput, OtherRecords
+from streaming.groups.quarantine import PartitionInput, UnknownRecords
+from streaming.offsets_log import Compactor
+
+from .one_by_one import Record
+
+
+def compacted(
+    records: Sequence[Record],
+    *,
+    partition: int = 0,
+    partitions: int = 1,
+    boundaries: Sequence[int] = (),
+    watches: Callable[[str], bool] = lambda _: True,
+    watches_topic: Callable[[str], bool] = lambda _: True,
+) -> tuple[dict[str, list[GroupInput]], list[PartitionInput], int]:
+    compactor = Compactor(partition, partitions, boundaries, watches, watches_topic)
+    for record in records:
+        compactor.add(*record)
+    groups = dict(compactor.groups())
+    return groups, compactor.unread(), compactor.dropped
+
+
+def numbered(pairs: Sequence[tuple[bytes | None, bytes | None]], start: int = 100) -> list[Record]:
+    return [Record(start + i, 1_000 + i, key, value) for i, (key, value) in enumerate(pairs)]
+
+
+def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -> int:
+    total = 0
+    for inputs in groups.values():
+        for item in inputs:
+            if isinstance(item, CommitWindow):
+                total += item.commits + item.tombstones
+            elif isinstance(item, OtherRecords):
+                total += item.records + item.tombstones
+            else:
+                total += 1
+    return total + sum(item.records if isinstance(item, UnknownRecords) else 1 for item in unread)
