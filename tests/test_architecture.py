@@ -60,7 +60,7 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.tables",
     ),
     "streaming.up": room(
-        "circus psutil pydantic rich",
+        "psutil pydantic rich supervisor",
         "streaming.config streaming.exceptions streaming.leash streaming.probe streaming.tables",
     ),
     "streaming.devcluster": room(

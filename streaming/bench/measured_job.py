@@ -21,8 +21,8 @@ from streaming.bench.figure import Say
 from streaming.config import Settings, load_settings
 from streaming.job.run import start_query
 from streaming.job.session import start_session
+from streaming.leash import LeashedProcess
 from streaming.tables import DeltaLake
-from streaming.up.processes import Program, Programs
 from streaming.up.run import environment_of
 
 __all__ = ["BatchReport", "JobReport", "Spent", "measure_job"]
@@ -110,19 +110,21 @@ def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
     """
     report = folder / "report.jsonl"
     report.unlink(missing_ok=True)
-    program = Program("job", ("-m", "streaming.bench.measured_job", str(report)), _GRACE_S)
     say("the job starts")
-    with Programs(folder, environment_of(settings), say) as programs:
-        process = programs.start(program)
+    command = [sys.executable, "-m", "streaming.bench.measured_job", str(report)]
+    process = LeashedProcess(command, log=folder / "job.log", environment=environment_of(settings))
+    try:
         batches: list[BatchReport] = []
         for line in _lines(report, process.poll):
             if isinstance(line, JobReport):
                 return msgspec.structs.replace(line, batches=batches)
             batches.append(line)
             say(f"the job has done {len(batches)} batches")
-        message = f"the measured job failed: {process.last_line()} (all of it: {programs.log_of(program)})"
-        print(programs.log_of(program).read_text("utf-8", "replace")[-4_000:], file=sys.stderr)
+        message = f"the measured job failed: {process.last_line()} (all of it: {process.log})"
+        print(process.log.read_text("utf-8", "replace")[-4_000:], file=sys.stderr)
         raise RuntimeError(message)
+    finally:
+        process.stop(_GRACE_S)
 
 
 def _lines(report: Path, ended: Callable[[], int | None]) -> Iterator[BatchReport | JobReport]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.leash.leashed import LeashedProcess
+from streaming.leash.leashed import LeashedProcess, last_line, leashed_command
 
-__all__ = ["LeashedProcess"]
+__all__ = ["LeashedProcess", "last_line", "leashed_command"]

@@ -1,6 +1,7 @@
 """Run a program that must not outlive the process that started this one.
 
     python _leash.py PROGRAM [ARGUMENT ...]
+    python _leash.py --order FILE
 
 Stands between starter and program, on Linux and macOS alike, because nothing else survives a `kill -9` of the
 starter: `PR_SET_PDEATHSIG` is Linux's alone, and fires when the starting *thread* ends. Imports the standard
@@ -8,14 +9,22 @@ library only and starts in 30 ms.
 
 Standard input is the leash. The starter writes one byte to act: `T` passes SIGTERM on, `K` SIGKILL. At its end
 (the starter is gone, however it went), or when the parent's id changes (a fork of the starter may hold the
-other end open), the program gets SIGTERM, and SIGKILL `GRACE_S` later. The first line of standard output is the
-program's pid; the exit code is the program's, 128 + n for signal n. What the program prints goes to standard
-error.
+other end open), the program gets SIGTERM, and SIGKILL `GRACE_S` later. The exit code is the program's, 128 + n for
+signal n. What the program prints goes to standard error. The program leads a process group of its own, and whatever
+of that group is left when it has ended (the JVM of a killed job) gets SIGKILL.
+
+In the first form the first line of standard output is the program's pid.
+
+The second form is for a supervisor that knows signals and no pipe. FILE is JSON: `command`; `grace_s`, how long
+after a SIGTERM of the supervisor, which is passed on, the program gets SIGKILL; `runs`, a file to which each run
+appends two lines, `start PID` and `end PID CODE`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import json
 import os
 import select
 import signal
@@ -35,35 +44,70 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     """Start the program, pass signals on, return its exit code."""
+    if sys.argv[1] == "--order":
+        with open(sys.argv[2], encoding="utf-8") as file:  # noqa: PTH123  (pathlib costs a third of the start)
+            order = json.load(file)
+        return _run(order["command"], order["grace_s"], order["runs"])
+    return _run(sys.argv[1:], GRACE_S, None)
+
+
+def _run(command: list[str], grace_s: float, runs: str | None) -> int:
     starter = os.getppid()
-    child_ended, wake_up = os.pipe()
+    woken, wake_up = os.pipe()
+    os.set_blocking(woken, False)
     os.set_blocking(wake_up, False)
+    asked: list[int] = []
     signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGTERM, lambda number, _: asked.append(number))
     signal.set_wakeup_fd(wake_up, warn_on_full_buffer=False)
     program = subprocess.Popen(
-        sys.argv[1:],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=sys.stderr,
+        process_group=0,
         preexec_fn=_die_with_this_process,  # noqa: PLW1509  (one thread)
     )
-    os.write(1, f"{program.pid}\n".encode())
+    if runs is None:
+        os.write(1, f"{program.pid}\n".encode())
+    else:
+        _note(runs, f"start {program.pid}")
     leash: list[int] = [0]
     kill_at: float | None = None
     while program.poll() is None:
-        ready = select.select([child_ended, *leash], [], [], _POLL_S)[0]
+        ready = select.select([woken, *leash], [], [], _POLL_S)[0]
+        if woken in ready:
+            os.read(woken, 4096)
         order = os.read(0, 1) if 0 in ready else None
         if order == b"T":
             program.terminate()
         elif order == b"K":
-            program.kill()
-        elif (order == b"" or os.getppid() != starter) and kill_at is None:
+            _kill(program.pid)
+        elif (order == b"" or os.getppid() != starter) and leash:
             leash = []
             program.terminate()
             kill_at = time.monotonic() + GRACE_S
+        if asked:
+            asked.clear()
+            program.terminate()
+            kill_at = kill_at or time.monotonic() + grace_s
         if kill_at is not None and time.monotonic() > kill_at:
-            program.kill()
-    code = program.returncode
-    return code if code >= 0 else 128 - code
+            _kill(program.pid)
+    _kill(program.pid)
+    code = program.returncode if program.returncode >= 0 else 128 - program.returncode
+    if runs is not None:
+        _note(runs, f"end {program.pid} {code}")
+    return code
+
+
+def _kill(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # (macOS says so of a group of zombies)
+        os.killpg(group, signal.SIGKILL)
+
+
+def _note(runs: str, line: str) -> None:
+    # A note that cannot be written costs a sentence in the terminal, not the program.
+    with contextlib.suppress(OSError), open(runs, "a", encoding="utf-8") as file:  # noqa: PTH123
+        file.write(line + "\n")
 
 
 def _die_with_this_process() -> None:

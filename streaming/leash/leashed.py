@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["LeashedProcess"]
+__all__ = ["LeashedProcess", "last_line", "leashed_command"]
 
 _LEASH = Path(__file__).with_name("_leash.py")
 
@@ -22,8 +24,21 @@ class LeashedProcess:
     Runs in a session of its own, so a terminal's Ctrl-C leaves it running until we stop it in our order.
     """
 
-    def __init__(self, command: Sequence[str | Path], *, log: Path, cwd: Path | None = None) -> None:
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        log: Path,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         """Start it; whatever it prints is appended to `log`.
+
+        Args:
+            command: Program and arguments.
+            log: File of its output.
+            cwd: Its folder; None for ours.
+            environment: Variables on top of ours: secrets go this way, which no process list shows.
 
         Raises:
             OSError: The program or the log file cannot be opened.
@@ -36,6 +51,7 @@ class LeashedProcess:
                 stdout=subprocess.PIPE,
                 stderr=output,
                 cwd=cwd,
+                env={**os.environ, **environment} if environment else None,
                 start_new_session=True,
             )
         assert self._leash.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
@@ -78,12 +94,7 @@ class LeashedProcess:
 
     def last_line(self) -> str:
         """Return the last line of its log that says something, or "" for none."""
-        with self.log.open("rb") as file:
-            file.seek(max(0, self.log.stat().st_size - 8192))
-            lines = file.read().decode("utf-8", "replace").splitlines()
-        # A Java stack trace ends in lines that tell nothing to a person.
-        telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
-        return telling[-1] if telling else ""
+        return last_line(self.log)
 
     def _order(self, order: bytes) -> None:
         pipe = self._leash.stdin
@@ -97,3 +108,33 @@ class LeashedProcess:
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
+
+
+def leashed_command(command: Sequence[str], grace_s: float, folder: Path, name: str) -> tuple[list[str], Path]:
+    """Put a program on a leash that somebody else starts, who stops it by SIGTERM to the leash.
+
+    Args:
+        command: Program and arguments.
+        grace_s: How long after SIGTERM it gets SIGKILL.
+        folder: Private folder for the order and for the notes of the runs.
+        name: Names both.
+
+    Returns:
+        What to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
+    """
+    order, runs = folder / f"{name}.json", folder / f"{name}.runs"
+    order.write_text(json.dumps({"command": list(command), "grace_s": grace_s, "runs": str(runs)}), encoding="utf-8")
+    return [sys.executable, "-I", "-S", str(_LEASH), "--order", str(order)], runs
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that says something, or "" for none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    # A Java stack trace ends in lines that tell nothing to a person.
+    telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
+    return telling[-1] if telling else ""

@@ -39,7 +39,7 @@ _NEWEST = "SELECT max(round_time) AS newest, count(*) AS n FROM rounds"
 def render(reader: LakeReader, height: int, notice: str = "") -> RenderableType:
     """Draw what the tables hold now, in at most `height` lines."""
     rebalances = 6
-    fixed = 2 + 4 + rebalances + 5
+    fixed = 2 + 4 + rebalances + 5 + (notice.count("\n") + 1 if notice else 0)
     newest = reader.rows(_NEWEST)[0]
     if not newest["n"]:
         return Text(notice or "waiting for the first round: the probe and Spark need about half a minute …")
@@ -49,7 +49,7 @@ def render(reader: LakeReader, height: int, notice: str = "") -> RenderableType:
     if total > len(groups):
         head.append(f" ({len(groups)} shown)", style="dim")
     if notice:
-        head.append(f"   {notice}", style="yellow")
+        head.append(f"\n{notice}", style="yellow not bold")
     return Group(head, _groups_table(groups), _churn_table(reader.rows(_CHURN, [rebalances])))
 
 

@@ -1,29 +1,42 @@
-"""The processes of one machine: started, restarted when they die, stopped in order.
+"""The processes of one machine: started, restarted when they die, stopped in order, and what is said of it.
 
-Each runs on a leash, so that nothing of ours outlives the command, however that ends.
+Supervisor does the work (`supervisor.py`), each program runs on a leash, so that nothing of ours outlives the
+command, however that ends. What is ours is what our exit codes mean: after code 2 a person must do something first,
+so the program rests, and is tried again rarely; and that everything is said once.
 """
 
 from __future__ import annotations
 
-import os
+import logging
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from signal import Signals
 
-from streaming.exceptions import SETUP_EXIT_CODE, SetupError
-from streaming.leash import LeashedProcess
+import psutil  # type: ignore[import-untyped]  # it ships no types
+
+from streaming.exceptions import SETUP_EXIT_CODE
+from streaming.leash import last_line, leashed_command
+from streaming.up.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
 
 __all__ = ["Program", "Programs"]
 
-# A program that dies at once is tried again soon, then ever more rarely: a broker's restart takes seconds, a wrong
-# setting lasts until somebody mends it.
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
+_REST_S = 300.0
+"""A program that waits for a person is tried again after this time: often enough for somebody who has mended it and
+forgotten it, and rarely enough to cost nothing over a weekend."""
 
-# A program that has run this long was well: its next death starts from the short pause again.
-_WELL_AFTER_S = 60.0
+_OWN_LOG_BYTES = 2**20
+"""Of sentences that come once a month."""
+
+_NOTICED_S = 5.0
+"""By then the supervisor, too, has noticed a death that a leash has noted."""
+
+_LEFTOVERS_S = 10.0
+"""A leash needs its grace of 3 s when its supervisor was killed; the next run waits for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,31 +54,66 @@ class Program:
     grace_s: float
 
 
-class _Running:
-    def __init__(self, program: Program, process: LeashedProcess) -> None:
+class _Kept:
+    """What is known of a program.
+
+    Attributes:
+        pid: Of its newest run.
+        rests_until: When it is tried again; None while the supervisor keeps it running.
+        said: What was said of its troubles since it was last well.
+        down_since: Clock of its last death, if it was not well since.
+    """
+
+    def __init__(self, program: Program, log: Path, runs: Path) -> None:
         self.program = program
-        self.process: LeashedProcess | None = process
-        self.began = time.monotonic()
-        self.pause_s = _FIRST_PAUSE_S
-        self.due = 0.0
+        self.log = log
+        self.pid: int | None = None
+        self.rests_until: float | None = None
+        self.said: set[str] = set()
+        self.down_since: float | None = None
+        self._runs = runs
+        self._read = 0
+
+    def ends(self) -> list[int]:
+        """Exit codes of the runs that ended since the last call."""
+        try:
+            with self._runs.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+        except FileNotFoundError:
+            return []
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        codes: list[int] = []
+        for line in whole.decode().splitlines():
+            word, pid, *code = line.split()
+            self.pid = int(pid) if word == "start" else None
+            codes += map(int, code)
+        return codes
 
 
 class Programs:
     """Running programs. Call `look` now and then; a context manager that stops them all, last started first."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str], say: Callable[[str], None]) -> None:
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], say: Callable[[str], None], rest_s: float = _REST_S
+    ) -> None:
         """Prepare.
 
         Args:
-            folder: Where the logs go, one file a program.
+            folder: Where the logs go: one file a program, `up.log` for what is said, `supervisor.log` for each
+                start and end; all rotated by size.
             environment: Variables on top of this process's own; they reach the programs by inheritance.
-            say: Told one sentence when a program dies and when it is started again.
+            say: Told one sentence when a program dies, cannot run, and runs again.
+            rest_s: How long a program rests that waits for a person.
         """
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._environment = dict(environment)
         self._say = say
-        self._running: list[_Running] = []
+        self._rest_s = rest_s
+        self._supervisor = Supervisor(folder / "supervisor.log", environment)
+        self._kept: list[_Kept] = []
+        self._own_log = _own_log(folder / "up.log")
 
     def __enter__(self) -> Programs:
         return self
@@ -73,70 +121,111 @@ class Programs:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self, program: Program) -> LeashedProcess:
-        """Start a program."""
-        process = self._launch(program)
-        self._running.append(_Running(program, process))
-        return process
+    def start(self, program: Program) -> None:
+        """Start a program, and keep it running.
+
+        Raises:
+            EvenkeelError: The supervisor does not start.
+        """
+        command = [sys.executable, *program.arguments]
+        leashed, runs = leashed_command(command, program.grace_s, self._supervisor.folder, program.name)
+        log = self.log_of(program)
+        self._kept.append(_Kept(program, log, runs))
+        self._supervisor.start(Supervised(program.name, tuple(leashed), program.grace_s, log))
 
     def log_of(self, program: Program) -> Path:
         """A program's log file."""
         return self._folder / f"{program.name}.log"
 
+    def pid_of(self, program: Program) -> int | None:
+        """The pid of a program's newest run, as of the last `look`; None when it has ended."""
+        return next((kept.pid for kept in self._kept if kept.program == program), None)
+
     def look(self) -> None:
-        """Start what has died again, after a pause that grows.
+        """See what has become of them; say it, once.
 
         Raises:
-            SetupError: A program says that a person must do something first; its own sentence.
+            EvenkeelError: The supervisor was killed, and does not start again.
         """
-        now = time.monotonic()
-        for running in self._running:
-            if running.process is None:
-                if now >= running.due:
-                    running.process = self._launch(running.program)
-                    running.began = now
-                    self._say(f"{running.program.name} was started again")
+        if self._supervisor.is_gone:
+            self._tell(logging.ERROR, "the supervisor was killed; everything is started again")
+            self._wait_for_leftovers()
+            self._supervisor.launch()
+        states = self._supervisor.states()
+        for kept in self._kept:
+            codes = kept.ends()
+            if kept.rests_until is not None:
+                if time.monotonic() >= kept.rests_until:
+                    kept.rests_until = None
+                    self._supervisor.wake(kept.program.name)
                 continue
-            code = running.process.poll()
-            if code is None:
-                continue
-            last = running.process.last_line()
-            if code == SETUP_EXIT_CODE:
-                raise SetupError(last or f"{running.program.name} could not start: see {running.process.log}")
-            if now - running.began > _WELL_AFTER_S:
-                running.pause_s = _FIRST_PAUSE_S
-            self._say(
-                f"{running.program.name} ended with code {code} ({last or 'it said nothing'}); "
-                f"again in {running.pause_s:.0f} s, its log is {running.process.log}"
-            )
-            running.process = None
-            running.due = now + running.pause_s
-            running.pause_s = min(2 * running.pause_s, _LONGEST_PAUSE_S)
+            for code in codes:
+                self._died(kept, code)
+            state = states.get(kept.program.name)
+            if state == GIVEN_UP and kept.rests_until is None:
+                self._let_rest(kept, f"{kept.program.name} does not come up: see {kept.log}")
+            elif state == RUNNING and kept.down_since is not None and time.monotonic() > kept.down_since + _NOTICED_S:
+                self._tell(logging.INFO, f"{kept.program.name} runs again")
+                kept.down_since = None
+                kept.said.clear()
 
     def stop(self, names: Sequence[str] | None = None) -> None:
         """Stop programs, the last started first; all of them, or those of these names."""
-        for running in reversed(list(self._running)):
-            if names is not None and running.program.name not in names:
-                continue
-            self._running.remove(running)
-            if running.process is not None:
-                running.process.stop(running.program.grace_s)
+        if names is None:
+            self._kept.clear()
+            self._supervisor.close()
+            self._own_log.handlers[0].close()
+            return
+        chosen = [kept for kept in reversed(self._kept) if kept.program.name in names]
+        self._supervisor.stop([kept.program.name for kept in chosen])
+        self._kept = [kept for kept in self._kept if kept not in chosen]
 
-    def _launch(self, program: Program) -> LeashedProcess:
-        with _environment(self._environment):
-            return LeashedProcess([sys.executable, *program.arguments], log=self.log_of(program))
+    def _died(self, kept: _Kept, code: int) -> None:
+        name = kept.program.name
+        # (A log that was rotated this moment is empty.)
+        last = last_line(kept.log) or last_line(kept.log.with_name(f"{kept.log.name}.1"))
+        kept.down_since = time.monotonic()
+        if code == SETUP_EXIT_CODE:
+            self._let_rest(kept, f"{name} cannot run: {last or f'see {kept.log}'}")
+        elif code > 128:
+            self._once(kept, f"{name} was killed ({_signal(code - 128)}) and is started again; its log is {kept.log}")
+        else:
+            self._once(kept, f"{name} ended with code {code} ({last or 'it said nothing'}) and is started again")
+
+    def _let_rest(self, kept: _Kept, why: str) -> None:
+        kept.down_since = time.monotonic()
+        kept.rests_until = time.monotonic() + self._rest_s
+        self._supervisor.rest(kept.program.name)
+        self._once(kept, f"{why}{'' if why.endswith('.') else '.'} It is tried again every {self._rest_s:.0f} s.")
+
+    def _once(self, kept: _Kept, sentence: str) -> None:
+        if sentence not in kept.said:
+            kept.said.add(sentence)
+            self._tell(logging.WARNING, sentence)
+
+    def _tell(self, level: int, sentence: str) -> None:
+        self._own_log.log(level, sentence)
+        self._say(sentence)
+
+    def _wait_for_leftovers(self) -> None:
+        pids = [kept.pid for kept in self._kept if kept.pid is not None]
+        deadline = time.monotonic() + _LEFTOVERS_S
+        pause = threading.Event()
+        while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+            pause.wait(0.1)
 
 
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for a child that inherits them; secrets go this way, which no process list shows."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+def _own_log(path: Path) -> logging.Logger:
+    handler = RotatingFileHandler(path, maxBytes=_OWN_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s up: %(message)s"))
+    # Not of the tree of loggers: the terminal is told by `say`.
+    logger = logging.Logger("up")
+    logger.addHandler(handler)
+    return logger
+
+
+def _signal(number: int) -> str:
     try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,4 +1,4 @@
-"""`evenkeel up`: probe and job against a cluster, and the live view, until Ctrl-C."""
+"""`evenkeel up`: all processes against a cluster, and the live view (or the logs, without a terminal), until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import closing, contextmanager, nullcontext
+from typing import Any
 
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr
 from rich.console import Console
 from rich.live import Live
 
@@ -21,14 +21,21 @@ from streaming.exceptions import SetupError
 from streaming.probe import check
 from streaming.tables import LakeReader
 from streaming.up.live import render
+from streaming.up.logs import LogFollower, logs_of
 from streaming.up.processes import Program, Programs
 
-__all__ = ["JOB", "PROBE", "environment_of", "stop_signals", "up", "watch"]
+__all__ = ["JOB", "PROBE", "PROGRAMS", "environment_of", "stop_signals", "up", "watch"]
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15)
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90)  # longer than any batch: it stops between two
 
+PROGRAMS = (PROBE, JOB)
+"""In the order of their start; they stop in the reverse."""
+
 _REFRESH_S = 2.0
+
+_NOTICES = 3
+"""Lines of the live view that tell what became of the processes; all of it is in `up.log`."""
 
 
 def up(settings: Settings, console: Console) -> None:
@@ -40,19 +47,34 @@ def up(settings: Settings, console: Console) -> None:
     problems = check(settings)
     if problems:
         raise SetupError("\n".join(map(str, problems)))
-    logs = Path(settings.lake) / "_logs" if "://" not in settings.lake else Path("logs")
-    notices: deque[str] = deque(maxlen=1)
-    console.print(f"tables in {settings.lake}, logs in {logs}", highlight=False)
-    with stop_signals() as stop, Programs(logs, environment_of(settings), notices.append) as programs:
-        programs.start(PROBE)
-        programs.start(JOB)
-        watch(settings.lake, console, stop, lambda: _look(programs, notices))
-        console.print("stopping: the job ends between two batches …")
+    logs = logs_of(settings.lake)
+    console.print(f"tables in {settings.lake}, logs in {logs}", highlight=False, soft_wrap=True)
+    notices: deque[str] = deque(maxlen=_NOTICES)
+    follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
+    with stop_signals() as stop, follower as lines:
+        with Programs(logs, environment_of(settings), notices.append) as programs:
+            for program in PROGRAMS:
+                if stop.is_set():
+                    break
+                programs.start(program)
+
+            def look() -> str:
+                programs.look()
+                if lines is not None:
+                    lines.look()
+                return "\n".join(notices)
+
+            watch(settings.lake, console, stop, look)
+            console.print("stopping: the job ends between two batches; a second Ctrl-C ends all at once …")
+        if console.is_terminal:
+            for notice in notices:
+                console.print(notice, highlight=False, markup=False, soft_wrap=True)
+    console.print("all processes have ended")
 
 
-def _look(programs: Programs, notices: deque[str]) -> str:
-    programs.look()
-    return notices[-1] if notices else ""
+def _print(line: str) -> None:
+    sys.stdout.write(line)
+    sys.stdout.flush()
 
 
 def watch(lake: str, console: Console, stop: threading.Event, look: Callable[[], str]) -> None:
@@ -79,31 +101,38 @@ def watch(lake: str, console: Console, stop: threading.Event, look: Callable[[],
 
 def environment_of(settings: Settings) -> dict[str, str]:
     """The settings as environment variables for the programs, secrets among them; files stay files."""
-    variables = {"EVENKEEL_CLUSTER": settings.cluster, "EVENKEEL_LAKE": settings.lake}
-    for section in ("kafka", "filters", "probe", "job"):
-        model = getattr(settings, section)
-        for name in type(model).model_fields:
-            value = getattr(model, name)
-            if value is None:
-                continue
-            variables[f"EVENKEEL_{section}__{name}".upper()] = _as_text(value)
-    if settings.strategies:
-        variables["EVENKEEL_STRATEGIES"] = _as_text([rule.model_dump() for rule in settings.strategies])
+    variables: dict[str, str] = {}
+    for name in type(settings).model_fields:
+        value = getattr(settings, name)
+        fields = {name: value}
+        if isinstance(value, BaseModel):
+            fields = {f"{name}__{field}": getattr(value, field) for field in type(value).model_fields}
+        variables |= {f"EVENKEEL_{field}".upper(): _as_text(v) for field, v in fields.items() if v is not None}
+    if not settings.strategies:
+        del variables["EVENKEEL_STRATEGIES"]
     return variables
 
 
 def _as_text(value: object) -> str:
+    plain = _plain(value)
+    return json.dumps(plain) if isinstance(plain, (bool, dict, list)) else str(plain)
 
+
+def _plain(value: object) -> Any:
     if isinstance(value, SecretStr):
         return value.get_secret_value()
-    if isinstance(value, (dict, list, tuple)):
-        return json.dumps(value)
-    return json.dumps(value) if isinstance(value, bool) else str(value)
+    if isinstance(value, BaseModel):
+        return value.model_dump()
+    if isinstance(value, dict):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    return value
 
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Turn SIGINT and SIGTERM into an event; a second one ends the process at once."""
+    """Turn SIGINT, SIGTERM and SIGHUP (the terminal is closed) into an event; a second one ends the process at once."""
     stop = threading.Event()
 
     def ask(number: int, _frame: object) -> None:
@@ -112,7 +141,7 @@ def stop_signals() -> Iterator[threading.Event]:
             os._exit(128 + number)  # the leashes end the children
         stop.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         yield stop
     finally:

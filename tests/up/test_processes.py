@@ -1,64 +1,233 @@
+"""Small programs under the real supervisor: what is restarted, what rests, what is said, and what is left of it."""
+
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import textwrap
 import threading
 import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import pytest
 
-from streaming.exceptions import SetupError
+import streaming.up.supervisor
 from streaming.up.processes import Program, Programs
 
-_WAITS = ("-c", "import time; print('here', flush=True); time.sleep(600)")
+_ROOT = Path(__file__).resolve().parents[2]
+
+_WAITS = ("-c", "import time; print('here, 100%', flush=True); time.sleep(600)")
+_REST_S = 4.0
 
 
-def _until(true: object, seconds: float = 30.0) -> None:
+def _until(true: Callable[[], object], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
     pause = threading.Event()
-    while not true():  # type: ignore[operator]
+    while not true():
         assert time.monotonic() < deadline, "it did not happen in time"
         pause.wait(0.05)
 
 
-def test_a_program_that_is_killed_is_started_again_and_told_of(tmp_path: Path) -> None:
+def _program(name: str, code: str, *arguments: str, grace_s: float = 5) -> Program:
+    return Program(name, ("-c", textwrap.dedent(code), *arguments), grace_s)
+
+
+# A process like the job: a child in its own process group that holds its parent's output, as Spark's JVM does not,
+# and one in the group of the parent, as the JVM is. Neither ends with its parent by itself.
+_PARENT = """
+import os, subprocess, sys, time
+from pathlib import Path
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+Path(sys.argv[1]).write_text(str(child.pid))
+time.sleep(600)
+"""
+
+# Tells when it was asked to end, and ends a little later.
+_TELLS = """
+import signal, sys, time
+def end(*_):
+    with open(sys.argv[1], "a") as file:
+        print(sys.argv[2], "asked", file=file, flush=True)
+        time.sleep(0.2)
+        print(sys.argv[2], "ended", file=file, flush=True)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@dataclass
+class Kept:
+    """Programs that run, and what was said of them."""
+
+    programs: Programs
+    said: list[str]
+    logs: Path
+
+    def until_said(self, sentence: str) -> None:
+        def told() -> bool:
+            self.programs.look()
+            return any(sentence in line for line in self.said)
+
+        _until(told)
+
+    def pid(self, program: Program) -> int:
+        _until(lambda: self.programs.look() or self.programs.pid_of(program))
+        pid = self.programs.pid_of(program)
+        assert pid is not None
+        return pid
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
+    # Who has run for a second has come up; small logs, so that they rotate.
+    monkeypatch.setattr(streaming.up.supervisor, "_START_S", 1)
+    monkeypatch.setattr(streaming.up.supervisor, "_LOG_BYTES", 20_000)
     said: list[str] = []
-    with Programs(tmp_path, {}, said.append) as programs:
-        first = programs.start(Program("waiter", _WAITS, grace_s=5))
-        psutil.Process(first.pid).kill()
-        _until(lambda: first.poll() is not None)
-        programs.look()
-        assert "waiter ended with code 137" in said[0]
-        assert str(tmp_path / "waiter.log") in said[0]
-        _until(lambda: programs.look() or len(said) > 1)
-        assert said[1] == "waiter was started again"
+    environment = {"EVENKEEL_KAFKA__SASL_PASSWORD": "it's a 100% secret; #really"}
+    with Programs(tmp_path / "logs", environment, said.append, rest_s=_REST_S) as programs:
+        yield Kept(programs, said, tmp_path / "logs")
 
 
-def test_everything_is_stopped_at_the_end(tmp_path: Path) -> None:
-    with Programs(tmp_path, {}, print) as programs:
-        pids = [programs.start(Program(name, _WAITS, grace_s=5)).pid for name in ("a", "b")]
-        assert all(map(psutil.pid_exists, pids))
+def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kept: Kept) -> None:
+    waits, needs, fails = (
+        Program("waits", _WAITS, 5),
+        _program("needs", "import sys; sys.exit(print('No Java was found: install one.', file=sys.stderr) or 2)"),
+        _program("fails", "import sys; print('boom'); sys.exit(1)"),
+    )
+    for program in (waits, needs, fails):
+        kept.programs.start(program)
+    first = kept.pid(waits)
+    kept.until_said("needs cannot run: No Java was found: install one. It is tried again every 4 s.")
+    kept.until_said("fails ended with code 1 (boom) and is started again")
+    # Both have been tried again meanwhile; the one that waits for a person only after its rest.
+    _until(lambda: kept.programs.look() or kept.programs.log_of(needs).read_text().count("No Java") == 2)
+    assert kept.programs.log_of(fails).read_text().count("boom") >= 3
+    assert kept.pid(waits) == first
+
+    began = time.monotonic()
+    psutil.Process(first).kill()
+    kept.until_said("waits was killed (SIGKILL) and is started again")
+    assert kept.pid(waits) != first
+    assert time.monotonic() - began < 30
+    kept.until_said("waits runs again")
+
+    # Each said once, however often it came; and the same in a log.
+    assert len(kept.said) == len(set(kept.said)) == 4
+    own = (kept.logs / "up.log").read_text("utf-8").splitlines()
+    assert [line.split(" up: ")[1] for line in own] == kept.said
+    assert {line.split(" ")[2] for line in own} == {"WARNING", "INFO"}
+
+
+def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Kept, tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    programs = [_program(name, _TELLS, str(told), name) for name in ("one", "two", "three")]
+    deaf = _program("deaf", "import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)", grace_s=0.5)
+    for program in (*programs, deaf):
+        kept.programs.start(program)
+    pids = [kept.pid(program) for program in (*programs, deaf)]
+    _until(lambda: all("ready" in kept.programs.log_of(program).read_text() for program in programs))
+    kept.programs.stop(["deaf", "two"])
+    assert [psutil.pid_exists(pid) for pid in pids] == [True, False, True, False]
+    kept.programs.stop()
     assert not any(map(psutil.pid_exists, pids))
+    assert told.read_text().split() == [
+        *("two", "asked", "two", "ended"),
+        *("three", "asked", "three", "ended"),
+        *("one", "asked", "one", "ended"),
+    ]
 
 
-def test_a_program_that_needs_a_person_ends_the_whole_with_its_own_sentence(tmp_path: Path) -> None:
-    needs = ("-c", "import sys; sys.exit(print('No Java was found: install one.', file=sys.stderr) or 2)")
-    with Programs(tmp_path, {}, print) as programs:
-        process = programs.start(Program("needs", needs, grace_s=5))
-        _until(lambda: process.poll() is not None)
-        with pytest.raises(SetupError, match=r"^No Java was found: install one\.$"):
-            programs.look()
+def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_command_line(kept: Kept) -> None:
+    shows = _program(
+        "shows", "import os, time; print(len(os.environ['EVENKEEL_KAFKA__SASL_PASSWORD']), flush=True); time.sleep(600)"
+    )
+    kept.programs.start(shows)
+    pid = kept.pid(shows)
+    _until(lambda: kept.programs.log_of(shows).read_text() == "27\n")
+    assert "EVENKEEL_KAFKA__SASL_PASSWORD" not in os.environ
+    ours = [psutil.Process(pid), *psutil.Process(pid).parents()]
+    private = kept.programs._supervisor.folder
+    assert private.stat().st_mode & 0o077 == 0
+    written = "".join(
+        path.read_text() for folder in (kept.logs, private) for path in folder.iterdir() if path.is_file()
+    )
+    assert "100% secret" not in written + " ".join(" ".join(process.cmdline()) for process in ours)
+    kept.programs.stop()
+    assert not private.exists()
 
 
-def test_settings_reach_the_programs_by_environment_and_leave_ours_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:
+    loud = _program(
+        "loud",
+        """
+        import time
+        for number in range(60_000):
+            print(f"\\x1b[31mline {number}\\x1b[0m")
+        print("", flush=True)
+        time.sleep(600)
+        """,
+    )
+    kept.programs.start(loud)
+
+    def written() -> dict[str, str]:
+        return {path.name: path.read_text() for path in kept.logs.glob("loud.log*")}
+
+    _until(lambda: any("line 59999\n" in text for text in written().values()), 60)
+    assert sorted(written()) == ["loud.log", *(f"loud.log.{n}" for n in range(1, 6))]
+    # A pipe's content more than the bound, at the most.
+    assert all(len(text) < 20_000 + 2**17 for text in written().values())
+    assert "\x1b" not in "".join(written().values())
+
+
+def test_a_killed_supervisor_is_started_again_with_everything_and_nothing_of_the_old_run_is_left(
+    kept: Kept, tmp_path: Path
 ) -> None:
-    monkeypatch.delenv("EVENKEEL_CLUSTER", raising=False)
-    shows = Program("shows", ("-c", "import os; print(os.environ['EVENKEEL_CLUSTER'])"), grace_s=5)
-    with Programs(tmp_path, {"EVENKEEL_CLUSTER": "it's ours"}, print) as programs:
-        process = programs.start(shows)
-        _until(lambda: process.poll() is not None)
-        assert programs.log_of(shows).read_text().strip() == "it's ours"
-    import os  # noqa: PLC0415
+    parent = _program("parent", _PARENT, str(tmp_path / "child"))
+    kept.programs.start(parent)
+    first = kept.pid(parent)
+    _until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text())
+    old = [psutil.Process(first), psutil.Process(int((tmp_path / "child").read_text()))]
+    leash = old[0].parent()
+    assert leash is not None
+    supervisord = leash.parent()
+    assert supervisord is not None
+    assert "supervisord" in " ".join(supervisord.cmdline())
+    supervisord.kill()
+    kept.until_said("the supervisor was killed; everything is started again")
+    assert kept.pid(parent) not in {first, None}
+    assert psutil.wait_procs(old, timeout=20)[1] == []
 
-    assert "EVENKEEL_CLUSTER" not in os.environ
+
+@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGHUP])
+def test_nothing_outlives_the_command_however_it_ends(tmp_path: Path, death: signal.Signals) -> None:
+    code = f"""
+    import sys, time
+    from pathlib import Path
+    sys.path.insert(0, {str(_ROOT)!r})
+    from streaming.up.processes import Program, Programs
+    programs = Programs(Path(sys.argv[1]), {{}}, print)
+    deaf = "import signal; signal.signal(15, signal.SIG_IGN)\\n"
+    parent = Program("parent", ("-c", deaf + {_PARENT!r}, sys.argv[1] + "/child"), 60)
+    programs.start(parent)
+    while not programs.pid_of(parent) or not (Path(sys.argv[1]) / "child").exists():
+        programs.look()
+        time.sleep(0.05)
+    print("up", flush=True)
+    time.sleep(600)
+    """
+    running = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), str(tmp_path)], stdout=subprocess.PIPE)
+    assert running.stdout is not None
+    assert running.stdout.readline() == b"up\n"
+    children = psutil.Process(running.pid).children(recursive=True)
+    # Leash, supervisord, leash, program, and its child.
+    assert len(children) == 5
+    running.send_signal(death)
+    running.wait(10)
+    assert psutil.wait_procs(children, timeout=30)[1] == []

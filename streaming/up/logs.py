@@ -1,0 +1,82 @@
+"""The logs of all processes in one folder, followed as one stream where there is no terminal (systemd, a container).
+
+One file a process, `<name>.log`, in lines `time level logger: message`; rotated by size (`supervisor.py`), so that
+`tail -F <folder>/*.log` shows them merged, too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from io import BufferedReader
+from pathlib import Path
+
+__all__ = ["LogFollower", "logs_of"]
+
+_UNTOLD = {"supervisor"}
+"""Its starts and ends are in `up.log` already, as sentences."""
+
+_LONGEST = 1 << 20
+"""Of an unfinished line: more is passed on as it is."""
+
+
+def logs_of(lake: str) -> Path:
+    """Where the logs of a lake's processes go: into it, or to `logs` here when it is no folder."""
+    return Path("logs") if "://" in lake else Path(lake) / "_logs"
+
+
+class LogFollower:
+    """Passes on what is appended to the logs of a folder from now on, through rotations."""
+
+    def __init__(self, folder: Path, write: Callable[[str], object]) -> None:
+        """Begin.
+
+        Args:
+            folder: The logs; need not be there yet.
+            write: Given whole lines, each with the process's name before it.
+        """
+        self._folder = folder
+        self._write = write
+        self._open: dict[Path, BufferedReader] = {}
+        self._rest: dict[Path, bytes] = {}
+        self._refresh()
+        for file in self._open.values():
+            file.seek(0, os.SEEK_END)
+
+    def look(self) -> None:
+        """Pass on what is new."""
+        for path, file in list(self._open.items()):
+            self._pass_on(path, file)
+            if not _is_current(path, file):
+                self._pass_on(path, file)  # what came between the last read and the rotation
+                file.close()
+                del self._open[path]
+        for path in self._refresh():
+            self._pass_on(path, self._open[path])
+
+    def close(self) -> None:
+        """Pass on the last lines, and close the files."""
+        self.look()
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+
+    def _refresh(self) -> list[Path]:
+        new = [path for path in sorted(self._folder.glob("*.log")) if path not in self._open]
+        new = [path for path in new if path.stem not in _UNTOLD]
+        self._open |= {path: path.open("rb") for path in new}
+        return new
+
+    def _pass_on(self, path: Path, file: BufferedReader) -> None:
+        data = self._rest.pop(path, b"") + file.read()
+        whole = data.rfind(b"\n") + 1 or (len(data) if len(data) > _LONGEST else 0)
+        self._rest[path] = data[whole:]
+        for line in data[:whole].decode("utf-8", "replace").splitlines():
+            self._write(f"{path.stem:<7} | {line}\n")
+
+
+def _is_current(path: Path, file: BufferedReader) -> bool:
+    try:
+        return path.stat().st_ino == os.fstat(file.fileno()).st_ino
+    except FileNotFoundError:
+        return False
