@@ -30,6 +30,7 @@ from streaming.groups.state import (
     encode_reserved,
     encode_state,
 )
+from streaming.job.arrow_state import ArrowState, install
 
 __all__ = ["OUTPUT_SCHEMA", "STATE_SCHEMA", "group_config", "operator"]
 
@@ -37,6 +38,8 @@ OUTPUT_SCHEMA = "rows binary"
 STATE_SCHEMA = "schema_version int, payload binary"
 
 State = tuple[int, bytes]
+
+install()  # here, because a worker imports this module before it reads its stream
 
 
 def group_config(settings: Settings) -> GroupConfig:
@@ -85,14 +88,19 @@ def operator(settings: Settings) -> Callable[[tuple[str], Iterator[pd.DataFrame]
     config = group_config(settings)
 
     def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
-        payloads = [payload for frame in frames for payload in frame["payload"]]
+        packed_state = isinstance(state, ArrowState)
+        payloads = state.payloads if packed_state else [payload for frame in frames for payload in frame["payload"]]
         before: State | None = state.get if state.exists else None
         after, rows = advance_key(key[0], payloads, before, config)
         if after is not None:
             state.update(after)
         elif state.exists:
             state.remove()
-        if rows:
+        if not rows:
+            return
+        if packed_state:
+            state.rows = encode_rows(rows)
+        else:
             yield pd.DataFrame({"rows": [encode_rows(rows)]})
 
     return apply
