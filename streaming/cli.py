@@ -77,11 +77,65 @@ def run(
 
 
 @app.command()
+def submit(
+    master: Annotated[str, typer.Option("--master", metavar="spark://HOST:PORT", help="The cluster's master.")],
+    bootstrap: Bootstrap = None,
+    lake: Lake = None,
+    cluster: Cluster = None,
+    python: Annotated[str | None, typer.Option("--python", metavar="PATH", help="Python of the executors.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="URI", help="Where driver and executors keep state.")
+    ] = None,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there now, then end.")] = False,
+    more: Annotated[list[str] | None, typer.Argument(metavar="-- ...", help="More for spark-submit.")] = None,
+) -> None:
+    """Run the Spark job with its tasks on a cluster (docs/cluster.md)."""
+    from streaming.cluster import submit as submit_job  # noqa: PLC0415
+    from streaming.probe import check  # noqa: PLC0415
+
+    settings = _settings(bootstrap, lake, cluster)
+    _refuse(check(settings))
+    arguments = ["--available-now"] * available_now + (["--checkpoint", checkpoint] if checkpoint else [])
+    raise typer.Exit(submit_job(settings, master, python=python, arguments=arguments, more=more or []))
+
+
+@app.command()
 def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
     """Run the probe alone, beside the cluster."""
     from streaming.probe import main as run_probe  # noqa: PLC0415
 
     raise typer.Exit(run_probe(_settings(bootstrap, None, cluster)))
+
+
+@app.command()
+def dash(
+    lake: Lake = None,
+    port: Annotated[int | None, typer.Option("--port", help="Where it listens; else conf/evenkeel.toml.")] = None,
+) -> None:
+    """Serve the page alone: groups by health, and why, in a browser."""
+    from dashboards.serve import serve  # noqa: PLC0415
+
+    raise typer.Exit(serve(lake, port))
+
+
+@app.command()
+def alert(
+    lake: Lake = None,
+    cluster: Cluster = None,
+    test: Annotated[bool, typer.Option("--test", help="Send one test message to each target, then end.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Read the rules and the targets, say what is wrong.")] = False,
+) -> None:
+    """Run the alerter alone: rules over the tables, told to the targets (docs/alerts.md)."""
+    from streaming.alerts import check_settings, send_test  # noqa: PLC0415
+    from streaming.alerts import main as run_alerter  # noqa: PLC0415
+
+    settings = _settings(None, lake, cluster)
+    if test:
+        raise typer.Exit(send_test(settings, typer.echo))
+    if check:
+        check_settings(settings, typer.echo)
+        return
+    raise typer.Exit(run_alerter(settings))
 
 
 @app.command()

@@ -24,9 +24,11 @@ from pydantic_settings import (
 from streaming.exceptions import SetupError
 
 __all__ = [
+    "AlertSettings",
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "PageSettings",
     "ProbeSettings",
     "Settings",
     "StrategyRule",
@@ -225,6 +227,91 @@ class JobSettings(_Section):
     offsets_topic: str = "__consumer_offsets"
 
 
+_TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class AlertSettings(_Section):
+    """The alerter.
+
+    Attributes:
+        rules: The rules; None takes conf/alerts.yaml, and the shipped ones where there is none.
+        targets: Apprise URLs by a name of your own; secrets, so rather `targets_file` or the environment.
+        targets_file: File with a line `name = URL` per target; empty lines and those that begin with "#" do not count.
+        look_ms: From one look at the tables to the next.
+        late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
+            is still true when the newest round is no older than this.
+        look_back_ms: How far back the first start on a lake looks.
+        start_grace_ms: Silence is told only by an alerter that has waited so long itself: the job's own start takes
+            half a minute.
+        timeout_ms: A target that does not answer within this time has failed.
+        longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
+        give_up_after_ms: Deliveries are given up this long after the decision.
+    """
+
+    rules: Path | None = None
+    targets: dict[str, SecretStr] = Field(default_factory=dict)
+    targets_file: Path | None = None
+    look_ms: int = Field(default=2_000, ge=100)
+    late_after_ms: int = Field(default=300_000, ge=1_000)
+    look_back_ms: int = Field(default=3_600_000, ge=0)
+    start_grace_ms: int = Field(default=120_000, ge=0)
+    timeout_ms: int = Field(default=10_000, ge=100)
+    longest_retry_ms: int = Field(default=60_000, ge=1_000)
+    give_up_after_ms: int = Field(default=86_400_000, ge=1_000)
+
+    @field_validator("targets")
+    @classmethod
+    def _name(cls, targets: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name in targets:
+            if not _TARGET_NAME.fullmatch(name):
+                message = "a target's name has letters, digits, '_', '.' and '-' only"
+                raise ValueError(message)
+        return targets
+
+    def all_targets(self) -> dict[str, SecretStr]:
+        """Targets of the settings and of the file, by name; the file wins.
+
+        Raises:
+            SetupError: The file cannot be read, or a line is no target; the line itself is not shown.
+        """
+        if self.targets_file is None:
+            return dict(self.targets)
+        try:
+            lines = self.targets_file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"The targets of alerts cannot be read from {self.targets_file}: {error}."
+            raise SetupError(message) from None
+        found = dict(self.targets)
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            name, sign, url = (part.strip() for part in line.partition("="))
+            if not sign or not url or not _TARGET_NAME.fullmatch(name):
+                message = f"Line {number} of {self.targets_file} is no target: it must read `name = URL`."
+                raise SetupError(message)
+            found[name] = SecretStr(url)
+        return found
+
+
+class PageSettings(_Section):
+    """The page.
+
+    Attributes:
+        address: Address that it listens on. It asks nobody who they are: anything but loopback opens it to whoever
+            reaches the port.
+        port: Port.
+        path: Path under which a proxy serves it, "" for the root.
+        refresh_ms: From one look at the tables to the next.
+        past_hours: How far back charts and timelines go; held in memory.
+    """
+
+    address: str = "127.0.0.1"
+    port: int = Field(default=8501, ge=1, le=65_535)
+    path: str = ""
+    refresh_ms: int = Field(default=3_000, ge=500)
+    past_hours: float = Field(default=24.0, gt=0, le=24 * 31)
+
+
 class Settings(BaseSettings):
     """All settings.
 
@@ -235,6 +322,8 @@ class Settings(BaseSettings):
         filters: What is watched.
         probe: The probe.
         job: The job.
+        alerts: The alerter.
+        page: The page.
         strategies: Expected strategies.
     """
 
@@ -252,6 +341,8 @@ class Settings(BaseSettings):
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
+    alerts: AlertSettings = AlertSettings()
+    page: PageSettings = PageSettings()
     strategies: tuple[StrategyRule, ...] = ()
 
     @classmethod

@@ -475,7 +475,8 @@ ALERT_DELIVERIES: Final = Table(
     "alert_deliveries",
     "One row per attempt to deliver a transition to a target, or per reason not to",
     (
-        Column("transition_id", STRING, "Id of the transition"),
+        Column("transition_id", STRING, "Id of the transition; NULL in the row that says that a target was added"),
+        Column("alert_id", STRING, "Id of its occurrence"),
         _CLUSTER,
         Column("target", STRING, "Name of the target in the settings; its address is a secret and stands nowhere"),
         Column("rule", STRING, "Name of the rule"),
@@ -484,9 +485,9 @@ ALERT_DELIVERIES: Final = Table(
         Column(
             "outcome",
             STRING,
-            "delivered: the target took it; failed: tried again later; given_up: not tried again; skipped: not to be sent",
+            "delivered: the target took it; failed: tried again later; given_up: not tried again; skipped: not to be sent; added: the target is new, of what was before it gets only what still fires",
         ),
-        Column("reason", STRING, "Why, where it was not delivered; NULL for delivered"),
+        Column("reason", STRING, "Why, where it was not delivered; NULL otherwise"),
         Column("duration_ms", LONG, "Time that the attempt took, ms; NULL when none was made"),
         Column("attempt_time", TIMESTAMP, "When, by the alerter's clock, UTC"),
         Column("event_date", DATE, "Day of attempt_time, UTC; partitions the table"),

@@ -1,0 +1,253 @@
+"""What was decided, in the tables: `alerts` is the memory of the firing state and the outbox of the deliveries.
+
+One Delta commit holds the transitions of a look and two transaction ids: the number of the decision, and the round up
+to which everything is decided. Both are there or neither is, so a restart goes on exactly where the tables stand; and
+two alerters that decide at the same time cannot both succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import duckdb
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from streaming.alerts.exceptions import AnotherAlerterError
+from streaming.alerts.expressions import fetched
+from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
+from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, table_named
+from streaming.tables.columns import to_arrow
+
+__all__ = ["Decided", "Decisions", "Remembered"]
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the tables say of earlier decisions.
+
+    Attributes:
+        round: The round up to which everything is decided; None when nothing ever was.
+        active: Alerts that are pending or firing.
+    """
+
+    round: int | None
+    active: Mapping[Key, Active]
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A transition as it stands in the table: what a delivery tells.
+
+    Attributes:
+        transition_id: Its id.
+        alert_id: Id of the occurrence.
+        cluster: The cluster.
+        rule: Name of the rule.
+        severity: info, warning, critical.
+        group_id: None where the rule is about the cluster.
+        topic: None likewise.
+        partition: None likewise.
+        labels: Pairs of name and value.
+        state: pending, firing, resolved, gone.
+        from_state: State before.
+        since: Time of its first round, ms.
+        time: Time of the round that decided, ms; None before the first round.
+        round: Number of that round.
+        late: It was found late.
+        value: The rule's number.
+        message: What it says.
+        decided: When it was decided, ms.
+    """
+
+    transition_id: str
+    alert_id: str
+    cluster: str
+    rule: str
+    severity: str
+    group_id: str | None
+    topic: str | None
+    partition: int | None
+    labels: tuple[tuple[str, str], ...]
+    state: str
+    from_state: str | None
+    since: int
+    time: int | None
+    round: int | None
+    late: bool
+    value: float | None
+    message: str
+    decided: int
+
+    @property
+    def closes(self) -> bool:
+        """It ends its occurrence."""
+        return self.state in CLOSED
+
+    @property
+    def told(self) -> bool:
+        """It is for people: pending never is, and neither is the end of what was only pending."""
+        return self.state != PENDING and not (self.closes and self.from_state == PENDING)
+
+
+class Decisions:
+    """Reads and writes the decisions on one cluster's alerts."""
+
+    def __init__(self, lake: str, cluster: str) -> None:
+        """Open; creates the alerter's tables where they are not there yet."""
+        self._lake = DeltaLake(lake)
+        self._lake.create(ALERT_TABLES)
+        self._cluster = cluster
+        self._decision_id = f"alerts/{cluster}/decision"
+        self._round_id = f"alerts/{cluster}/round"
+        self._table = DeltaTable(self._lake.path("alerts"))
+        self._decision = 0
+
+    def remember(self) -> Remembered:
+        """Read what is decided, and go on from there."""
+        self._table.update_incremental()
+        self._decision = self._table.transaction_version(self._decision_id) or 0
+        rows = self._rows(f"SELECT * FROM ({VIEWS['alerts_current']}) WHERE cluster = ?", [self._cluster])  # noqa: S608
+        return Remembered(
+            self._table.transaction_version(self._round_id),
+            {(row["rule"], row["entity"]): _active(row) for row in rows},
+        )
+
+    def commit(
+        self, transitions: Sequence[Transition], up_to: int | None, now: int, late: Sequence[bool]
+    ) -> list[Decided]:
+        """Write transitions, and up to which round everything is decided; both or neither.
+
+        Args:
+            transitions: In order; none only moves the round.
+            up_to: The round; None before the first.
+            now: The alerter's clock, ms.
+            late: Of each transition, whether it was found late.
+
+        Raises:
+            AnotherAlerterError: Somebody else has decided meanwhile.
+        """
+        self._table.update_incremental()
+        number = self._table.transaction_version(self._decision_id) or 0
+        if number != self._decision:
+            raise _another(self._cluster)
+        names = [column.name for column in table_named("alerts").columns]
+        named = [self._row(t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
+        ids = [Transaction(self._decision_id, number + 1)]
+        if up_to is not None:
+            ids.append(Transaction(self._round_id, up_to))
+        try:
+            write_deltalake(
+                self._table,
+                to_arrow(table_named("alerts"), [[row[name] for name in names] for row in named]),
+                mode="append",
+                commit_properties=CommitProperties(app_transactions=ids),
+            )
+        except CommitFailedError as error:
+            raise _another(self._cluster) from error
+        self._decision = number + 1
+        return [_decided(row) for row in named]
+
+    def since(self, decided: int) -> list[Decided]:
+        """Transitions decided since a time (ms), and those of alerts that are firing now, in order."""
+        current = f"SELECT alert_id FROM ({VIEWS['alerts_current']}) AS c"  # noqa: S608 - our own view
+        sql = (
+            f"SELECT * FROM alerts WHERE cluster = ? AND (epoch_ms(decided_time) >= ? OR alert_id IN ({current})) "  # noqa: S608
+            "ORDER BY decision, round_time, round"
+        )
+        return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, decided])]
+
+    def _rows(self, sql: str, given: list[Any]) -> list[dict[str, Any]]:
+        with duckdb.connect() as connection:
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.register("alerts", self._table.to_pyarrow_dataset())
+            rows: list[dict[str, Any]] = fetched(connection.execute(sql, given)).to_pylist()
+            return rows
+
+    def _row(self, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
+        alert, subject = transition.alert, transition.alert.subject
+        time = transition.time if transition.round is not None else None
+        return {
+            "transition_id": transition.transition_id,
+            "alert_id": alert.alert_id,
+            "cluster": self._cluster,
+            "rule": transition.rule,
+            "severity": alert.severity,
+            "group_id": subject.group_id,
+            "topic": subject.topic,
+            "partition": subject.partition,
+            "entity": subject.entity,
+            "labels": list(alert.labels),
+            "state": transition.state,
+            "from_state": transition.from_state,
+            "closed": transition.state in CLOSED,
+            "since": alert.since,
+            "round": transition.round,
+            "round_time": time,
+            "event_date": (now if time is None else time) // _DAY_MS,
+            "late": late,
+            "value": transition.value,
+            "message": alert.message,
+            "decided_time": now,
+            "decision": decision,
+        }
+
+
+def _another(cluster: str) -> AnotherAlerterError:
+    message = f"Another alerter decides on the alerts of {cluster} too: run one only."
+    return AnotherAlerterError(message)
+
+
+def _active(row: Mapping[str, Any]) -> Active:
+    return Active(
+        subject=Subject(row["entity"], row["group_id"], row["topic"], row["partition"]),
+        severity=row["severity"],
+        state=row["state"],
+        alert_id=row["alert_id"],
+        since=_ms(row["since"]),
+        since_round=row["round"] if row["state"] == PENDING else None,
+        value=row["value"],
+        message=row["message"],
+        labels=_labels(row["labels"]),
+    )
+
+
+def _decided(row: Mapping[str, Any]) -> Decided:
+    return Decided(
+        row["transition_id"],
+        row["alert_id"],
+        row["cluster"],
+        row["rule"],
+        row["severity"],
+        row["group_id"],
+        row["topic"],
+        row["partition"],
+        _labels(row["labels"]),
+        row["state"],
+        row["from_state"],
+        row["since"],
+        row["round_time"],
+        row["round"],
+        row["late"],
+        row["value"],
+        row["message"],
+        row["decided_time"],
+    )
+
+
+def _in_core_units(row: Mapping[str, Any]) -> dict[str, Any]:
+    times = {name: None if row[name] is None else _ms(row[name]) for name in ("since", "round_time", "decided_time")}
+    return {**row, **times}
+
+
+def _labels(pairs: Any) -> tuple[tuple[str, str], ...]:
+    return tuple((p["name"], p["value"]) if isinstance(p, dict) else (p[0], p[1]) for p in pairs or ())
+
+
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

@@ -1,0 +1,116 @@
+"""What came of each attempt, in `alert_deliveries`: so a restart knows what is still to be sent, and to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import duckdb
+from deltalake import DeltaTable, write_deltalake
+
+from streaming.alerts.decisions import Decided
+from streaming.alerts.lanes import DELIVERED, FAILED, Delivery
+from streaming.tables import DeltaLake, table_named
+from streaming.tables.columns import to_arrow
+
+__all__ = ["Deliveries", "Known"]
+
+_ADDED = "added"
+
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the table knows of one target.
+
+    Attributes:
+        added: Since when it is a target, ms.
+        done: Transitions that it has been sent, or is not to be sent.
+        sent: Occurrences whose firing it has been sent, and whose end it has not.
+    """
+
+    added: int
+    done: frozenset[str]
+    sent: frozenset[str]
+
+    def left(self, decided: Iterable[Decided], firing: Iterable[str]) -> list[Decided]:
+        """What it is still to be sent, in order; of the time before it was a target, only what fires now (`firing`)."""
+        now = frozenset(firing)
+        return [
+            d for d in decided if d.transition_id not in self.done and (d.decided >= self.added or d.alert_id in now)
+        ]
+
+
+class Deliveries:
+    """Reads and writes the deliveries of one cluster's alerts."""
+
+    def __init__(self, lake: str, cluster: str) -> None:
+        """Open; the table is there (`Decisions` creates it)."""
+        self._table = DeltaTable(DeltaLake(lake).path("alert_deliveries"))
+        self._cluster = cluster
+
+    def know(self, targets: Sequence[str], now: int) -> Mapping[str, Known]:
+        """What is known of targets; those never seen before are added now (ms)."""
+        self._table.update_incremental()
+        with duckdb.connect() as connection:
+            connection.register("alert_deliveries", self._table.to_pyarrow_dataset())
+
+            def pairs(sql: str, *given: object) -> list[tuple[str, str]]:
+                return connection.execute(sql, [self._cluster, *given]).fetchall()
+
+            added = dict(
+                connection.execute(
+                    "SELECT target, min(epoch_ms(attempt_time)) FROM alert_deliveries "
+                    "WHERE cluster = ? AND outcome = ? GROUP BY target",
+                    [self._cluster, _ADDED],
+                ).fetchall()
+            )
+            done = pairs(
+                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?)",
+                FAILED,
+                _ADDED,
+            )
+            sent = pairs(
+                "SELECT target, alert_id FROM alert_deliveries WHERE cluster = ? AND outcome = ? "
+                "GROUP BY ALL HAVING bool_or(state = 'firing') AND NOT bool_or(state <> 'firing')",
+                DELIVERED,
+            )
+        new = [target for target in targets if target not in added]
+        if new:
+            self._append([{"cluster": self._cluster, "target": t, "outcome": _ADDED, "attempt_time": now} for t in new])
+        return {
+            target: Known(
+                added.get(target, now),
+                frozenset(transition for name, transition in done if name == target),
+                frozenset(alert for name, alert in sent if name == target),
+            )
+            for target in targets
+        }
+
+    def write(self, deliveries: Sequence[Delivery]) -> None:
+        """Write what came of attempts."""
+        self._append(
+            [
+                {
+                    "transition_id": d.decided.transition_id,
+                    "alert_id": d.decided.alert_id,
+                    "cluster": self._cluster,
+                    "target": d.target,
+                    "rule": d.decided.rule,
+                    "state": d.decided.state,
+                    "attempt": d.attempt,
+                    "outcome": d.outcome,
+                    "reason": d.reason,
+                    "duration_ms": d.duration_ms,
+                    "attempt_time": d.time,
+                }
+                for d in deliveries
+            ]
+        )
+
+    def _append(self, rows: Sequence[Mapping[str, object]]) -> None:
+        names = [column.name for column in table_named("alert_deliveries").columns]
+        dated = [{**row, "event_date": int(str(row["attempt_time"])) // _DAY_MS} for row in rows]
+        made = to_arrow(table_named("alert_deliveries"), [[row.get(name) for name in names] for row in dated])
+        write_deltalake(self._table, made, mode="append")

@@ -1,0 +1,152 @@
+"""From the tables to transitions: where evaluation stands, and how it goes on after a restart.
+
+What is durable is little: the alerts that are pending or firing, and the round up to which everything is decided. The
+rest follows from the tables: a restart reads what was current when the oldest pending alert began, judges the rounds
+from there again up to the one that is decided, without a word, and has the same state as if it had never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.alerts.decisions import Remembered
+from streaming.alerts.feed import Chunk, Feed, Round
+from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen, State, Transition, step
+from streaming.alerts.rules import Rule
+from streaming.alerts.truths import Judge
+
+__all__ = ["Evaluation"]
+
+
+class Evaluation:
+    """The state of one cluster's alerts. Call `begin`, then `look` and `silence` again and again."""
+
+    def __init__(self, lake: str, cluster: str, rules: Sequence[Rule], heartbeat_ms: int, look_back_ms: int) -> None:
+        self._rules = {rule.name: rule for rule in rules}
+        self._judge = Judge(rules)
+        self._feed = Feed(lake, cluster, self._judge.columns, heartbeat_ms)
+        self._look_back_ms = look_back_ms
+        self._cluster = cluster
+        self._state = State(cluster, self._rules)
+        self._found: list[Transition] = []
+        self._left: dict[Key, Seen] = {}
+        self._newest_row: pa.Table | None = None
+        self._newest: Round | None = None
+        self.kept_round: int | None = None
+        """The round that the tables know as decided."""
+
+    @property
+    def round(self) -> int | None:
+        """The newest round that was judged."""
+        return self._state.round
+
+    @property
+    def newest(self) -> int | None:
+        """Its time, ms."""
+        return None if self._newest is None else self._newest.time
+
+    @property
+    def is_silent(self) -> bool:
+        """A rule by the clock fires."""
+        return any(self.by_clock(rule) for rule, _ in self._state.active)
+
+    def by_clock(self, rule: str) -> bool:
+        """Whether a rule is judged by the clock."""
+        known = self._rules.get(rule)
+        return known is not None and known.by_clock
+
+    def begin(self, remembered: Remembered) -> None:
+        """Go on from what is decided; `look` then says what is new.
+
+        Raises:
+            LostTrackError: The tables changed meanwhile in a way that needs a new beginning.
+        """
+        self.kept_round = remembered.round
+        self._state = State(self._cluster, self._rules)
+        self._newest_row = self._newest = None
+        self._found = []
+        pending = [
+            a.since_round for a in remembered.active.values() if a.state == PENDING and a.since_round is not None
+        ]
+        since = None if remembered.round is None else min([remembered.round, *pending])
+        latest: dict[Key, Seen] = {}
+        again = True
+        for chunk in self._feed.begin(since, self._look_back_ms):
+            if again and (remembered.round is None or not any(r.number == since for r in chunk.rounds)):
+                # Nothing was ever decided, or the round is not there any more.
+                self._state = replace(self._state, active=_known(remembered))
+                again = False
+            for observed in self._judge_all(chunk, {*self._state.active, *remembered.active}):
+                if not again:
+                    self._advance(replace(observed, seen=_merged(latest, observed.seen)))
+                    latest = {}
+                    continue
+                latest |= {(seen.rule, seen.subject.entity): seen for seen in observed.seen}
+                self._state, _ = step(self._state, observed)
+                if observed.round == remembered.round:
+                    self._state = replace(self._state, active=_reconciled(self._state, remembered))
+                    # A rule may be new, or say something else than before: what is current is judged by it once more.
+                    again = False
+        if again:
+            self._state = replace(self._state, active=_known(remembered))
+        self._left = latest
+
+    def look(self) -> list[Transition]:
+        """Judge the rounds that are new.
+
+        Raises:
+            LostTrackError: Begin anew.
+        """
+        found, self._found = self._found, []
+        chunk = self._feed.look(self.newest)
+        if chunk is not None:
+            for observed in self._judge_all(chunk, self._state.active):
+                self._advance(replace(observed, seen=_merged(self._left, observed.seen)))
+                self._left = {}
+            found, self._found = found + self._found, []
+        return found
+
+    def silence(self, now: int, silent_s: float) -> list[Transition]:
+        """Judge the rules by the clock (`now` in ms, seconds of silence)."""
+        observed = self._judge.silence(self._cluster, self._newest_row, self._newest, now, silent_s)
+        self._state, found = step(self._state, observed)
+        return list(found)
+
+    def _judge_all(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
+        rounds = chunk.rows["rounds"]
+        self._newest = chunk.rounds[-1]
+        self._newest_row = rounds.filter(pc.equal(rounds["round"], self._newest.number)).slice(0, 1)
+        return self._judge.rounds(chunk, active)
+
+    def _advance(self, observed: Observed) -> None:
+        self._state, found = step(self._state, observed)
+        self._found.extend(found)
+
+
+def _merged(latest: dict[Key, Seen], seen: tuple[Seen, ...]) -> tuple[Seen, ...]:
+    new = {(s.rule, s.subject.entity): s for s in seen}
+    return tuple((latest | new).values())
+
+
+def _known(remembered: Remembered) -> dict[Key, Active]:
+    return dict(remembered.active)
+
+
+def _reconciled(state: State, remembered: Remembered) -> dict[Key, Active]:
+    """The alerts as the tables have them; how long those that are pending have held is what was counted again."""
+    found: dict[Key, Active] = {}
+    for key, alert in remembered.active.items():
+        again = state.active.get(key)
+        if again is None:
+            found[key] = alert
+        elif alert.state == FIRING:
+            found[key] = replace(alert, known=again.known)
+        elif again.alert_id == alert.alert_id:
+            found[key] = replace(again, state=PENDING)
+        else:
+            found[key] = alert
+    return found

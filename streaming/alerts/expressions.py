@@ -1,0 +1,179 @@
+"""SQL of the rules: expressions over one row, read-only, whose answer depends on that row alone.
+
+That is what makes an alert independent of when, and in how big gulps, somebody reads: the truth of a rule about a key
+changes only where a new row of that key is. So whatever knows a clock, a random number, another row or another table
+is refused at the start.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+__all__ = ["Expression", "ExpressionError", "check", "connect", "fetched"]
+
+# Short words for what the nested columns hold; everything else is DuckDB's.
+_MACROS = (
+    "has_finding(findings, name) AS list_contains(list_transform(findings, lambda f: f.finding), name)",
+    "finding_detail(findings, name) AS list_filter(findings, lambda f: f.finding = name)[1].detail",
+    "kinds(drifted_partitions, name) AS len(list_filter(drifted_partitions, lambda p: p.kind = name))",
+)
+
+# Of these an expression over one row can be made. Subqueries, windows, stars and parameters are not among them.
+_CLASSES = frozenset(
+    {
+        "BETWEEN",
+        "CASE",
+        "CAST",
+        "COLLATE",
+        "COLUMN_REF",
+        "COMPARISON",
+        "CONJUNCTION",
+        "CONSTANT",
+        "FUNCTION",
+        "LAMBDA",
+        "OPERATOR",
+        "TYPE",
+    }
+)
+
+
+class ExpressionError(ValueError):
+    """An expression that a rule cannot have; the text is a clause without a full stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A checked expression.
+
+    Attributes:
+        sql: Its text.
+        columns: Columns of the row that it reads.
+    """
+
+    sql: str
+    columns: frozenset[str]
+
+
+def connect() -> duckdb.DuckDBPyConnection:
+    """A database in memory that reaches no file and no network, with the rules' own words."""
+    connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
+    connection.execute("SET TimeZone = 'UTC'")
+    for macro in _MACROS:
+        connection.execute(f"CREATE MACRO {macro}")
+    return connection
+
+
+def fetched(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
+    """What a query gave, as Arrow."""
+    return cursor.to_arrow_table()
+
+
+def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, types: Sequence[str]) -> Expression:
+    """Check one expression over a row.
+
+    Args:
+        connection: One of `connect`.
+        schema: Columns of the row.
+        sql: The expression.
+        types: DuckDB types of which the result must be one; empty takes any.
+
+    Raises:
+        ExpressionError: It does not parse, reads more than its row, or has another type.
+    """
+    tree = _parse(connection, sql)
+    _walk(connection, tree, frozenset())
+    connection.register("row_of_rule", schema.empty_table())
+    try:
+        found = connection.execute(f"DESCRIBE SELECT (\n{sql}\n) AS x FROM row_of_rule").fetchall()[0][1]  # noqa: S608
+    except duckdb.Error as error:
+        raise ExpressionError(_told(error)) from None
+    finally:
+        connection.unregister("row_of_rule")
+    if types and found not in types:
+        message = f"{sql!r} is {found}, it must be {' or '.join(types)}"
+        raise ExpressionError(message)
+    names = {column.lower(): column for column in schema.names}
+    columns = {names[name] for name in _columns(tree) if name in names}
+    return Expression(sql, frozenset(columns))
+
+
+def _parse(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT (\n{sql}\n)"]).fetchall()[0][0]
+    parsed = json.loads(text)
+    if parsed.get("error"):
+        message = f"{sql!r} is no SQL expression ({_one_line(parsed.get('error_message', ''))})"
+        raise ExpressionError(message)
+    statements = parsed["statements"]
+    node = statements[0]["node"] if len(statements) == 1 else {}
+    plain = (
+        node.get("type") == "SELECT_NODE"
+        and len(node["select_list"]) == 1
+        and node["from_table"]["type"] == "EMPTY"
+        and not any(node.get(part) for part in ("where_clause", "having", "qualify", "sample", "modifiers"))
+    )
+    if not plain:
+        message = f"{sql!r} is more than one expression"
+        raise ExpressionError(message)
+    tree: dict[str, Any] = node["select_list"][0]
+    return tree
+
+
+def _nodes(tree: object) -> Iterator[dict[str, Any]]:
+    """Every node of an expression, itself first."""
+    if isinstance(tree, dict):
+        if "class" in tree:
+            yield tree
+        for part in tree.values():
+            yield from _nodes(part)
+    elif isinstance(tree, list):
+        for part in tree:
+            yield from _nodes(part)
+
+
+def _columns(tree: object) -> Iterator[str]:
+    for node in _nodes(tree):
+        if node["class"] == "COLUMN_REF":
+            yield node["column_names"][0].lower()
+
+
+def _walk(connection: duckdb.DuckDBPyConnection, tree: object, inside: frozenset[str]) -> None:
+    for node in _nodes(tree):
+        kind = node["class"]
+        if kind not in _CLASSES:
+            message = f"a {kind.lower()} reads more than the row: only expressions over its columns can be told in time"
+            raise ExpressionError(message)
+        if kind == "FUNCTION" and node["function_name"].lower() not in inside:
+            _check_function(connection, node["function_name"].lower(), inside)
+
+
+def _check_function(connection: duckdb.DuckDBPyConnection, name: str, inside: frozenset[str]) -> None:
+    sql = "SELECT function_type, stability, macro_definition FROM duckdb_functions() WHERE lower(function_name) = ?"
+    known = connection.execute(sql, [name]).fetchall()
+    if not known:
+        message = f"there is no function {name}"
+        raise ExpressionError(message)
+    for kind, stability, definition in known:
+        if kind == "scalar" and stability == "CONSISTENT":
+            continue
+        if kind == "macro":
+            _walk(connection, _parse(connection, definition), inside | {name})
+            continue
+        if kind == "scalar":
+            message = f"{name} gives another answer at another time: use the row's own times"
+        else:
+            message = f"{name} reads more than one row: only expressions over a row's columns can be told in time"
+        raise ExpressionError(message)
+
+
+def _told(error: duckdb.Error) -> str:
+    return _one_line(str(error).split("\n\n", maxsplit=1)[0])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).rstrip(".")

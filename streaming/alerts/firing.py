@@ -1,0 +1,269 @@
+"""The core: what a round shows of every rule to the transitions that follow from it.
+
+`step(state, observed) -> (state, transitions)` knows no clock, no table and no engine. The time of `for` is the rounds'
+own: it grows from round to round, by three intervals at the most, because of a longer pause nobody can say that
+anything held in it. An alert that is not known for a while (NULL) neither fires nor resolves, and that while does not
+count towards `for`.
+
+    nothing ── true ──► pending ── for is over ──► firing
+                           │                          │
+                           ├──── false ──► resolved ◄─┤
+                           └── row closed ──► gone ◄──┘
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+
+from streaming.alerts.rules import Rule
+
+__all__ = [
+    "CLOSED",
+    "FIRING",
+    "GONE",
+    "PENDING",
+    "RESOLVED",
+    "Active",
+    "Key",
+    "Observed",
+    "Seen",
+    "State",
+    "Subject",
+    "Transition",
+    "step",
+]
+
+PENDING: Final = "pending"
+FIRING: Final = "firing"
+RESOLVED: Final = "resolved"
+GONE: Final = "gone"
+
+CLOSED: Final = (RESOLVED, GONE)
+"""States that end an occurrence."""
+
+# After this many intervals without a round there is silence, and nothing that was true before is known to be.
+_COUNTED_INTERVALS = 3
+
+Key: TypeAlias = "tuple[str, str]"
+"""Rule and entity (`Subject.entity`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What an alert speaks of.
+
+    Attributes:
+        entity: Key of the row as a JSON object, without the cluster.
+        group_id: None for a rule about the cluster.
+        topic: None for a rule about groups or the cluster.
+        partition: None for a rule about groups or the cluster.
+    """
+
+    entity: str
+    group_id: str | None = None
+    topic: str | None = None
+    partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One row as one rule sees it.
+
+    Attributes:
+        rule: Name of the rule.
+        subject: What the row speaks of.
+        truth: The predicate; None when it is not known.
+        gone: The row closes its key: nothing else of it counts.
+        value: The rule's number; None when it has none.
+        message: The message, filled in; counts where truth is true.
+        labels: The labels, filled in; count where truth is true.
+    """
+
+    rule: str
+    subject: Subject
+    truth: bool | None
+    gone: bool = False
+    value: float | None = None
+    message: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What is new at one round: the rows that it changed, one per rule and key at the most.
+
+    Attributes:
+        round: Number; None before the first round.
+        time: Its time, ms since the epoch.
+        interval_ms: Interval that the probe keeps.
+        seen: The rows.
+    """
+
+    round: int | None
+    time: int
+    interval_ms: int
+    seen: tuple[Seen, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """An alert that is pending or firing.
+
+    Attributes:
+        subject: What it speaks of.
+        severity: The rule's, when it began.
+        state: pending or firing.
+        alert_id: Id of this occurrence.
+        since: Time of its first round, ms.
+        since_round: Number of that round.
+        known: The newest row says true; False while it says NULL.
+        held_ms: Time for which it is known to have been true.
+        held_rounds: Rounds after the first in which it is known to have been true.
+        value: The rule's number, while pending.
+        message: Message of the newest row that was true before it fired.
+        labels: Labels likewise.
+    """
+
+    subject: Subject
+    severity: str
+    state: str
+    alert_id: str
+    since: int
+    since_round: int | None
+    known: bool = True
+    held_ms: int = 0
+    held_rounds: int = 0
+    value: float | None = None
+    message: str = ""
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One transition of one alert.
+
+    Attributes:
+        rule: The rule's name.
+        alert: The alert; closed ones as they were.
+        state: pending, firing, resolved or gone.
+        from_state: State before; None when the occurrence begins.
+        round: Round that decided; None before the first round.
+        time: Its time, ms.
+        value: The rule's number at that round; None when there is none.
+    """
+
+    rule: str
+    alert: Active
+    state: str
+    from_state: str | None
+    round: int | None
+    time: int
+    value: float | None
+
+    @property
+    def transition_id(self) -> str:
+        """The same for the same decision, however often it is made."""
+        return _digest(self.alert.alert_id, self.state, str(self.round))
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is known between two rounds of one cluster.
+
+    Attributes:
+        cluster: The cluster.
+        rules: The rules by name.
+        round: The newest round that was judged; None before the first.
+        time: Its time, ms.
+        active: Alerts that are pending or firing.
+    """
+
+    cluster: str
+    rules: Mapping[str, Rule]
+    round: int | None = None
+    time: int = 0
+    active: Mapping[Key, Active] = field(default_factory=dict)
+
+
+def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...]]:
+    """Judge one round, or look once more at the newest one (by the clock), where no time passes.
+
+    Alerts whose rule is not there any more are gone. Transitions come in the order of the rows, then those whose `for`
+    is over.
+    """
+    passed_ms, passed_rounds = 0, 0
+    if state.round is not None and observed.round is not None and observed.round > state.round:
+        passed_ms = max(0, min(observed.time - state.time, _COUNTED_INTERVALS * observed.interval_ms))
+        passed_rounds = 1
+    active = dict(state.active)
+    found: list[Transition] = []
+    for key in [key for key in active if key[0] not in state.rules]:
+        alert = active.pop(key)
+        found.append(_transition(key[0], alert, GONE, alert.state, observed, None))
+    for seen in observed.seen:
+        key = (seen.rule, seen.subject.entity)
+        known = active.get(key)
+        rule = state.rules[seen.rule]
+        if known is None:
+            if seen.truth and not seen.gone:
+                alert = _begin(state.cluster, rule, seen, observed)
+                active[key] = alert
+                found.append(_transition(rule.name, alert, alert.state, None, observed, seen.value))
+        elif seen.gone or seen.truth is False:
+            del active[key]
+            to = GONE if seen.gone else RESOLVED
+            found.append(_transition(rule.name, known, to, known.state, observed, None if seen.gone else seen.value))
+        else:
+            active[key] = _go_on(known, seen)
+    for key, alert in active.items():
+        before = state.active.get(key)
+        if alert.state != PENDING or before is None:
+            continue
+        if not (before.known and alert.known):
+            continue
+        rule = state.rules[key[0]]
+        held = replace(alert, held_ms=alert.held_ms + passed_ms, held_rounds=alert.held_rounds + passed_rounds)
+        if passed_rounds and held.held_ms >= rule.hold_ms and held.held_rounds >= rule.hold_rounds:
+            held = replace(held, state=FIRING)
+            found.append(_transition(rule.name, held, FIRING, PENDING, observed, held.value))
+        active[key] = held
+    if observed.round is None:
+        return replace(state, active=active), tuple(found)
+    return replace(state, active=active, round=observed.round, time=observed.time), tuple(found)
+
+
+def _begin(cluster: str, rule: Rule, seen: Seen, observed: Observed) -> Active:
+    return Active(
+        subject=seen.subject,
+        severity=rule.severity,
+        state=PENDING if rule.hold_ms or rule.hold_rounds else FIRING,
+        alert_id=_digest(cluster, rule.name, seen.subject.entity, str(observed.round)),
+        since=observed.time,
+        since_round=observed.round,
+        value=seen.value,
+        message=seen.message,
+        labels=seen.labels,
+    )
+
+
+def _go_on(alert: Active, seen: Seen) -> Active:
+    if seen.truth is None:
+        return replace(alert, known=False)
+    if alert.state == FIRING:
+        return replace(alert, known=True)
+    return replace(alert, known=True, value=seen.value, message=seen.message, labels=seen.labels)
+
+
+def _transition(
+    rule: str, alert: Active, state: str, from_state: str | None, observed: Observed, value: float | None
+) -> Transition:
+    return Transition(rule, alert, state, from_state, observed.round, observed.time, value)
+
+
+def _digest(*parts: str) -> str:
+    # Lengths before the parts: no two lists of parts give the same bytes.
+    text = "".join(f"{len(part)}:{part}" for part in parts)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -1,0 +1,51 @@
+"""Templates of messages, filled in with what a row holds: names are text, whatever stands in them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+__all__ = ["fill", "placeholders", "visible"]
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+
+# A group id can have 32 KB; a message that long is refused by most services, and read by nobody.
+_LONGEST = 200
+
+
+def placeholders(template: str) -> frozenset[str]:
+    """Names between braces; everything else in a template stands for itself."""
+    return frozenset(_PLACEHOLDER.findall(template))
+
+
+def fill(template: str, values: Mapping[str, object]) -> str:
+    """Fill in a template; what is not known is called unknown."""
+    put: Callable[[re.Match[str]], str] = lambda found: _shown(values.get(found[1]))  # noqa: E731
+    return _PLACEHOLDER.sub(put, template)
+
+
+def visible(text: str, longest: int = _LONGEST) -> str:
+    """A text on one line, cut in the middle, control characters written out."""
+    if len(text) > longest:
+        half = (longest - 1) // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _shown(value: object) -> str:
+    if value is None:
+        return "unknown"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.4g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M:%S} UTC"
+    if isinstance(value, dict):
+        return _shown(value.get("detail") or value.get("finding") or ", ".join(map(_shown, value.values())))
+    if isinstance(value, list):
+        return visible("; ".join(map(_shown, value))) if value else "none"
+    return visible(str(value))
