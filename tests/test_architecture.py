@@ -36,6 +36,7 @@ ROOMS = {
     "streaming.exceptions": room(),
     "streaming.events": room("msgspec"),
     "streaming.config": room("pydantic pydantic_settings", "streaming.exceptions"),
+    "streaming.environment": room("pydantic", "streaming.config"),
     "streaming.java": room("", "streaming.exceptions"),
     "streaming.leash": room(),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java"),
@@ -59,9 +60,14 @@ ROOMS = {
         "deltalake duckdb fastapi msgspec prometheus_client uvicorn",
         "streaming.config streaming.exceptions streaming.tables",
     ),
+    "streaming.cluster": room(
+        # (pyspark only to find its spark-submit.)
+        "psutil pyspark",
+        "streaming.config streaming.environment streaming.exceptions streaming.java streaming.job",
+    ),
     "streaming.up": room(
         "psutil pydantic rich supervisor",
-        "streaming.config streaming.exceptions streaming.leash streaming.probe streaming.tables",
+        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables",
     ),
     "streaming.devcluster": room(
         "confluent_kafka jgo kafka rich",

@@ -63,12 +63,13 @@ def start_query(
         done: Called after each batch with its number and the rows written per table.
         hold: No batch begins while this file exists.
     """
+    apply = operator(_without_secrets(settings))
     stream = (
         spark.readStream.format("evenkeel")
         .option("settings", SourceSettings.of(settings, str(hold) if hold else None).option())
         .load()
         .groupBy("key")
-        .applyInPandasWithState(operator(settings), OUTPUT_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
+        .applyInPandasWithState(apply, OUTPUT_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
     )
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
@@ -78,6 +79,13 @@ def start_query(
     if available_now:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{settings.job.trigger_ms} milliseconds").start()
+
+
+def _without_secrets(settings: Settings) -> Settings:
+    # What the operator knows travels to the executors in a closure, which Spark may put on a disk.
+    return settings.model_copy(
+        update={name: type(getattr(settings, name))() for name in ("kafka", "alerts") if hasattr(settings, name)}
+    )
 
 
 def run(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
@@ -10,13 +9,12 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
-from typing import Any
 
-from pydantic import BaseModel, SecretStr
 from rich.console import Console
 from rich.live import Live
 
 from streaming.config import Settings
+from streaming.environment import environment_of
 from streaming.exceptions import SetupError
 from streaming.probe import check
 from streaming.tables import LakeReader
@@ -97,37 +95,6 @@ def watch(lake: str, console: Console, stop: threading.Event, look: Callable[[],
             reader.refresh()
             live.update(render(reader, console.height, notice), refresh=True)
             stop.wait(_REFRESH_S)
-
-
-def environment_of(settings: Settings) -> dict[str, str]:
-    """The settings as environment variables for the programs, secrets among them; files stay files."""
-    variables: dict[str, str] = {}
-    for name in type(settings).model_fields:
-        value = getattr(settings, name)
-        fields = {name: value}
-        if isinstance(value, BaseModel):
-            fields = {f"{name}__{field}": getattr(value, field) for field in type(value).model_fields}
-        variables |= {f"EVENKEEL_{field}".upper(): _as_text(v) for field, v in fields.items() if v is not None}
-    if not settings.strategies:
-        del variables["EVENKEEL_STRATEGIES"]
-    return variables
-
-
-def _as_text(value: object) -> str:
-    plain = _plain(value)
-    return json.dumps(plain) if isinstance(plain, (bool, dict, list)) else str(plain)
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, SecretStr):
-        return value.get_secret_value()
-    if isinstance(value, BaseModel):
-        return value.model_dump()
-    if isinstance(value, dict):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    return value
 
 
 @contextmanager

@@ -1,0 +1,7 @@
+"""The same job on a Spark cluster: packed, and given to `spark-submit`."""
+
+from __future__ import annotations
+
+from streaming.cluster.submit import submit
+
+__all__ = ["submit"]

@@ -1,0 +1,131 @@
+"""`evenkeel submit`: the job of this machine, with the tasks on a Spark cluster (client mode).
+
+The driver, with the tables' writer, runs here, from this checkout; executors get our two packages as a zip and
+everything else from a Python of their own (docs/cluster.md). Secrets travel neither in options nor in closures:
+executors read them from files, or find them in the environment that their worker was started with.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil  # type: ignore[import-untyped]  # it ships no types
+import pyspark
+
+from streaming.config import Settings
+from streaming.environment import environment_of
+from streaming.exceptions import SetupError
+from streaming.java import find_java
+
+__all__ = ["PACKAGES", "pack", "submit"]
+
+PACKAGES = ("assignors", "streaming")
+"""What executors need of ours."""
+
+_CHECKOUT = Path(__file__).resolve().parents[2]
+_ENTRY = Path(__file__).with_name("entry.py")
+
+
+def submit(
+    settings: Settings,
+    master: str,
+    *,
+    python: str | None = None,
+    arguments: Sequence[str] = (),
+    more: Sequence[str] = (),
+) -> int:
+    """Run the job on a cluster until it ends or is told to (SIGINT, SIGTERM: between two batches).
+
+    Args:
+        settings: All settings; they reach the driver by environment.
+        master: `spark://HOST:PORT`, or another master that spark-submit takes.
+        python: Python of the executors; None for this one, at this path on every node.
+        arguments: Arguments of the job (`python -m streaming.job --help`).
+        more: Arguments of spark-submit that come after ours, and so win.
+
+    Returns:
+        The job's exit code.
+
+    Raises:
+        SetupError: No Java, no spark-submit, or a secret that executors would not get.
+    """
+    _refuse_secrets_of_the_environment(settings)
+    environment = os.environ | environment_of(settings)
+    environment.setdefault("JAVA_HOME", str(find_java().resolve().parents[1]))
+    environment |= {"PYSPARK_PYTHON": python or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
+        packages = Path(folder) / "evenkeel.zip"
+        pack(packages)
+        command = [
+            str(_spark_home() / "bin" / "spark-submit"),
+            *("--master", master),
+            # Ours, then what the cluster's own configuration has beside it.
+            *("--properties-file", str(_CHECKOUT / "conf" / "spark-defaults.conf"), "--load-spark-defaults"),
+            # In place of the loopback of a job without a cluster: executors connect to the driver.
+            *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
+            *("--py-files", str(packages)),
+            *more,
+            str(_ENTRY),
+            *arguments,
+        ]
+        # A session of its own: a terminal's Ctrl-C would end the JVM, under which the driver runs, in the middle of a
+        # batch.
+        with subprocess.Popen(command, env=environment, start_new_session=True) as process, _passed_on(process.pid):
+            return process.wait()
+
+
+def pack(path: Path) -> None:
+    """Write our packages, with the data in them, into a zip that Python imports from."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in PACKAGES:
+            for file in sorted((_CHECKOUT / package).rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    archive.write(file, file.relative_to(_CHECKOUT))
+
+
+def _spark_home() -> Path:
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    if not (home / "bin" / "spark-submit").is_file():
+        message = f"SPARK_HOME is {home}, which has no bin/spark-submit: correct it, or unset it."
+        raise SetupError(message)
+    return home
+
+
+def _refuse_secrets_of_the_environment(settings: Settings) -> None:
+    kafka = settings.kafka
+    for name in ("sasl_password", "ssl_password"):
+        if getattr(kafka, name) is not None and getattr(kafka, f"{name}_file") is None:
+            variable = f"EVENKEEL_KAFKA__{name.upper()}"
+            if os.environ.get(variable) is None:
+                message = (
+                    f"kafka.{name} does not reach the executors: put it into a file that every node has and name that "
+                    f"in kafka.{name}_file, or start Spark's workers, and this command, with {variable} set."
+                )
+                raise SetupError(message)
+
+
+@contextmanager
+def _passed_on(submitted: int) -> Iterator[None]:
+    """Pass SIGINT and SIGTERM on to the driver alone; to all there is as long as it has not started."""
+
+    def ask(_number: int, _frame: object) -> None:
+        children = psutil.Process(submitted).children(recursive=True)
+        drivers = [child for child in children if str(_ENTRY) in child.cmdline() and "java" not in child.name()]
+        for process in drivers or [psutil.Process(submitted)]:
+            process.send_signal(signal.SIGTERM)
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

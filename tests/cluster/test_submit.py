@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark import cloudpickle
+
+from streaming.cluster.submit import pack, submit
+from streaming.config import KafkaSettings, Settings
+from streaming.exceptions import SetupError
+from streaming.job.operator import operator
+from streaming.job.run import _without_secrets
+from streaming.job.source import SourceSettings
+
+_SECRET = "correct-horse-battery-staple"
+
+
+def test_what_executors_run_can_be_imported_from_the_packed_file_with_the_data_beside_it(tmp_path: Path) -> None:
+    pack(tmp_path / "evenkeel.zip")
+    code = (
+        "import streaming.job.source.source, streaming.job.operator, streaming.offsets_log as log; "
+        "print(streaming.__file__, log.decode_line({'key': '0002000161', 'value': None})['type'])"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": "evenkeel.zip"}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    place, decoded = run.stdout.split()
+    assert place.endswith("evenkeel.zip/streaming/__init__.py")
+    assert decoded == "GroupMetadata"
+
+
+def test_no_secret_travels_in_the_operator_or_in_the_source(tmp_path: Path) -> None:
+    settings = Settings(kafka=KafkaSettings(sasl_password=_SECRET, ssl_password=_SECRET))
+    assert _SECRET.encode() in cloudpickle.dumps(operator(settings))  # what the next line is for
+    assert _SECRET.encode() not in cloudpickle.dumps(operator(_without_secrets(settings)))
+    assert _SECRET not in SourceSettings.of(settings).option()
+
+
+def test_a_secret_that_executors_would_not_get_is_named_before_anything_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVENKEEL_KAFKA__SASL_PASSWORD", raising=False)
+    with pytest.raises(SetupError, match=r"sasl_password does not reach the executors.*sasl_password_file") as refused:
+        submit(Settings(kafka=KafkaSettings(sasl_password=_SECRET)), "spark://nowhere:7077")
+    assert _SECRET not in str(refused.value)
+
+
+def test_a_spark_home_without_spark_submit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    with pytest.raises(SetupError, match=f"SPARK_HOME is {tmp_path}, which has no bin/spark-submit"):
+        submit(Settings(), "spark://nowhere:7077")

@@ -1,0 +1,95 @@
+"""A standalone Spark cluster of one master and one worker, out of pyspark's own files."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pyspark
+
+from streaming.java import find_java
+from streaming.leash import LeashedProcess
+
+__all__ = ["StandaloneCluster", "python_without_evenkeel"]
+
+_PATIENCE_S = 60.0
+
+
+class StandaloneCluster:
+    """Runs as long as the block lasts, on free ports of the loopback.
+
+    Attributes:
+        master: `spark://127.0.0.1:PORT`.
+        work: Where the executors' output lies.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.work = folder / "work"
+        self._folder = folder
+        self._processes: list[LeashedProcess] = []
+
+    def __enter__(self) -> Self:
+        self._folder.mkdir(parents=True)
+        self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
+        self.master = self._told("master", r"Starting Spark master at (spark://\S+)")
+        work = ["--cores", "2", "--memory", "1g", "--work-dir", str(self.work)]
+        self._start("worker", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *work, self.master)
+        self._told("worker", "(Successfully registered) with master")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in reversed(self._processes):
+            process.stop(10)
+
+    def _start(self, name: str, main: str, *arguments: str) -> None:
+        # As on a machine of its own: nothing of Evenkeel in the environment, and another folder.
+        ours = [name for name in os.environ if name.startswith("EVENKEEL_") or name == "PYTHONPATH"]
+        without = ["/usr/bin/env", *(word for name in ours for word in ("-u", name))]
+        self._processes.append(
+            LeashedProcess(
+                [
+                    *without,
+                    Path(pyspark.__file__).parent / "bin" / "spark-class",
+                    main,
+                    *arguments,
+                    "--webui-port",
+                    "0",
+                ],
+                log=self._folder / f"{name}.log",
+                cwd=self._folder,
+                environment={"JAVA_HOME": str(find_java().resolve().parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"},
+            )
+        )
+
+    def _told(self, name: str, pattern: str) -> str:
+        log = self._folder / f"{name}.log"
+        deadline = time.monotonic() + _PATIENCE_S
+        pause = threading.Event()
+        while (found := re.search(pattern, log.read_text("utf-8", "replace"))) is None:
+            assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
+            assert self._processes[-1].poll() is None, log.read_text("utf-8", "replace")
+            pause.wait(0.1)
+        return found[1]
+
+
+def python_without_evenkeel(folder: Path) -> Path:
+    """A Python as executors have it: all that the job imports, but nothing of ours."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    site = next(folder.glob("lib/python3*/site-packages"))
+    # A folder that a .pth file names is searched, but its own .pth files, ours among them, are not read.
+    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    python = folder / "bin" / "python"
+    ours = subprocess.run([str(python), "-c", "import pyarrow, kafka; import streaming"], cwd=folder, check=False,
+                          capture_output=True, text=True)  # fmt: skip
+    assert "No module named 'streaming'" in ours.stderr, ours.stderr
+    return python
