@@ -166,7 +166,7 @@ class Decisions:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("alerts", self._table.to_pyarrow_dataset())
-            rows: list[dict[str, Any]] = fetched(connection.execute(sql, given)).to_pylist()
+            rows: list[dict[str, Any]] = fetched(connection, sql, given).to_pylist()
             return rows
 
     def _row(self, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:

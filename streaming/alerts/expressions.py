@@ -69,9 +69,9 @@ def connect() -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def fetched(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
-    """What a query gave, as Arrow."""
-    return cursor.to_arrow_table()
+def fetched(connection: duckdb.DuckDBPyConnection, sql: str, given: Sequence[object] = ()) -> pa.Table:
+    """Run a query; what it gives, as Arrow."""
+    return connection.sql(sql, params=list(given)).to_arrow_table()
 
 
 def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, types: Sequence[str]) -> Expression:

@@ -270,7 +270,7 @@ class Feed:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("found", found)
-            return fetched(connection.execute(sql, given)).cast(tail.waiting.schema)
+            return fetched(connection, sql, given).cast(tail.waiting.schema)
 
     def _closings(self, found: ds.Dataset | None, at: Round) -> pa.Table:
         tail = self._tails["group_health"]
@@ -307,7 +307,7 @@ def _of_living(drift: pa.Table, closings: pa.Table) -> pa.Table:
             "SELECT * FROM drift AS d WHERE NOT EXISTS (SELECT 1 FROM closings AS c "
             "WHERE c.group_id = d.group_id AND c.round_time >= d.round_time)"
         )
-        return fetched(connection.execute(sql)).cast(drift.schema)
+        return fetched(connection, sql).cast(drift.schema)
 
 
 def _as_rounds(rows: pa.Table) -> list[Round]:

@@ -103,14 +103,14 @@ class Judge:
             )) AS "_truth", {value} AS "_value" FROM rows_of_rule)
             SELECT * FROM judged
         """  # noqa: S608 - the rule's own expression, which `expressions.check` has seen
-        if keys:
+        if rule.key:
             told = f'SELECT {keys} FROM judged WHERE "_truth" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
             sql += f"SEMI JOIN ({told}) AS wanted USING ({keys})"
-        known = [json.loads(entity) for name, entity in active if name == rule.name]
-        schema = pa.schema([rule.table.arrow_schema.field(name) for name in rule.key])
+            known = [json.loads(entity) for name, entity in active if name == rule.name]
+            schema = pa.schema([rule.table.arrow_schema.field(name) for name in rule.key])
+            self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
         self._connection.register("rows_of_rule", rows)
-        self._connection.register("known_alerts", pa.Table.from_pylist(known if keys else [], schema=schema))
-        found = fetched(self._connection.execute(sql)).to_pylist()
+        found = fetched(self._connection, sql).to_pylist()
         return [(row["round"] or 0, _ms(row["round_time"]), _seen(rule, row)) for row in found]
 
 

@@ -22,12 +22,13 @@ from streaming.up.live import render
 from streaming.up.logs import LogFollower, logs_of
 from streaming.up.processes import Program, Programs
 
-__all__ = ["JOB", "PROBE", "PROGRAMS", "environment_of", "stop_signals", "up", "watch"]
+__all__ = ["ALERTER", "JOB", "PROBE", "PROGRAMS", "environment_of", "stop_signals", "up", "watch"]
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15)
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90)  # longer than any batch: it stops between two
+ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30)  # longer than a slow target may take to answer
 
-PROGRAMS = (PROBE, JOB)
+PROGRAMS = (PROBE, JOB, ALERTER)
 """In the order of their start; they stop in the reverse."""
 
 _REFRESH_S = 2.0
