@@ -16,8 +16,9 @@ of that group is left when it has ended (the JVM of a killed job) gets SIGKILL.
 In the first form the first line of standard output is the program's pid.
 
 The second form is for a supervisor that knows signals and no pipe. FILE is JSON: `command`; `grace_s`, how long
-after a SIGTERM of the supervisor, which is passed on, the program gets SIGKILL; `runs`, a file to which each run
-appends two lines, `start PID` and `end PID CODE`.
+after a SIGTERM of the supervisor, which is passed on, the program gets SIGKILL; `without`, beginnings of the names of
+environment variables that the program does not get; `runs`, a file to which each run appends two lines, `start PID`
+and `end PID CODE`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,9 @@ def main() -> int:
     if sys.argv[1] == "--order":
         with open(sys.argv[2], encoding="utf-8") as file:  # noqa: PTH123  (pathlib costs a third of the start)
             order = json.load(file)
+        for name in list(os.environ):
+            if name.startswith(tuple(order["without"])):
+                del os.environ[name]
         return _run(order["command"], order["grace_s"], order["runs"])
     return _run(sys.argv[1:], GRACE_S, None)
 

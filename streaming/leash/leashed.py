@@ -110,7 +110,9 @@ class LeashedProcess:
                     pipe.close()
 
 
-def leashed_command(command: Sequence[str], grace_s: float, folder: Path, name: str) -> tuple[list[str], Path]:
+def leashed_command(
+    command: Sequence[str], grace_s: float, folder: Path, name: str, without: Sequence[str] = ()
+) -> tuple[list[str], Path]:
     """Put a program on a leash that somebody else starts, who stops it by SIGTERM to the leash.
 
     Args:
@@ -118,12 +120,14 @@ def leashed_command(command: Sequence[str], grace_s: float, folder: Path, name: 
         grace_s: How long after SIGTERM it gets SIGKILL.
         folder: Private folder for the order and for the notes of the runs.
         name: Names both.
+        without: Beginnings of the names of environment variables that it does not get.
 
     Returns:
         What to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
     """
     order, runs = folder / f"{name}.json", folder / f"{name}.runs"
-    order.write_text(json.dumps({"command": list(command), "grace_s": grace_s, "runs": str(runs)}), encoding="utf-8")
+    told = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
+    order.write_text(json.dumps(told), encoding="utf-8")
     return [sys.executable, "-I", "-S", str(_LEASH), "--order", str(order)], runs
 
 

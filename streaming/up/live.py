@@ -42,7 +42,7 @@ def render(reader: LakeReader, height: int, notice: str = "") -> RenderableType:
     fixed = 2 + 4 + rebalances + 5 + (notice.count("\n") + 1 if notice else 0)
     newest = reader.rows(_NEWEST)[0]
     if not newest["n"]:
-        return Text(notice or "waiting for the first round: the probe and Spark need about half a minute …")
+        return Text("waiting for the first round: the probe and Spark need about half a minute …\n" + notice)
     groups = reader.rows(_GROUPS, [max(5, height - fixed)])
     total = reader.count("group_health_current")
     head = Text(f"newest round {_age(newest['newest'])} ago, {newest['n']} rounds, {total} groups", style="bold")

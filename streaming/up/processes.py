@@ -47,11 +47,13 @@ class Program:
         name: Name, in messages and of its log file.
         arguments: Arguments of this Python interpreter.
         grace_s: How long it may take to stop after SIGTERM.
+        without: Beginnings of the names of environment variables that it does not get: secrets of others.
     """
 
     name: str
     arguments: tuple[str, ...]
     grace_s: float
+    without: tuple[str, ...] = ()
 
 
 class _Kept:
@@ -128,7 +130,8 @@ class Programs:
             EvenkeelError: The supervisor does not start.
         """
         command = [sys.executable, *program.arguments]
-        leashed, runs = leashed_command(command, program.grace_s, self._supervisor.folder, program.name)
+        folder = self._supervisor.folder
+        leashed, runs = leashed_command(command, program.grace_s, folder, program.name, program.without)
         log = self.log_of(program)
         self._kept.append(_Kept(program, log, runs))
         self._supervisor.start(Supervised(program.name, tuple(leashed), program.grace_s, log))

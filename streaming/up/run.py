@@ -22,13 +22,20 @@ from streaming.up.live import render
 from streaming.up.logs import LogFollower, logs_of
 from streaming.up.processes import Program, Programs
 
-__all__ = ["ALERTER", "JOB", "PROBE", "PROGRAMS", "environment_of", "stop_signals", "up", "watch"]
+__all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "stop_signals", "up", "watch"]
 
-PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15)
-JOB = Program("job", ("-m", "streaming.job"), grace_s=90)  # longer than any batch: it stops between two
-ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30)  # longer than a slow target may take to answer
+# Secrets go to those that need them.
+_CLUSTERS = ("EVENKEEL_KAFKA__SASL_PASSWORD", "EVENKEEL_KAFKA__SSL_PASSWORD")
+_TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
 
-PROGRAMS = (PROBE, JOB, ALERTER)
+PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS)
+# (Longer than any batch: it stops between two.)
+JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS)
+# (Longer than a slow target may take to answer.)
+ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30, without=_CLUSTERS)
+PAGE = Program("page", ("-m", "dashboards"), grace_s=5, without=_CLUSTERS + _TARGETS)
+
+PROGRAMS = (PROBE, JOB, ALERTER, PAGE)
 """In the order of their start; they stop in the reverse."""
 
 _REFRESH_S = 2.0
@@ -47,7 +54,8 @@ def up(settings: Settings, console: Console) -> None:
     if problems:
         raise SetupError("\n".join(map(str, problems)))
     logs = logs_of(settings.lake)
-    console.print(f"tables in {settings.lake}, logs in {logs}", highlight=False, soft_wrap=True)
+    page = _url(settings)
+    console.print(f"tables in {settings.lake}, logs in {logs}, page at {page}", highlight=False, soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
     follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
     with stop_signals() as stop, follower as lines:
@@ -61,7 +69,7 @@ def up(settings: Settings, console: Console) -> None:
                 programs.look()
                 if lines is not None:
                     lines.look()
-                return "\n".join(notices)
+                return "\n".join([f"page at {page}", *notices])
 
             watch(settings.lake, console, stop, look)
             console.print("stopping: the job ends between two batches; a second Ctrl-C ends all at once …")
@@ -69,6 +77,12 @@ def up(settings: Settings, console: Console) -> None:
             for notice in notices:
                 console.print(notice, highlight=False, markup=False, soft_wrap=True)
     console.print("all processes have ended")
+
+
+def _url(settings: Settings) -> str:
+    page = settings.page
+    host = f"[{page.address}]" if ":" in page.address else page.address
+    return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
 
 
 def _print(line: str) -> None:
