@@ -54,7 +54,7 @@ ROOMS = {
         "streaming.offsets_log streaming.tables",
     ),
     "streaming.alerts": room(
-        "apprise deltalake duckdb msgspec pydantic yaml", "streaming.config streaming.exceptions streaming.tables"
+        "apprise deltalake duckdb pyarrow yaml", "streaming.config streaming.exceptions streaming.tables"
     ),
     "streaming.serve": room(
         "deltalake duckdb fastapi msgspec prometheus_client uvicorn",
