@@ -1,0 +1,141 @@
+"""`up` itself with small programs in place of its own: with a terminal, without one, and how it is ended."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+_UP = """
+import sys
+import streaming.up.run as run
+from pathlib import Path
+from rich.console import Console
+from streaming.config import Settings
+from streaming.up.processes import Program
+
+waits = '''
+import signal, sys, time
+def end(*_):
+    time.sleep(float(sys.argv[2]))
+    with open(sys.argv[3], "a") as file:
+        print(sys.argv[1], "ended", file=file)
+    sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+print("2026-11-21 18:00:00,000 INFO", sys.argv[1] + ": ready", flush=True)
+time.sleep(600)
+'''
+needs = "import sys; sys.exit(print('The port is taken.', file=sys.stderr) or 2)"
+lake, slow = sys.argv[1:]
+told = str(Path(lake) / "told")
+run.check = lambda settings: []
+run._REFRESH_S = 0.2
+run.PROGRAMS = (
+    Program("one", ("-c", waits, "one", slow, told), 60),
+    Program("two", ("-c", waits, "two", slow, told), 60),
+    Program("needs", ("-c", needs), 60),
+)
+run.up(Settings(lake=lake), Console())
+"""
+
+
+@contextmanager
+def _up(lake: Path, slow: float, **streams: int) -> Iterator[subprocess.Popen[bytes]]:
+    lake.mkdir()
+    command = [sys.executable, "-c", textwrap.dedent(_UP), str(lake), str(slow)]
+    environment = os.environ | {"PYTHONPATH": str(_ROOT), "TERM": "xterm", "COLUMNS": "200", "LINES": "50"}
+    running = subprocess.Popen(command, cwd=lake, env=environment, start_new_session=True, **streams)
+    try:
+        yield running
+    finally:
+        running.kill()
+        running.wait()
+
+
+class _Screen:
+    """A terminal's other end: what was written to it, without what only moves and colours."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.text = ""
+        self._descriptor = descriptor
+
+    def until(self, wanted: str, seconds: float = 60) -> None:
+        deadline = time.monotonic() + seconds
+        while wanted not in self.text:
+            assert time.monotonic() < deadline, self.text[-3000:]
+            try:
+                data = os.read(self._descriptor, 65536)
+            except OSError:  # Linux: nobody holds the terminal any more
+                data = b""
+            assert data, f"it ended without {wanted!r}: {self.text[-3000:]}"
+            self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode("utf-8", "replace"))
+
+
+def test_without_a_terminal_it_prints_the_logs_and_stops_in_order_when_told(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    with _up(lake, 0, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as running:
+        assert running.stdout is not None
+        lines = []
+        waiting = {"one", "two", "needs cannot"}
+        while waiting:
+            lines.append(running.stdout.readline().decode())
+            assert lines[-1], lines
+            waiting -= {word for word in waiting if word in lines[-1] and ("ready" in lines[-1] or "cannot" in word)}
+        running.send_signal(signal.SIGTERM)
+        rest = running.stdout.read().decode()
+        assert running.wait(60) == 0
+    assert re.match(r"tables in .*lake, logs in .*_logs, page at http://127\.0\.0\.1:8501\n", lines[0])
+    assert "one     | 2026-11-21 18:00:00,000 INFO one: ready\n" in lines
+    pattern = (
+        r"up      \| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING up: needs cannot run: The port is taken\. It is "
+    )
+    assert len([line for line in lines if re.match(pattern, line)]) == 1
+    assert rest.splitlines()[-1] == "all processes have ended"
+    assert "Traceback" not in "".join(lines) + rest
+    assert (lake / "told").read_text().split() == ["two", "ended", "one", "ended"]
+
+
+def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: Path) -> None:
+    ours, its = pty.openpty()
+    with _up(tmp_path / "lake", 60, stdin=its, stdout=its, stderr=its) as running:
+        os.close(its)
+        screen = _Screen(ours)
+        screen.until("page at http://127.0.0.1:8501")
+        screen.until("waiting for the first round")
+        screen.until("needs cannot run: The port is taken. It is tried again every 300 s.")
+        # Supervisor and its leash, and two programs each with a leash; the third rests.
+        children = psutil.Process(running.pid).children(recursive=True)
+        assert len(children) == 6
+        running.send_signal(signal.SIGINT)
+        screen.until("stopping: ")
+        running.send_signal(signal.SIGINT)
+        screen.until("ended at once")
+        assert running.wait(10) == 128 + signal.SIGINT
+    assert psutil.wait_procs(children, timeout=30)[1] == []
+    os.close(ours)
+
+
+def test_a_terminal_that_is_closed_stops_everything_in_order(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    ours, its = pty.openpty()
+    with _up(lake, 0, stdin=its, stdout=its, stderr=its) as running:
+        os.close(its)
+        _Screen(ours).until("needs cannot run")
+        children = psutil.Process(running.pid).children(recursive=True)
+        os.close(ours)
+        running.send_signal(signal.SIGHUP)
+        running.wait(30)
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+    assert (lake / "told").read_text().split() == ["two", "ended", "one", "ended"]
