@@ -14,6 +14,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -26,7 +27,7 @@ from streaming.devcluster.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.tables import LakeReader
 from streaming.up.processes import Program, Programs
-from streaming.up.run import JOB, PROBE, environment_of, stop_signals, watch
+from streaming.up.run import ALERTER, JOB, PROBE, environment_of, stop_signals, watch
 from streaming.up.summary import print_summary
 
 __all__ = ["demo"]
@@ -34,10 +35,13 @@ __all__ = ["demo"]
 # A demo is watched, not run for years: rounds and batches come often, so that what happens is seen at once.
 _INTERVAL_MS = 2_000
 
+# The alerter looks more often than rounds come, so that an alert is there within the round that fires it.
+_LOOK_MS = 500
+
 # What an ending takes beside the stories: the broker's start, the stage going quiet, the last rounds and batches.
 _FRAME_S = 40
 
-# How long the tables may take to show the last round; a batch of the demo takes a second or two.
+# How long the tables may take to show the last round, or an alert; a batch of the demo takes a second or two.
 _CATCH_UP_S = 120.0
 
 _LEAST_SPACE = 2 * 2**30
@@ -68,7 +72,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         Programs(folder / "logs", environment_of(_settings(broker.bootstrap, tables)), notices.append) as programs,
     ):
         status.stop()
-        for program in (JOB, PROBE, _traffic(broker.bootstrap, folder, seconds)):
+        for program in (JOB, PROBE, ALERTER, _traffic(broker.bootstrap, folder, seconds)):
             programs.start(program)
         if seconds is None:
             watch(str(tables), console, stop, lambda: _look(programs, notices))
@@ -77,7 +81,8 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         quiet = _play(console, stop, programs, notices, folder / "journal.jsonl", seconds)
         if quiet:
             _catch_up(stop, str(tables))
-        programs.stop(["probe", "job"])
+            _fall_silent(console, stop, programs, str(tables))
+        programs.stop(["probe", "job", "alerter"])
         missing = _judge(console, tables, folder / "journal.jsonl") if quiet else ["it was stopped"]
     for sentence in missing:
         console.print(f"missing: {sentence}", style="red", highlight=False, soft_wrap=True, markup=False)
@@ -97,6 +102,8 @@ def _settings(bootstrap: str, tables: Path) -> Settings:
             "strategies": (),
             "probe": settings.probe.model_copy(update={"interval_ms": _INTERVAL_MS}),
             "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
+            # (Nobody's telephone is to ring for a play.)
+            "alerts": type(settings.alerts)(look_ms=_LOOK_MS),
         }
     )
 
@@ -159,16 +166,29 @@ def _is_quiet(line: bytes) -> bool:
 
 def _catch_up(stop: threading.Event, lake: str) -> None:
     """Wait until the tables show two rounds that began after the stage had gone quiet."""
+    sql = "SELECT count(*) >= 2 AS done FROM rounds WHERE epoch(round_time) > ?"
+    _wait(stop, lake, sql, [time.time()], "no new round")
+
+
+def _fall_silent(console: Console, stop: threading.Event, programs: Programs, lake: str) -> None:
+    """Stop the probe until the alerter says that there is silence, and wait until it says that it is over."""
+    console.print("the probe is stopped for a while: nothing but the dead man's switch may fire")
+    sql = "SELECT count(*) > 0 AS done FROM alerts WHERE rule = 'silence' AND state = ?"
+    programs.stop(["probe"])
+    _wait(stop, lake, sql, ["firing"], "no alert of the silence")
+    programs.start(PROBE)
+    _wait(stop, lake, sql, ["resolved"], "no end of the silence")
+
+
+def _wait(stop: threading.Event, lake: str, sql: str, given: list[Any], missing: str) -> None:
     reader = LakeReader(lake)
-    quiet_at = time.time()
     deadline = time.monotonic() + _CATCH_UP_S
     while not stop.wait(1.0):
         reader.refresh()
-        later = reader.rows("SELECT count(*) AS n FROM rounds WHERE epoch(round_time) > ?", [quiet_at])[0]["n"]
-        if later >= 2:
+        if reader.rows(sql, given)[0]["done"]:
             return
         if time.monotonic() > deadline:
-            message = f"The tables in {lake} show no new round within {_CATCH_UP_S:.0f} s: see the logs."
+            message = f"The tables in {lake} show {missing} within {_CATCH_UP_S:.0f} s: see the logs."
             raise EvenkeelError(message)
 
 

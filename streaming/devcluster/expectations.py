@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from streaming.devcluster.expected_alerts import check_alerts
 from streaming.devcluster.stories.junk import HOSTILE_GROUPS
 from streaming.tables import LakeReader
 
@@ -263,5 +264,6 @@ CHECKS: tuple[tuple[int, Callable[[Evidence], Iterator[str]]], ...] = (
     (9, _cooperative),
     (10, _junk),
     (11, _deletions),
+    (0, check_alerts),
 )
 """Number of the story (0: all of them) and its check."""

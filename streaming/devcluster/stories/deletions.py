@@ -1,13 +1,15 @@
 """Story 11: a group is deleted, a topic is deleted, a group's offsets expire.
 
-`orders-retired` works until 15 s and is deleted at 60 s. `coupons-reader` reads `coupons` and `payments`; at 45 s its
-member is replaced by one that reads only `payments`, and at 65 s `coupons` is deleted. `one-off-report` only assigns
-and commits at 10 s, once, with a retention of 60 s (OffsetCommit of version 2, as clients before Kafka 2.1 sent it,
-and as no present client can): its offsets expire at the broker's next check after 70 s, and no other group's do.
+`orders-retired` is stuck from 20 s on, its member leaves at 75 s, and it is deleted at 80 s. `coupons-reader` reads
+`coupons` and `payments`; at 45 s its member is replaced by one that reads only `payments`, and at 65 s `coupons` is
+deleted. `one-off-report` only assigns and commits at 10 s, once, with a retention of 60 s (OffsetCommit of version 2,
+as clients before Kafka 2.1 sent it, and as no present client can): its offsets expire at the broker's next check after
+70 s, and no other group's do.
 
-What must show: closing rows for `orders-retired` (tombstones of its commits and of the group), for the partitions of
-`coupons` only, and for `one-off-report`; none of them in a `_current` view afterwards; `coupons-reader` goes on.
-The commits of `one-off-report` are of value version 1, which nothing else writes today.
+What must show: closing rows for `orders-retired` (tombstones of its commits and of the group), whose lag alert goes
+with it; closing rows for the partitions of `coupons` only, and for `one-off-report`; none of them in a `_current` view
+afterwards; `coupons-reader` goes on. The commits of `one-off-report` are of value version 1, which nothing else writes
+today.
 
 The broker checks every ten minutes unless `offsets.retention.check.interval.ms` says otherwise: `DEMO_OVERRIDES` of
 `streaming.devcluster`.
@@ -35,22 +37,25 @@ def _play(stage: Stage) -> None:
     commit_with_retention(stage.bootstrap, _REPORT, offsets, retention_ms=_RETENTION_MS)
     stage.ledger.committed(11, _REPORT, offsets)
     stage.step(11, f"committed with a retention of {_RETENTION_MS} ms", group=_REPORT)
-    stage.until(15)
-    stage.exit(retired)
-    stage.step(11, "all members left", group=_RETIRED)
+    stage.until(20)
+    retired.get_stuck()
+    stage.step(11, "its member got stuck", group=_RETIRED)
     stage.until(45)
     stage.exit(reader)
     KafkaPythonMember.on_stage(MemberSettings(11, _READER, ("payments",), "coupons-b"), stage)
     stage.step(11, "the group no longer reads the topic", group=_READER, topic=_TOPIC)
-    stage.until(60)
+    stage.until(65)
+    stage.delete_topic(_TOPIC)
+    stage.step(11, "the topic was deleted", topic=_TOPIC, group=_READER)
+    stage.until(75)
+    stage.exit(retired)
+    stage.step(11, "all members left", group=_RETIRED)
+    stage.until(80)
     for group, error in stage.admin.delete_groups([_RETIRED]).items():
         if error != "OK":
             message = f"The group {group} could not be deleted: {error}."
             raise EvenkeelError(message)
     stage.step(11, "the group was deleted", group=_RETIRED)
-    stage.until(65)
-    stage.delete_topic(_TOPIC)
-    stage.step(11, "the topic was deleted", topic=_TOPIC, group=_READER)
 
 
 STORY = Story(
