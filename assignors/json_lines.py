@@ -12,19 +12,23 @@ from assignors.listed import as_listed
 from assignors.model import Group, Subscription
 from assignors.registry import assign
 from assignors.rocketmq import json_lines as rocketmq
+from assignors.server import json_lines as server
 
 __all__ = ["assign_line"]
 
 
 def assign_line(line: object) -> dict[str, Any]:
-    """Answer one line of `evenkeel assign` (DESIGN.md 5): for RocketMQ by the prefix of its strategy, else for Kafka.
+    """Answer one line of `evenkeel assign` (DESIGN.md 5), for whom the strategy's name tells.
 
     Returns:
         {"assignment": ...} or {"error": reason}. Never raises.
     """
     strategy = line.get("strategy") if isinstance(line, dict) else None
-    if isinstance(strategy, str) and strategy.startswith(rocketmq.PREFIX):
-        return rocketmq.allocate_line(line)
+    if isinstance(strategy, str):
+        if strategy.startswith(rocketmq.PREFIX):
+            return rocketmq.allocate_line(line)
+        if strategy.startswith(server.PREFIX):
+            return server.server_line(line)
     return client_line(line)
 
 

@@ -1,0 +1,159 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.List;
+import org.apache.rocketmq.client.consumer.AllocateMessageQueueStrategy;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMachineRoomNearby;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragely;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueAveragelyByCircle;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByConfig;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueByMachineRoom;
+import org.apache.rocketmq.client.consumer.rebalance.AllocateMessageQueueConsistentHash;
+import org.apache.rocketmq.common.message.MessageQueue;
+
+/**
+ * Runs RocketMQ's own allocation strategies, one case per line in, one answer per line out, in order.
+ *
+ * Run as source on the class path of one rocketmq-client release: java -cp JARS RocketMqRunner.java
+ * An empty line is answered by an empty line, and everything before it is written out.
+ * Every text is "x" and the hex of its UTF-16 code units; "-" is null. A line is
+ *
+ *   strategy TAB presort TAB virtual nodes TAB config list TAB rooms TAB separator TAB queues TAB clients TAB callers
+ *   strategy:  what getName() should give; presort: 1 to sort queues and clients as RebalanceImpl does
+ *   queues, config list:  topic ":" broker ":" id, joined by ";"; a list "-" is not set
+ *   rooms, clients, callers:  texts joined by ";"; the callers are the currentCIDs of the calls, in order
+ *   separator:  the room of a broker or client is what stands before it, or all of the name
+ *
+ * An answer is, per caller, queues as above, "-" for null, or "!" exception ":" message; joined by "|".
+ */
+public final class RocketMqRunner {
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            if (line.isEmpty()) {
+                out.println();
+                out.flush();
+                continue;
+            }
+            out.println(answer(line.split("\t", -1)));
+        }
+        out.flush();
+    }
+
+    private static String answer(String[] fields) {
+        List<MessageQueue> queues = queues(fields[6]);
+        List<String> clients = texts(fields[7]);
+        if (fields[1].equals("1")) {
+            Collections.sort(queues);
+            Collections.sort(clients);
+        }
+        List<String> answers = new ArrayList<>();
+        for (String caller : texts(fields[8])) {
+            String answer;
+            try {
+                AllocateMessageQueueStrategy strategy = strategy(fields[0], fields);
+                if (!strategy.getName().equals(fields[0])) {
+                    throw new IllegalStateException("its name is " + strategy.getName());
+                }
+                answer = written(strategy.allocate("group", caller, queues, clients));
+            } catch (Exception thrown) {
+                String message = thrown instanceof NullPointerException ? "" : thrown.getMessage();
+                answer = "!" + thrown.getClass().getSimpleName() + ":" + hex(message);
+            }
+            answers.add(answer);
+        }
+        return String.join("|", answers);
+    }
+
+    private static AllocateMessageQueueStrategy strategy(String name, String[] fields) {
+        switch (name) {
+            case "AVG":
+                return new AllocateMessageQueueAveragely();
+            case "AVG_BY_CIRCLE":
+                return new AllocateMessageQueueAveragelyByCircle();
+            case "CONSISTENT_HASH":
+                return fields[2].equals("-")
+                    ? new AllocateMessageQueueConsistentHash()
+                    : new AllocateMessageQueueConsistentHash(Integer.parseInt(fields[2]));
+            case "CONFIG":
+                AllocateMessageQueueByConfig config = new AllocateMessageQueueByConfig();
+                config.setMessageQueueList(queues(fields[3]));
+                return config;
+            case "MACHINE_ROOM":
+                AllocateMessageQueueByMachineRoom room = new AllocateMessageQueueByMachineRoom();
+                room.setConsumeridcs(fields[4].equals("-") ? null : new HashSet<>(texts(fields[4])));
+                return room;
+            default:
+                String separator = text(fields[5]);
+                return new AllocateMachineRoomNearby(
+                    strategy(name.substring("MACHINE_ROOM_NEARBY-".length()), fields),
+                    new AllocateMachineRoomNearby.MachineRoomResolver() {
+                        @Override
+                        public String brokerDeployIn(MessageQueue queue) {
+                            return before(queue.getBrokerName(), separator);
+                        }
+
+                        @Override
+                        public String consumerDeployIn(String client) {
+                            return before(client, separator);
+                        }
+                    });
+        }
+    }
+
+    private static String before(String name, String separator) {
+        int at = name.indexOf(separator);
+        return at < 0 ? name : name.substring(0, at);
+    }
+
+    private static String written(List<MessageQueue> queues) {
+        if (queues == null) {
+            return "-";
+        }
+        StringBuilder joined = new StringBuilder();
+        for (MessageQueue queue : queues) {
+            joined.append(joined.length() == 0 ? "" : ";").append(hex(queue.getTopic())).append(":")
+                .append(hex(queue.getBrokerName())).append(":").append(queue.getQueueId());
+        }
+        return joined.toString();
+    }
+
+    private static List<MessageQueue> queues(String joined) {
+        if (joined.equals("-")) {
+            return null;
+        }
+        List<MessageQueue> queues = new ArrayList<>();
+        for (String queue : split(joined)) {
+            String[] parts = queue.split(":", -1);
+            queues.add(new MessageQueue(text(parts[0]), text(parts[1]), Integer.parseInt(parts[2])));
+        }
+        return queues;
+    }
+
+    private static List<String> texts(String joined) {
+        List<String> texts = new ArrayList<>();
+        for (String text : split(joined)) {
+            texts.add(text(text));
+        }
+        return texts;
+    }
+
+    private static List<String> split(String joined) {
+        return joined.isEmpty() ? List.of() : Arrays.asList(joined.split(";", -1));
+    }
+
+    private static String text(String hex) {
+        return hex.equals("-") ? null : new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
+    }
+
+    private static String hex(String text) {
+        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
+    }
+}

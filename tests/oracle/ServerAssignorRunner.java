@@ -1,0 +1,196 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.lang.reflect.Constructor;
+import java.nio.charset.StandardCharsets;
+import java.util.AbstractSet;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.HexFormat;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Collectors;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.coordinator.group.api.assignor.GroupAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
+import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
+import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
+import org.apache.kafka.coordinator.group.assignor.RangeAssignor;
+import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
+
+/**
+ * Runs the assignors of Kafka's brokers (KIP-848), one case per line in, one answer per line out, in order.
+ *
+ * Run as source on the class path of one kafka-group-coordinator release (3.8 or newer). An empty line is answered
+ * by an empty line, and everything before it is written out: so that answers can become the next questions.
+ * Names are "x" and the hex of their UTF-16 code units, "-" is null, topic ids are as Kafka prints them. A line is
+ *
+ *   strategy TAB topics TAB members
+ *   topics:   name ":" id ":" count, joined by ";": those that exist
+ *   members:  id ":" instance ":" names by "," ":" target, joined by ";"; target as id "=" partitions by "+", by ","
+ *
+ * Everything is put together as the coordinator does it (TargetAssignmentBuilder, Assignment.fromRecord, ModernGroup,
+ * TopicIds), except that a member's topics come in the order of the line.
+ *
+ * An answer is member ":" target as above, joined by ";", in the order of the maps; or "!" exception ":" message.
+ */
+public final class ServerAssignorRunner {
+    private static final Constructor<?> MEMBER = constructor("MemberSubscriptionAndAssignmentImpl");
+    private static final Constructor<?> ASSIGNMENT = constructor("Assignment");
+    private static final Constructor<?> SPEC = constructor("GroupSpecImpl");
+
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.US_ASCII));
+        PrintStream out = new PrintStream(new java.io.BufferedOutputStream(System.out, 1 << 16), false, "US-ASCII");
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            if (line.isEmpty()) {
+                out.println();
+                out.flush();
+                continue;
+            }
+            String answer;
+            try {
+                answer = answer(line.split("\t", -1));
+            } catch (Exception thrown) {
+                String message = thrown.getMessage() == null ? "" : thrown.getMessage();
+                answer = "!" + thrown.getClass().getSimpleName() + ":" + hex(message);
+            }
+            out.println(answer);
+        }
+        out.flush();
+    }
+
+    private static String answer(String[] fields) throws Exception {
+        Map<String, Uuid> ids = new LinkedHashMap<>();
+        Map<Uuid, Integer> counts = new HashMap<>();
+        for (String topic : split(fields[1], ";")) {
+            String[] parts = topic.split(":", -1);
+            Uuid id = Uuid.fromString(parts[1]);
+            ids.put(text(parts[0]), id);
+            counts.put(id, Integer.parseInt(parts[2]));
+        }
+        Map<String, Object> members = new HashMap<>();
+        Map<String, Integer> subscribers = new HashMap<>();
+        Map<Uuid, Map<Integer, String>> inverted = new HashMap<>();
+        for (String member : split(fields[2], ";")) {
+            String[] parts = member.split(":", -1);
+            String id = text(parts[0]);
+            Set<String> names = new LinkedHashSet<>();
+            for (String name : split(parts[2], ",")) {
+                names.add(text(name));
+            }
+            names.forEach(name -> subscribers.merge(name, 1, Integer::sum));
+            Map<Uuid, Set<Integer>> target = split(parts[3], ",").stream().map(entry -> entry.split("=", -1)).collect(
+                Collectors.toMap(both -> Uuid.fromString(both[0]), both -> new HashSet<>(numbers(both[1]))));
+            target.forEach((topic, partitions) -> partitions.forEach(partition ->
+                inverted.computeIfAbsent(topic, __ -> new HashMap<>()).put(partition, id)));
+            members.put(id, member(Optional.ofNullable(text(parts[1])), new Subscribed(names, ids), ASSIGNMENT.newInstance(target)));
+        }
+        SubscriptionType type = subscribers.values().stream().allMatch(count -> count == members.size())
+            ? SubscriptionType.HOMOGENEOUS
+            : SubscriptionType.HETEROGENEOUS;
+        GroupSpec spec = (GroupSpec) (SPEC.getParameterCount() == 3
+            ? SPEC.newInstance(java.util.Collections.unmodifiableMap(members), type, inverted)
+            : SPEC.newInstance(java.util.Collections.unmodifiableMap(members), type, inverted, Optional.empty()));
+        SubscribedTopicDescriber describer = new SubscribedTopicDescriber() {
+            @Override
+            public int numPartitions(Uuid topic) {
+                return counts.getOrDefault(topic, -1);
+            }
+
+            @Override
+            public Set<String> racksForPartition(Uuid topic, int partition) {
+                return Set.of();
+            }
+        };
+        GroupAssignment result = fields[0].equals("server-range")
+            ? new RangeAssignor().assign(spec, describer)
+            : new UniformAssignor().assign(spec, describer);
+        StringBuilder answer = new StringBuilder();
+        for (Map.Entry<String, MemberAssignment> member : result.members().entrySet()) {
+            answer.append(answer.length() == 0 ? "" : ";").append(hex(member.getKey())).append(":");
+            String comma = "";
+            for (Map.Entry<Uuid, Set<Integer>> topic : member.getValue().partitions().entrySet()) {
+                answer.append(comma).append(topic.getKey()).append("=")
+                    .append(topic.getValue().stream().map(String::valueOf).collect(Collectors.joining("+")));
+                comma = ",";
+            }
+        }
+        return answer.toString();
+    }
+
+    /** As the coordinator's TopicIds: names that no topic has count in the size and are passed over otherwise. */
+    private static final class Subscribed extends AbstractSet<Uuid> {
+        private final Set<String> names;
+        private final List<Uuid> found = new ArrayList<>();
+
+        Subscribed(Set<String> names, Map<String, Uuid> ids) {
+            this.names = names;
+            names.stream().map(ids::get).filter(java.util.Objects::nonNull).forEach(found::add);
+        }
+
+        @Override
+        public int size() {
+            return names.size();
+        }
+
+        @Override
+        public boolean contains(Object id) {
+            return found.contains(id);
+        }
+
+        @Override
+        public Iterator<Uuid> iterator() {
+            return found.iterator();
+        }
+    }
+
+    private static Object member(Optional<String> instance, Set<Uuid> topics, Object assignment) throws Exception {
+        return MEMBER.getParameterCount() == 3
+            ? MEMBER.newInstance(Optional.empty(), topics, assignment)
+            : MEMBER.newInstance(Optional.empty(), instance, topics, assignment);
+    }
+
+    private static Constructor<?> constructor(String name) {
+        for (String room : new String[] {"modern", "consumer"}) {
+            try {
+                Constructor<?>[] all = Class.forName("org.apache.kafka.coordinator.group." + room + "." + name).getConstructors();
+                Constructor<?> longest = all[0];
+                for (Constructor<?> one : all) {
+                    longest = one.getParameterCount() > longest.getParameterCount() ? one : longest;
+                }
+                return longest;
+            } catch (ClassNotFoundException elsewhere) {
+                // 3.8 keeps it in the other package.
+            }
+        }
+        throw new IllegalStateException(name);
+    }
+
+    private static List<Integer> numbers(String joined) {
+        List<Integer> numbers = new ArrayList<>();
+        for (String number : joined.isEmpty() ? new String[0] : joined.split("\\+", -1)) {
+            numbers.add(Integer.parseInt(number));
+        }
+        return numbers;
+    }
+
+    private static List<String> split(String joined, String separator) {
+        return joined.isEmpty() ? List.of() : List.of(joined.split(separator, -1));
+    }
+
+    private static String text(String hex) {
+        return hex.equals("-") ? null : new String(HexFormat.of().parseHex(hex.substring(1)), StandardCharsets.UTF_16BE);
+    }
+
+    private static String hex(String text) {
+        return "x" + HexFormat.of().formatHex(text.getBytes(StandardCharsets.UTF_16BE));
+    }
+}

@@ -1,0 +1,75 @@
+"""RocketMQ's own allocation strategies, asked in batches: one JVM per batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from assignors.rocketmq import MessageQueue, Options, Queues
+from oracle.java_runner import JavaRunner, hexed, joined, unhexed
+
+RELEASE = "5.5.0"
+
+
+@dataclass(frozen=True)
+class RocketMqCase:
+    """Calls of one strategy by several clients, each with the same lists."""
+
+    strategy: str
+    queues: Queues
+    clients: tuple[str, ...]
+    callers: tuple[str, ...]
+    options: Options = field(default_factory=Options)
+    presort: bool = True
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """The class threw; a NullPointerException's message, which is the JVM's, is left out."""
+
+    exception: str
+    message: str
+
+
+Answer = Queues | Thrown | None
+
+
+def ask_rocketmq(cases: Sequence[RocketMqCase]) -> list[list[Answer]]:
+    """Answers of the real classes, per case one for each caller."""
+    with JavaRunner("RocketMqRunner.java", f"rocketmq-{RELEASE}") as runner:
+        told = runner.ask([_line(case) for case in cases])
+    return [
+        [_read(answer) for answer in line.split("|")] if case.callers else []
+        for case, line in zip(cases, told, strict=True)
+    ]
+
+
+def _line(case: RocketMqCase) -> str:
+    options = case.options
+    return "\t".join(
+        (
+            case.strategy,
+            str(int(case.presort)),
+            str(options.virtual_node_cnt),
+            "-" if options.message_queue_list is None else _queues(options.message_queue_list),
+            "-" if options.consumeridcs is None else joined(";", sorted(options.consumeridcs)),
+            hexed(options.room_separator),
+            _queues(case.queues),
+            joined(";", case.clients),
+            joined(";", case.callers),
+        )
+    )
+
+
+def _queues(queues: Queues) -> str:
+    return ";".join(f"{hexed(queue.topic)}:{hexed(queue.broker)}:{queue.queue}" for queue in queues)
+
+
+def _read(answer: str) -> Answer:
+    if answer.startswith("!"):
+        exception, _, message = answer[1:].partition(":")
+        return Thrown(exception, unhexed(message))
+    if answer == "-":
+        return None
+    parts = [queue.split(":") for queue in answer.split(";")] if answer else []
+    return tuple(MessageQueue(unhexed(topic), unhexed(broker), int(number)) for topic, broker, number in parts)

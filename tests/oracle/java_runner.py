@@ -1,0 +1,94 @@
+"""Runs one of the Java sources beside this module over a set of jars, in a JVM of its own: lines in, lines out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from threading import Thread, Timer
+from types import TracebackType
+from typing import Self
+
+from streaming.jars import classpath
+from streaming.java import find_java
+
+__all__ = ["JavaRunner", "hexed", "joined", "unhexed"]
+
+_TIMEOUT_S = 280
+
+
+class JavaRunner:
+    """A runner that answers each line by a line, and an empty one by an empty one, writing out all so far.
+
+    A context manager; `ask` may be called any number of times inside.
+    """
+
+    def __init__(self, source: str, jars: str) -> None:
+        self._command = [
+            str(find_java()),
+            "-Xmx1g",
+            # A run is a few seconds: the second compiler and the parallel collector would only take the other core.
+            "-XX:TieredStopAtLevel=1",
+            "-XX:+UseSerialGC",
+            "-cp",
+            os.pathsep.join(map(str, classpath(jars))),
+            str(Path(__file__).with_name(source)),
+        ]
+
+    def __enter__(self) -> Self:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._timer = Timer(_TIMEOUT_S, self._process.kill)
+        self._timer.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.cancel()
+        if kind is not None:
+            self._process.kill()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        status = self._process.wait()
+        assert kind is not None or status == 0
+
+    def ask(self, lines: Sequence[str]) -> list[str]:
+        """Answers in order."""
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # In a thread, or both sides might wait for the other to read.
+        writer = Thread(target=self._write, args=(lines,))
+        writer.start()
+        answers = []
+        for answer in process.stdout:
+            text = answer.decode("ascii").rstrip("\r\n")
+            if not text and len(answers) == len(lines):
+                break
+            answers.append(text)
+        writer.join()
+        assert len(answers) == len(lines), "the JVM ended: what it said stands above"
+        return answers
+
+    def _write(self, lines: Sequence[str]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("".join(f"{line}\n" for line in (*lines, "")).encode("ascii"))
+        self._process.stdin.flush()
+
+
+def hexed(text: str | None) -> str:
+    """A text as "x" and the hex of its UTF-16 code units, so that no separator can occur in it; null as "-"."""
+    return "-" if text is None else "x" + text.encode("utf-16-be", "surrogatepass").hex()
+
+
+def unhexed(text: str) -> str:
+    """The text again."""
+    return bytes.fromhex(text[1:]).decode("utf-16-be", "surrogatepass")
+
+
+def joined(separator: str, texts: Iterable[str]) -> str:
+    """Hexed texts with a separator between them."""
+    return separator.join(map(hexed, texts))

@@ -1,0 +1,70 @@
+"""The assignors of Kafka's brokers (KIP-848) of several releases, asked in batches: one JVM per release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from assignors.server import ServerGroup, ServerMember, Target
+from oracle.java_runner import JavaRunner, hexed, joined, unhexed
+
+__all__ = ["RELEASES", "ServerCase", "Servers", "Thrown"]
+
+RELEASES = ("3.8.1", "3.9.1", "4.0.0", "4.0.1", "4.4.0")
+
+
+@dataclass(frozen=True)
+class ServerCase:
+    """One call of an assignor."""
+
+    strategy: str
+    group: ServerGroup
+
+
+@dataclass(frozen=True)
+class Thrown:
+    """The class threw."""
+
+    exception: str
+    message: str
+
+
+class Servers(JavaRunner):
+    """The real classes of one release; a context manager."""
+
+    def __init__(self, release: str) -> None:
+        super().__init__("ServerAssignorRunner.java", f"server-{release}")
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        return self
+
+    def assign(self, cases: list[ServerCase]) -> list[dict[str, Target] | Thrown]:
+        """Per member a target in the order of the class's maps, as the next record would hold it."""
+        return [_read(answer) for answer in self.ask([_line(case) for case in cases])]
+
+
+def _line(case: ServerCase) -> str:
+    topics = ";".join(f"{hexed(name)}:{topic.topic_id}:{topic.partitions}" for name, topic in case.group.topics.items())
+    return f"{case.strategy}\t{topics}\t{';'.join(map(_member, case.group.members))}"
+
+
+def _member(member: ServerMember) -> str:
+    target = ",".join(f"{topic_id}={'+'.join(map(str, partitions))}" for topic_id, partitions in member.target)
+    return ":".join((hexed(member.member_id), hexed(member.group_instance_id), joined(",", member.topics), target))
+
+
+def _read(answer: str) -> dict[str, Target] | Thrown:
+    if answer.startswith("!"):
+        exception, _, message = answer[1:].partition(":")
+        return Thrown(exception, unhexed(message))
+    members: dict[str, Target] = {}
+    for member in answer.split(";") if answer else ():
+        member_id, _, target = member.partition(":")
+        members[unhexed(member_id)] = tuple(map(_topic, target.split(","))) if target else ()
+    return members
+
+
+def _topic(text: str) -> tuple[str, tuple[int, ...]]:
+    topic_id, _, partitions = text.partition("=")
+    return topic_id, tuple(map(int, partitions.split("+"))) if partitions else ()
