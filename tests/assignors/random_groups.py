@@ -13,18 +13,23 @@ _NAMES = (
     "ä", "日本", "\uffee", "\ue000", "\uff21", "\U0001d400", "\U0001f600x", "\U0001f600", "\ud7ff",
     "topic with spaces", "quote'\"", "semi;colon:,=", "", "-", "\t", "consumer-1-00000000", "x" * 60,
 )  # fmt: skip
-_RACKS = ("r1", "r2", "r3")
+RACKS = ("r1", "r2", "r3")
+
+
+def names(random: Random, count: int) -> list[str]:
+    """Different names, fit for topics and members."""
+    return random.sample(_NAMES, count)
 
 
 def random_group(
     random: Random, *, static: bool = True, topics_twice: bool = True, different: bool = True, racks: bool = False
 ) -> Group:
     """A group; the switches turn off what a case is not about."""
-    topics = random.sample(_NAMES, random.choice((1, 1, 2, 3, 5, 8)))
+    topics = names(random, random.choice((1, 1, 2, 3, 5, 8)))
     counts = {topic: random.choice((0, 1, 1, 2, 3, 4, 7, 10, 12, 25)) for topic in topics}
     listed = [*topics, "missing"] if random.random() < 0.2 else topics
     size = random.choice((1, 2, 2, 3, 4, 5, 8, 13))
-    ids, instances = _ids(random, size), _ids(random, size)
+    ids, instances = random_ids(random, size), random_ids(random, size)
     all_alike = not different or random.random() < 0.4
     wanted = _wanted(random, listed, topics_twice=topics_twice)
     members = []
@@ -36,7 +41,7 @@ def random_group(
                 member_id,
                 wanted,
                 group_instance_id=instance if static and random.random() < 0.4 else None,
-                rack=random.choice(_RACKS) if racks and random.random() < 0.5 else None,
+                rack=random.choice(RACKS) if racks and random.random() < 0.5 else None,
             )
         )
     for topic in topics:
@@ -50,14 +55,15 @@ def random_racks(random: Random, group: Group) -> PartitionRacks:
     kind = random.choice(("all", "foreign", "some"))
     return {
         topic: [
-            {"all": _RACKS, "foreign": ("x", "y")}.get(kind) or random.sample(_RACKS, random.randint(0, 3))
+            {"all": RACKS, "foreign": ("x", "y")}.get(kind) or random.sample(RACKS, random.randint(0, 3))
             for _ in range(count)
         ]
         for topic, count in group.partitions_per_topic.items()
     }
 
 
-def _ids(random: Random, count: int) -> list[str]:
+def random_ids(random: Random, count: int) -> list[str]:
+    """Different ids, as many as asked for, many of them with a number behind a name."""
     ids = [f"{random.choice(_NAMES)}{random.randrange(30)}" for _ in range(3 * count)]
     random.shuffle(ids)
     return list(dict.fromkeys([*ids, *(f"m{number}" for number in range(count))]))[:count]
