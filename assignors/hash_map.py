@@ -8,11 +8,19 @@ puts in front (OpenJDK 8 to 21), and a table that grows keeps the relative order
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
-__all__ = ["in_hash_order", "string_hash"]
+__all__ = ["first_in_set", "in_hash_order", "is_crowded", "partition_hash", "string_hash", "table_size"]
 
 _SMALLEST_TABLE = 16
+
+_Key = TypeVar("_Key")
+
+# A bucket that gets its ninth key makes a table below 64 grow and turns into a tree in a larger one
+# (HashMap.TREEIFY_THRESHOLD, MIN_TREEIFY_CAPACITY): either changes the order.
+_TREE = 9
 
 
 def string_hash(text: str) -> int:
@@ -32,14 +40,52 @@ def in_hash_order(keys: Iterable[str], *, newest_first: bool = False) -> list[st
         newest_first: Inserted by `computeIfAbsent` instead of `put`.
     """
     inserted = list(dict.fromkeys(keys))
-    size = _SMALLEST_TABLE
-    while len(inserted) * 4 > size * 3:
-        size *= 2
+    mask = table_size(len(inserted)) - 1
     if newest_first:
         inserted.reverse()
+    return sorted(inserted, key=lambda key: _spread(string_hash(key)) & mask)
 
-    def bucket(key: str) -> int:
-        code = string_hash(key)
-        return (code ^ (code >> 16)) & (size - 1)
 
-    return sorted(inserted, key=bucket)
+def table_size(keys: int) -> int:
+    """Size of the table of a map or set that has held this many keys at once and began with the default size."""
+    size = _SMALLEST_TABLE
+    while keys * 4 > size * 3:
+        size *= 2
+    return size
+
+
+def is_crowded(keys: Iterable[str]) -> bool:
+    """Whether so many keys share a bucket, at any size the table has had, that `in_hash_order` may not hold."""
+    inserted = list(dict.fromkeys(keys))
+    if len(inserted) < _TREE:
+        return False
+    codes = [_spread(string_hash(key)) for key in inserted]
+    size = _SMALLEST_TABLE
+    while True:
+        # Keys that a table of this size holds before it grows, the one that makes it grow included.
+        held = codes[: size * 3 // 4 + 1]
+        if max(Counter(code & (size - 1) for code in held).values()) >= _TREE:
+            return True
+        if len(codes) * 4 <= size * 3:
+            return False
+        size *= 2
+
+
+def partition_hash(topic_hash: int, partition: int) -> int:
+    """`TopicPartition.hashCode()` as an unsigned 32-bit number, from the hash of its topic."""
+    return (31 * (31 + partition) + topic_hash) & 0xFFFFFFFF
+
+
+def first_in_set(codes: Mapping[_Key, int], largest: int) -> _Key:
+    """First element that a HashSet iterates.
+
+    Args:
+        codes: Hash codes by element, in order of insertion; not empty.
+        largest: Most elements that the set has held at once: its table never shrinks.
+    """
+    mask = table_size(largest) - 1
+    return min(codes, key=lambda element: _spread(codes[element]) & mask)
+
+
+def _spread(code: int) -> int:
+    return code ^ (code >> 16)

@@ -8,15 +8,12 @@ from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group
 from assignors.range import RANGE
 from assignors.roundrobin import ROUNDROBIN
+from assignors.sticky import COOPERATIVE_STICKY, STICKY
 from assignors.strategy import PartitionRacks, Strategy
 
 __all__ = ["assign", "known_strategies", "strategy_named"]
 
-# Known by name, so that a group that runs them is not "a strategy that Evenkeel does not know".
-_STICKY = Strategy("sticky", eras=(), otherwise="strategy not recomputed yet")
-_COOPERATIVE_STICKY = Strategy("cooperative-sticky", eras=(), otherwise="strategy not recomputed yet")
-
-_STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, _STICKY, _COOPERATIVE_STICKY)}
+_STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY)}
 
 
 def known_strategies() -> tuple[str, ...]:

@@ -1,0 +1,179 @@
+"""One call of a sticky assignor laid out in numbers: members and topics by index, partitions by one number each.
+
+Partition ids run over all existing topics in Java's string order, so that ascending ids are ascending (topic,
+partition). Partitions that a member claims and that its topic does not have ("phantoms") get ids above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+
+import numpy as np
+import numpy.typing as npt
+
+from assignors.assignment import Assignment, Partitions
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.hash_map import in_hash_order, is_crowded
+from assignors.model import Group, Subscription, TopicPartitions
+from assignors.order import sorted_utf16
+
+__all__ = ["Board", "Ids"]
+
+Ids = npt.NDArray[np.int64]
+"""Partition ids, in an order that may count."""
+
+_NONE: Ids = np.empty(0, dtype=np.int64)
+
+
+class Board:
+    """Members and partitions of one group as a leader's sticky assignor has them.
+
+    Attributes:
+        members: Members in the order in which the leader walks them.
+        ranks: Place of each member when sorted by member id.
+        topics: Topics that exist and have a subscriber, sorted as Java sorts strings.
+        index: Place of each topic in `topics`.
+        counts: Partition counts.
+        base: Id of partition 0 of each topic.
+        total: Partitions in all; ids from here on are phantoms.
+        phantoms: Topic index and number of each phantom.
+    """
+
+    __slots__ = (
+        "_base",
+        "_counts",
+        "_phantom_ids",
+        "_rows",
+        "base",
+        "counts",
+        "index",
+        "members",
+        "phantoms",
+        "ranks",
+        "topics",
+        "total",
+    )
+
+    def __init__(self, group: Group, members: Sequence[Subscription], topics: Sequence[str]) -> None:
+        self.members = members
+        by_id = {member.member_id: place for place, member in enumerate(members)}
+        self.ranks = [0] * len(members)
+        for rank, member_id in enumerate(sorted_utf16(by_id)):
+            self.ranks[by_id[member_id]] = rank
+        self.topics = topics
+        self.index = {topic: place for place, topic in enumerate(topics)}
+        self.counts = [group.partitions_per_topic[topic] for topic in topics]
+        self._counts = np.array(self.counts, dtype=np.int64)
+        self._base = np.zeros(len(topics) + 1, dtype=np.int64)
+        np.cumsum(self._counts, out=self._base[1:])
+        self.base: list[int] = self._base.tolist()
+        self.total = self.base[-1]
+        self.phantoms: list[tuple[int, int]] = []
+        self._phantom_ids: dict[tuple[int, int], int] = {}
+        self._rows: dict[tuple[str, ...], tuple[Ids, bool]] = {}
+
+    @classmethod
+    def of_java(cls, group: Group) -> Board:
+        """Lay out a group for a Java leader: members in the order of its HashMap.
+
+        Raises:
+            CannotTell: So many member ids fall into one bucket that the map keeps them as a tree.
+            LeaderWouldFail: There is no member.
+        """
+        if not group.members:
+            reason = "Java divides by the number of members: a group has at least one"
+            raise LeaderWouldFail(reason)
+        by_id = {member.member_id: member for member in group.members}
+        if is_crowded(by_id):
+            reason = "member ids collide so often that the order of the leader's map is not followed"
+            raise CannotTell(reason)
+        counts = group.partitions_per_topic
+        wanted = {topic for member in group.members for topic in member.topics if counts.get(topic)}
+        return cls(group, [by_id[member_id] for member_id in in_hash_order(by_id)], sorted_utf16(wanted))
+
+    def ids_of(self, partitions: TopicPartitions) -> Ids:
+        """Ids of claimed partitions in their order; those of topics that do not exist are left out."""
+        if not partitions:
+            return _NONE
+        names, numbers = zip(*partitions, strict=True)
+        known = self._rows.get(names)
+        if known is None:
+            rows = np.array([self.index.get(name, -1) for name in names], dtype=np.int64)
+            known = self._rows[names] = rows, bool((rows >= 0).all())
+        rows, all_exist = known
+        lengths = list(map(len, numbers))
+        size = sum(lengths)
+        parts = np.fromiter(chain.from_iterable(numbers), dtype=np.int64, count=size)
+        if size != len(lengths) or min(lengths) != 1:
+            rows = np.repeat(rows, lengths)
+        if not all_exist:
+            exist = rows >= 0
+            rows, parts = rows[exist], parts[exist]
+        ids: Ids = self._base[rows] + parts
+        beyond = (parts < 0) | (parts >= self._counts[rows])
+        if beyond.any():
+            for place in np.flatnonzero(beyond).tolist():
+                ids[place] = self._phantom(int(rows[place]), int(parts[place]))
+        return ids
+
+    def topics_of(self, ids: Ids) -> Ids:
+        """Topic index of each id."""
+        rows = np.searchsorted(self._base, ids, side="right") - 1
+        if self.phantoms:
+            for place in np.flatnonzero(ids >= self.total).tolist():
+                rows[place] = self.phantoms[int(ids[place]) - self.total][0]
+        return rows
+
+    def numbers_of(self, ids: Ids, rows: Ids) -> Ids:
+        """Partition number of each id, given its topic index."""
+        numbers: Ids = ids - self._base[rows]
+        if self.phantoms:
+            for place in np.flatnonzero(ids >= self.total).tolist():
+                numbers[place] = self.phantoms[int(ids[place]) - self.total][1]
+        return numbers
+
+    def place(self, partition: int) -> tuple[int, int]:
+        """Topic index and number of one id."""
+        if partition >= self.total:
+            return self.phantoms[partition - self.total]
+        row = int(np.searchsorted(self._base, partition, side="right")) - 1
+        return row, partition - self.base[row]
+
+    def assignment(self, lists: Sequence[Ids]) -> Assignment:
+        """Write the members' ids out as an assignment, members in record order of the board."""
+        result: Assignment = {}
+        for member, ids in zip(self.members, lists, strict=True):
+            result[member.member_id] = self._by_topic(ids)
+        return result
+
+    def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
+        """Write the members' ids out as pairs in their order."""
+        result = {}
+        for member, ids in zip(self.members, lists, strict=True):
+            rows = self.topics_of(ids)
+            numbers = self.numbers_of(ids, rows)
+            names = map(self.topics.__getitem__, rows.tolist())
+            result[member.member_id] = list(zip(names, numbers.tolist(), strict=True))
+        return result
+
+    def _by_topic(self, ids: Ids) -> dict[str, Partitions]:
+        if not ids.size:
+            return {}
+        rows = self.topics_of(ids)
+        numbers = self.numbers_of(ids, rows)
+        order = np.lexsort((numbers, rows))
+        rows, listed = rows[order], tuple(numbers[order].tolist())
+        starts = [0, *(np.flatnonzero(rows[1:] != rows[:-1]) + 1).tolist()]
+        stops = [*starts[1:], len(listed)]
+        return {
+            self.topics[row]: listed[start:stop]
+            for row, start, stop in zip(rows[starts].tolist(), starts, stops, strict=True)
+        }
+
+    def _phantom(self, row: int, number: int) -> int:
+        known = self._phantom_ids.get((row, number))
+        if known is None:
+            known = self._phantom_ids[row, number] = self.total + len(self.phantoms)
+            self.phantoms.append((row, number))
+        return known

@@ -1,0 +1,68 @@
+"""The real sticky assignors of ten Kafka releases, and ours: same input, same partitions, or both fail.
+
+20,000 decisions a strategy, in chains of ten; the environment variable CASES asks for another number (`make fuzz`).
+"""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+from oracle.java_assignors import STICKY_RELEASES, Case, Thrown, ask_java
+from random_groups import random_group
+from sticky_chains import chain
+
+from assignors import Assignment, CannotTell, LeaderWouldFail, assign, same
+
+pytestmark = pytest.mark.java
+
+STRATEGIES = ("sticky", "cooperative-sticky")
+CASES_PER_STRATEGY = int(os.environ.get("CASES", "20000"))
+# A JVM is asked this many decisions at once: more would not fit into the memory of a small machine.
+_AT_ONCE = 20_000
+# Share of the decisions in groups with racks, in the releases that look at them.
+_WITH_RACKS = 0.4
+
+
+@pytest.mark.timeout(0 if CASES_PER_STRATEGY > 20_000 else 300)
+@pytest.mark.parametrize("release", STICKY_RELEASES)
+def test_every_decision_in_a_chain_is_that_of_the_real_class(release: str) -> None:
+    random = Random(f"sticky {release} {CASES_PER_STRATEGY}")
+    wanted = len(STRATEGIES) * CASES_PER_STRATEGY // len(STICKY_RELEASES)
+    done = told = 0
+    while done < wanted:
+        asked = _chains(random, release, min(_AT_ONCE, wanted - done))
+        for (case, ours), theirs in zip(asked, ask_java(release, [case for case, _ in asked]), strict=True):
+            assert not isinstance(ours, CannotTell), case
+            assert isinstance(ours, LeaderWouldFail) == isinstance(theirs, Thrown), case
+            if not isinstance(ours, Exception) and not isinstance(theirs, Thrown):
+                assert same(ours, theirs), case
+                told += 1
+        done += len(asked)
+    assert told > done * 0.95
+
+
+def _chains(random: Random, release: str, count: int) -> list[tuple[Case, Assignment | Exception]]:
+    """Decisions of ours, each group's output the next one's input."""
+    asked: list[tuple[Case, Assignment | Exception]] = []
+
+    def decide(case: Case) -> Assignment | None:
+        ours = decided(case, release)
+        asked.append((case, ours))
+        return None if isinstance(ours, Exception) else ours
+
+    while len(asked) < count:
+        if random.random() < 0.02:
+            decide(Case(random.choice(STRATEGIES), random_group(random)))
+        racks = release >= "3.5" and random.random() < _WITH_RACKS
+        for _ in chain(random, random.choice(STRATEGIES), decide, racks=racks, tidy=random.random() < 0.2):
+            pass
+    return asked
+
+
+def decided(case: Case, release: str) -> Assignment | Exception:
+    try:
+        return assign(case.strategy, case.group, release, case.racks)
+    except (CannotTell, LeaderWouldFail) as error:
+        return error
