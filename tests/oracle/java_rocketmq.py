@@ -1,4 +1,4 @@
-"""RocketMQ's own allocation strategies, asked in batches: one JVM per batch."""
+"""RocketMQ's own allocation strategies, asked in batches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from assignors.rocketmq import MessageQueue, Options, Queues
 from oracle.java_runner import JavaRunner, hexed, joined, unhexed
+
+__all__ = ["RELEASE", "Answer", "RocketMq", "RocketMqCase", "Thrown"]
 
 RELEASE = "5.5.0"
 
@@ -34,14 +36,18 @@ class Thrown:
 Answer = Queues | Thrown | None
 
 
-def ask_rocketmq(cases: Sequence[RocketMqCase]) -> list[list[Answer]]:
-    """Answers of the real classes, per case one for each caller."""
-    with JavaRunner("RocketMqRunner.java", f"rocketmq-{RELEASE}") as runner:
-        told = runner.ask([_line(case) for case in cases])
-    return [
-        [_read(answer) for answer in line.split("|")] if case.callers else []
-        for case, line in zip(cases, told, strict=True)
-    ]
+class RocketMq(JavaRunner):
+    """The real classes; a context manager."""
+
+    def __init__(self) -> None:
+        super().__init__("RocketMqRunner.java", f"rocketmq-{RELEASE}")
+
+    def allocate(self, cases: Sequence[RocketMqCase]) -> list[list[Answer]]:
+        """Per case the answers to its callers."""
+        return [
+            [_read(answer) for answer in line.split("|")] if case.callers else []
+            for case, line in zip(cases, self.ask([_line(case) for case in cases]), strict=True)
+        ]
 
 
 def _line(case: RocketMqCase) -> str:

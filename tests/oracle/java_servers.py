@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
 from assignors.server import ServerGroup, ServerMember, Target
 from oracle.java_runner import JavaRunner, hexed, joined, unhexed
@@ -34,10 +33,6 @@ class Servers(JavaRunner):
 
     def __init__(self, release: str) -> None:
         super().__init__("ServerAssignorRunner.java", f"server-{release}")
-
-    def __enter__(self) -> Self:
-        super().__enter__()
-        return self
 
     def assign(self, cases: list[ServerCase]) -> list[dict[str, Target] | Thrown]:
         """Per member a target in the order of the class's maps, as the next record would hold it."""
