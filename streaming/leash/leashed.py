@@ -126,6 +126,7 @@ def leashed_command(
         What to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
     """
     order, runs = folder / f"{name}.json", folder / f"{name}.runs"
+    runs.unlink(missing_ok=True)
     told = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
     order.write_text(json.dumps(told), encoding="utf-8")
     return [sys.executable, "-I", "-S", str(_LEASH), "--order", str(order)], runs

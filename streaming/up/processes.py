@@ -17,8 +17,6 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from signal import Signals
 
-import psutil  # type: ignore[import-untyped]  # it ships no types
-
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.leash import last_line, leashed_command
 from streaming.up.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
@@ -211,10 +209,14 @@ class Programs:
         self._say(sentence)
 
     def _wait_for_leftovers(self) -> None:
-        pids = [kept.pid for kept in self._kept if kept.pid is not None]
+        """Wait until the leashes have ended what a killed supervisor left; nothing is said of each."""
         deadline = time.monotonic() + _LEFTOVERS_S
         pause = threading.Event()
-        while any(map(psutil.pid_exists, pids)) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            for kept in self._kept:
+                kept.ends()
+            if all(kept.pid is None for kept in self._kept):
+                return
             pause.wait(0.1)
 
 

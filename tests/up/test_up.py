@@ -9,8 +9,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -18,7 +22,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from streaming.devcluster.broker import EmbeddedBroker
-from streaming.tables import LakeReader
+from streaming.events import RoundClosed, decode_round
+from streaming.tables import TABLES, LakeReader
 
 _SECRET = "correct-horse-battery-staple"
 
@@ -30,13 +35,25 @@ def _command_line(process: psutil.Process) -> str:
         return ""  # it has ended meanwhile
 
 
+def _free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+def _answers(port: int) -> bool:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            return bool(answer.status == 200)
+    except (OSError, urllib.error.URLError):
+        return False
+
+
 @pytest.fixture
 def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
     """A broker with a plain port for the test and a port with a login for Evenkeel."""
     broker = EmbeddedBroker(tmp_path / "broker")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = int(taken.getsockname()[1])
+    port = _free_port()
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     plain, secure = f"PLAINTEXT://{broker.bootstrap}", f"SASL_PLAINTEXT://127.0.0.1:{port}"
     broker._overrides |= {
@@ -50,61 +67,190 @@ def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
         yield broker, port
 
 
+class _Up:
+    """`evenkeel up`, running; without a terminal, so that it prints the logs."""
+
+    def __init__(self, folder: Path, port: int, page: int) -> None:
+        self.lake = folder / "lake"
+        self.reader = LakeReader(self.lake)
+        self.back: dict[str, float] = {}
+        self._output = folder / "output"
+        kafka = {
+            "SECURITY_PROTOCOL": "SASL_PLAINTEXT",
+            "SASL_MECHANISM": "PLAIN",
+            "SASL_USERNAME": "watcher",
+            "SASL_PASSWORD": _SECRET,
+        }
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
+        environment |= {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
+        environment |= {"EVENKEEL_PROBE__INTERVAL_MS": "1000", "EVENKEEL_JOB__TRIGGER_MS": "1000"}
+        environment |= {"EVENKEEL_PAGE__PORT": str(page)}
+        command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
+        with self._output.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from streaming.cli import main; main()", *command],
+                cwd=folder,
+                env=environment,
+                stdout=output,
+                stderr=output,
+            )
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text("utf-8", "replace")
+
+    def children(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def of(self, *words: str) -> psutil.Process | None:
+        """The running process whose command line has all these words, and is no leash."""
+        for process in self.children():
+            told = _command_line(process)
+            if all(word in told for word in words) and "_leash.py" not in told:
+                return process
+        return None
+
+    def until(self, true: Callable[[], Any], what: str, seconds: float = 240) -> Any:
+        deadline = time.monotonic() + seconds
+        pause = threading.Event()
+        while not (found := true()):
+            assert time.monotonic() < deadline, f"{what}: {self.output[-4000:]}"
+            assert self.process.poll() is None, f"up ended: {self.output[-4000:]}"
+            pause.wait(0.2)
+        return found
+
+    def kill(self, name: str, *words: str) -> None:
+        """Kill a process when it is there, and wait for the next of its kind."""
+        old = self.until(lambda: self.of(*words), f"there is no {name}")
+        began = time.monotonic()
+        old.kill()
+        self.until(lambda: (new := self.of(*words)) and new != old, f"{name} is not back")
+        self.back[name] = time.monotonic() - began
+
+    def newest_round(self) -> int:
+        self.reader.refresh()
+        return int(self.reader.rows("SELECT coalesce(max(round), -1) AS newest FROM rounds")[0]["newest"])
+
+
+def _closed_rounds(bootstrap: str) -> set[int]:
+    partition = TopicPartition("evenkeel.rounds", 0)
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, auto_offset_reset="earliest")
+    consumer.assign([partition])
+    end = consumer.end_offsets([partition])[partition]
+    rounds = set()
+    while consumer.position(partition) < end:
+        for record in consumer.poll(1000).get(partition, ()):
+            decoded = decode_round(record.value)
+            if isinstance(decoded, RoundClosed):
+                rounds.add(decoded.round)
+    consumer.close()
+    return rounds
+
+
+def _repeated(reader: LakeReader) -> dict[str, int]:
+    """Rows, by table, that say again what another says: key and order of a key's rows are written once."""
+    found = {}
+    for table in TABLES:
+        columns = ", ".join(f'"{name}"' for name in dict.fromkeys(table.key + table.newest_by))
+        rows = f"SELECT count(*) AS n FROM {table.name} GROUP BY {columns}"
+        found[table.name] = reader.rows(f"SELECT coalesce(sum(n - 1), 0)::INT AS more FROM ({rows})")[0]["more"]
+    return {name: more for name, more in found.items() if more}
+
+
+@contextmanager
+def _commits(bootstrap: str) -> Iterator[None]:
+    """A group that commits all the time."""
+    stop = threading.Event()
+    partitions = [TopicPartition("orders", number) for number in range(2)]
+
+    def commit() -> None:
+        consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id="orders-check", enable_auto_commit=False)
+        consumer.assign(partitions)
+        while not stop.wait(0.2):
+            consumer.commit({partition: OffsetAndMetadata(0, "", -1) for partition in partitions})
+        consumer.close()
+
+    thread = threading.Thread(target=commit)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.timeout(420)
-def test_up_watches_a_cluster_with_a_login_stops_when_told_and_shows_the_secret_nowhere(
+@pytest.mark.timeout(600)
+def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     secured: tuple[EmbeddedBroker, int], tmp_path: Path
 ) -> None:
     broker, port = secured
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
-    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id="orders-check", enable_auto_commit=False)
-    consumer.assign([TopicPartition("orders", 1)])
-    consumer.commit({TopicPartition("orders", 1): OffsetAndMetadata(0, "", -1)})
-    consumer.close()
     admin.close()
-
-    lake = tmp_path / "lake"
-    kafka = {
-        "SECURITY_PROTOCOL": "SASL_PLAINTEXT",
-        "SASL_MECHANISM": "PLAIN",
-        "SASL_USERNAME": "watcher",
-        "SASL_PASSWORD": _SECRET,
-    }
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
-    environment |= {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
-    environment |= {"EVENKEEL_PROBE__INTERVAL_MS": "1000", "EVENKEEL_JOB__TRIGGER_MS": "1000"}
-    command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(lake), "--cluster", "mine"]
-    running = subprocess.Popen(
-        [sys.executable, "-c", "from streaming.cli import main; main()", *command],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    try:
-        reader = LakeReader(lake)
-        sql = "SELECT cluster, group_id, state, verdict FROM group_health_current"
-        pause = threading.Event()
-        deadline = time.monotonic() + 300
-        while not (rows := reader.rows(sql)) and time.monotonic() < deadline and running.poll() is None:
-            pause.wait(0.5)
-            reader.refresh()
-        ours = [psutil.Process(running.pid), *psutil.Process(running.pid).children(recursive=True)]
-        told = "\n".join(map(_command_line, ours))
-        running.send_signal(signal.SIGTERM)
-        output, _ = running.communicate(timeout=120)
-    finally:
-        running.kill()
-    logs = "\n".join(file.read_text(errors="replace") for file in (lake / "_logs").glob("*.log"))
-    assert rows == [{"cluster": "mine", "group_id": "orders-check", "state": "Empty", "verdict": "not_applicable"}], (
-        logs
-    )
-    assert running.returncode == 0, output
+    page = _free_port()
+    with _commits(broker.bootstrap):
+        up = _Up(tmp_path, port, page)
+        try:
+            up.until(lambda: up.newest_round() >= 0, "no round")
+            up.kill("the job's JVM", "java", "SparkSubmit")
+            for name, module in (("probe", "streaming.probe"), ("alerter", "streaming.alerts"), ("page", "dashboards")):
+                up.kill(name, "-m", module)
+            # (A batch has begun: its workers are there.)
+            up.kill("a worker of the job", "pyspark.daemon")
+            up.kill("the job", "-m", "streaming.job")
+            began = time.monotonic()
+            newest = up.newest_round()
+            up.until(lambda: up.newest_round() > newest + 2, "no new round")
+            up.back["a new round after the job"] = time.monotonic() - began
+            up.until(lambda: _answers(page), "the page does not answer")
+            told = "\n".join(map(_command_line, up.children()))
+            of_the_page = up.of("-m", "dashboards")
+            assert of_the_page is not None
+            without = of_the_page.environ()
+            ours = [psutil.Process(up.process.pid), *up.children()]
+            up.process.send_signal(signal.SIGTERM)
+            assert up.process.wait(120) == 0, up.output
+        finally:
+            up.process.kill()
     assert psutil.wait_procs(ours, timeout=30)[1] == []
-    assert "Traceback" not in output + logs
-    assert _SECRET not in output + told + logs
-    written = [file for file in lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
+    print({name: round(seconds, 1) for name, seconds in up.back.items()})
+    assert {name: seconds for name, seconds in up.back.items() if seconds >= 30 and "round" not in name} == {}
+
+    # Nothing twice, and nothing lost: every round that closed before the newest in the tables is there, and was judged.
+    newest = up.newest_round()
+    rounds = {row["round"] for row in up.reader.rows("SELECT round FROM rounds")}
+    assert rounds == {number for number in _closed_rounds(broker.bootstrap) if number <= newest}
+    assert _repeated(up.reader) == {}
+    sql = "SELECT cluster, group_id, state, verdict FROM group_health_current"
+    told_of = {"cluster": "mine", "group_id": "orders-check", "state": "Empty", "verdict": "not_applicable"}
+    assert up.reader.rows(sql) == [told_of]
+
+    logs = "\n".join(file.read_text(errors="replace") for file in (up.lake / "_logs").iterdir())
+    assert sorted(file.name for file in (up.lake / "_logs").iterdir()) == [
+        f"{name}.log" for name in ("alerter", "job", "page", "probe", "supervisor", "up")
+    ]
+    assert up.output.rstrip().endswith("all processes have ended")
+    assert "job     | " in up.output
+    # The job's own last words of a killed JVM are one sentence, also told by up.
+    assert "job ended with code 1 (Spark's JVM is gone" in up.output
+
+    assert _SECRET not in up.output + told + logs
+    assert "EVENKEEL_LAKE" in without
+    assert _SECRET not in "".join(without.values())
+    written = [file for file in up.lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
     assert written == [], "the secret is in the lake or its checkpoint"
+
+    # Again on the same lake, with somebody else on the page's port; and killed.
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", page))
+        taken.listen()
+        again = _Up(tmp_path, port, page)
+        try:
+            again.until(lambda: "page cannot run: The page cannot listen on" in again.output, "the port was free")
+            again.until(lambda: again.of("java", "SparkSubmit"), "there is no JVM")
+            ours = again.children()
+        finally:
+            again.process.kill()
+    assert psutil.wait_procs(ours, timeout=30)[1] == []
