@@ -66,7 +66,7 @@ ROOMS = {
         "streaming.config streaming.environment streaming.exceptions streaming.java streaming.job",
     ),
     "streaming.up": room(
-        "psutil pydantic rich supervisor",
+        "pydantic rich supervisor",
         "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables",
     ),
     "streaming.devcluster": room(
