@@ -76,9 +76,9 @@ class Evaluation:
         latest: dict[Key, Seen] = {}
         again = True
         for chunk in self._feed.begin(since, self._look_back_ms):
-            if again and (remembered.round is None or not any(r.number == since for r in chunk.rounds)):
+            if self._newest is None and (since is None or chunk.rounds[0].number != since):
                 # Nothing was ever decided, or the round is not there any more.
-                self._state = replace(self._state, active=_known(remembered))
+                self._state = replace(self._state, active=dict(remembered.active))
                 again = False
             for observed in self._judge_all(chunk, {*self._state.active, *remembered.active}):
                 if not again:
@@ -92,7 +92,7 @@ class Evaluation:
                     # A rule may be new, or say something else than before: what is current is judged by it once more.
                     again = False
         if again:
-            self._state = replace(self._state, active=_known(remembered))
+            self._state = replace(self._state, active=dict(remembered.active))
         self._left = latest
 
     def look(self) -> list[Transition]:
@@ -130,10 +130,6 @@ class Evaluation:
 def _merged(latest: dict[Key, Seen], seen: tuple[Seen, ...]) -> tuple[Seen, ...]:
     new = {(s.rule, s.subject.entity): s for s in seen}
     return tuple((latest | new).values())
-
-
-def _known(remembered: Remembered) -> dict[Key, Active]:
-    return dict(remembered.active)
 
 
 def _reconciled(state: State, remembered: Remembered) -> dict[Key, Active]:

@@ -1,0 +1,98 @@
+"""Rules, rows and lakes for the tests of the alerter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from streaming.alerts.rules import Rule, load_rules
+from streaming.tables import DeltaLake, LakeReader, table_named
+
+START = 1_800_000_000_000
+"""Time of round 0, ms."""
+
+INTERVAL = 10_000
+
+UNEVEN = """\
+  - name: uneven
+    view: group_health_current
+    when: imbalance > 1
+    for: {hold}
+    value: imbalance
+    severity: warning
+    message: "{{group_id}} is uneven: {{value}}"
+"""
+
+DRIFT = """\
+  - name: drift
+    view: drift_current
+    when: verdict = 'drifted'
+    severity: critical
+    message: "{group_id} drifted"
+"""
+
+BEHIND = """\
+  - name: behind
+    view: lag_current
+    when: lag > 100 AND subscribed
+    value: lag
+    severity: critical
+    labels: {team: "{client_id}"}
+    message: "{topic} {partition} of {group_id} is {value} behind"
+"""
+
+SILENCE = """\
+  - name: silence
+    view: rounds_current
+    when: silent_s > greatest(3 * interval_ms / 1000, 20)
+    severity: critical
+    message: "{cluster} is silent"
+"""
+
+
+def rules(folder: Path, *texts: str, hold: str = "2 rounds") -> tuple[Rule, ...]:
+    """Rules of some of the texts above, or of others."""
+    file = folder / "alerts.yaml"
+    file.write_text("rules:\n" + "".join(t.format(hold=hold) if t is UNEVEN else t for t in texts), encoding="utf-8")
+    return load_rules(file)
+
+
+def time_of(number: int) -> int:
+    """Time of a round, ms."""
+    return START + number * INTERVAL
+
+
+class Writer:
+    """Writes a lake as the job does: all tables of a batch, `rounds` last."""
+
+    def __init__(self, folder: Path, cluster: str = "c") -> None:
+        self.root = str(folder / "lake")
+        self.cluster = cluster
+        self._lake = DeltaLake(self.root)
+        self._lake.create()
+        self._batch = 0
+
+    def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]]) -> None:
+        """Write one batch: rows by table of a round and of those after it."""
+        rows: dict[str, list[list[Any]]] = {}
+        for number, tables in enumerate(rounds, start=first):
+            when = {"round": number, "round_time": time_of(number), "event_date": time_of(number) // 86_400_000}
+            closed = {"interval_ms": INTERVAL, "closed_time": time_of(number) + 200}
+            for table, found in {**tables, "rounds": [closed]}.items():
+                for row in found:
+                    named = {"cluster": self.cluster, **_DEFAULTS.get(table, {}), **when, **row}
+                    rows.setdefault(table, []).append([named.get(c.name) for c in table_named(table).columns])
+        for table, found_rows in rows.items():
+            self._lake.append(table, found_rows, "job", self._batch)
+        self._batch += 1
+
+    def transitions(self) -> list[dict[str, Any]]:
+        """What the alerter has written, in order."""
+        return LakeReader(self.root).rows("SELECT * FROM alerts ORDER BY decision, round_time, round, rule, entity")
+
+
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "group_health": {"closed": False, "findings": [], "state": "Stable", "members": 3},
+    "lag": {"closed": False, "subscribed": True, "lag_status": "ok"},
+    "drift": {"drifted_partitions": []},
+}

@@ -1,0 +1,285 @@
+"""Each transition arrives at least once, at every target, and can be told from a second copy: over real HTTP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alerts.build import DRIFT, Writer, rules
+from alerts.receiver import Receiver
+from streaming.alerts import Alerter, open_targets, send_test
+from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.exceptions import SetupError
+from streaming.tables import LakeReader
+
+_SECRETS = ("hunter2secret", "t0ken-in-the-path", "s3cret-param")
+
+
+def _verdict(group: str, verdict: str) -> dict[str, Any]:
+    return {"group_id": group, "verdict": verdict, "record_offset": 1}
+
+
+def _closed_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
+
+
+class Lake:
+    """A lake whose rounds are now, and alerters on it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.writer = Writer(folder)
+        self.rules = rules(folder, DRIFT)
+        self._round = (round(time.time() * 1000) - 1_800_000_000_000) // 10_000
+
+    def write(self, **verdicts: str) -> None:
+        self._round += 1
+        self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
+
+    def settings(self, **targets: str) -> Settings:
+        alerts = AlertSettings(targets=targets, timeout_ms=500, look_ms=100, rules=self.folder / "alerts.yaml")
+        return Settings(cluster="c", lake=self.writer.root, alerts=alerts, job=JobSettings())
+
+    @contextmanager
+    def alerter(self, **targets: str) -> Iterator[Alerter]:
+        settings = self.settings(**targets)
+        send = {name: target.send for name, target in open_targets(settings).items()}
+        with Alerter(settings, self.rules, send) as alerter:
+            yield alerter
+
+    def deliveries(self, target: str) -> list[tuple[str, str, int | None, str | None]]:
+        rows = LakeReader(self.writer.root).rows(
+            "SELECT outcome, state, attempt, reason FROM alert_deliveries WHERE target = ? AND outcome <> 'added' "
+            "ORDER BY attempt_time, attempt",
+            [target],
+        )
+        return [(row["outcome"], row["state"], row["attempt"], row["reason"]) for row in rows]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+def _until_idle(alerter: Alerter) -> None:
+    deadline = time.monotonic() + 60
+    while not alerter.idle and time.monotonic() < deadline:
+        alerter.wake.wait(1)
+        alerter.wake.clear()
+        alerter.look()
+
+
+def test_a_message_says_what_holds_since_when_of_whom_and_which_copy_it_is(lake: Lake) -> None:
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        lake.write(billing="drifted")
+        (decided,) = alerter.look()
+        receiver.wait()
+        _until_idle(alerter)
+    (message,) = receiver.messages
+    assert message["title"] == "[firing] drift: billing (critical)"
+    assert message["type"] == "failure"
+    assert message["id"] == decided.transition_id
+    assert (message["state"], message["rule"], message["group_id"], message["severity"], message["cluster"]) == (
+        *("firing", "drift", "billing", "critical", "c"),
+    )
+    assert message["text"] == "billing drifted"
+    assert message["message"].startswith("billing drifted\n\ncluster: c\ngroup: billing\nsince: 20")
+    assert decided.transition_id in message["message"]
+    assert lake.deliveries("ops") == [("delivered", "firing", 1, None)]
+
+
+def test_what_was_told_to_fire_is_told_to_end_and_pending_is_told_to_nobody(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.rules = rules(tmp_path, DRIFT.replace("    severity", "    for: 1 rounds\n    severity"))
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        for verdicts in ({"a": "drifted", "b": "drifted"}, {"b": "identical"}, {"a": "identical"}):
+            lake.write(**verdicts)
+            alerter.look()
+        _until_idle(alerter)
+    assert receiver.told() == [("firing", "a"), ("resolved", "a")]
+    assert receiver.messages[1]["type"] == "success"
+    assert receiver.messages[0]["alert"] == receiver.messages[1]["alert"]
+
+
+def test_an_answer_of_500_is_tried_again_until_the_target_takes_it(lake: Lake) -> None:
+    with Receiver(500, 503) as receiver, lake.alerter(ops=receiver.url) as alerter:
+        lake.write(a="drifted")
+        alerter.look()
+        receiver.wait(3)
+        _until_idle(alerter)
+    assert len({message["id"] for message in receiver.messages}) == 1
+    assert lake.deliveries("ops") == [
+        ("failed", "firing", 1, "the target answered HTTP 500 Internal Server Error"),
+        ("failed", "firing", 2, "the target answered HTTP 503 Service Unavailable"),
+        ("delivered", "firing", 3, None),
+    ]
+
+
+def test_a_dead_and_a_slow_target_hold_back_neither_another_nor_the_judging(lake: Lake) -> None:
+    with ExitStack() as stack:
+        good, slow = stack.enter_context(Receiver()), stack.enter_context(Receiver())
+        slow.answers.clear()
+        dead = f"json://127.0.0.1:{_closed_port()}"
+        alerter = stack.enter_context(lake.alerter(dead=dead, slow=slow.url, good=good.url))
+        for group in "abc":
+            lake.write(**{group: "drifted"})
+            began = time.monotonic()
+            assert [d.group_id for d in alerter.look()] == [group]
+            assert time.monotonic() - began < 20
+        good.wait(3)
+        slow.wait(2)
+        slow.answers.set()
+        while {group for _, group in slow.told()} != set("abc"):
+            slow.wait()
+    assert [group for _, group in good.told()] == ["a", "b", "c"]
+    assert {outcome for outcome, *_ in lake.deliveries("good")} == {"delivered"}
+    assert {(outcome, reason) for outcome, _, _, reason in lake.deliveries("dead")} == {
+        ("failed", "the target could not be reached, or did not answer in time")
+    }
+    assert lake.deliveries("slow")[0][0] == "failed"
+
+
+def test_a_message_that_a_target_refuses_again_and_again_does_not_block_those_of_others(lake: Lake) -> None:
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        receiver.codes = [400, 200, 400]
+        lake.write(a="drifted", b="drifted")
+        alerter.look()
+        receiver.wait(2)
+        assert len({message["id"] for message in receiver.messages[:2]}) == 2
+
+
+def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> None:
+    port = _closed_port()
+    with lake.alerter(ops=f"json://127.0.0.1:{port}") as alerter:
+        lake.write(a="drifted")
+        lake.write(a="identical", b="drifted")
+        alerter.look()
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        alerter.look()
+        _until_idle(alerter)
+    assert receiver.told() == [("firing", "a"), ("resolved", "a"), ("firing", "b")]
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        alerter.look()
+        _until_idle(alerter)
+    assert receiver.told() == []
+
+
+def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:
+    with lake.alerter() as alerter:
+        lake.write(a="drifted")
+        lake.write(a="identical", b="drifted")
+        alerter.look()
+    with Receiver() as receiver, lake.alerter(new=receiver.url) as alerter:
+        alerter.look()
+        receiver.wait()
+        lake.write(b="identical")
+        alerter.look()
+        _until_idle(alerter)
+    assert receiver.told() == [("firing", "b"), ("resolved", "b")]
+
+
+def _started(lake: Lake, log: Path, **targets: str) -> subprocess.Popen[bytes]:
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_")}
+    environment |= {f"EVENKEEL_ALERTS__TARGETS__{name}": url for name, url in targets.items()}
+    environment |= {
+        "EVENKEEL_CLUSTER": "c",
+        "EVENKEEL_LAKE": lake.writer.root,
+        "EVENKEEL_ALERTS__RULES": str(lake.folder / "alerts.yaml"),
+        "EVENKEEL_ALERTS__LOOK_MS": "100",
+        "EVENKEEL_ALERTS__TIMEOUT_MS": "30000",
+    }
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "streaming.alerts"],
+            env=environment,
+            stdout=out,
+            stderr=out,
+            cwd=Path(__file__).resolve().parents[2],
+        )
+
+
+def test_an_alerter_killed_between_decision_and_answer_sends_again_with_the_same_id(lake: Lake) -> None:
+    log = lake.folder / "alerter.log"
+    with Receiver() as receiver:
+        receiver.answers.clear()
+        lake.write(a="drifted")
+        first = _started(lake, log, ops=receiver.url)
+        receiver.wait()
+        # It has arrived, and has not been answered: nobody knows whether the receiver took it.
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        assert [row["state"] for row in lake.writer.transitions()] == ["firing"]
+        assert lake.deliveries("ops") == []
+        receiver.answers.set()
+        lake.write(a="identical")
+        second = _started(lake, log, ops=receiver.url)
+        receiver.wait(2)
+        second.send_signal(signal.SIGTERM)
+        assert second.wait(60) == 0
+    assert receiver.told() == [("firing", "a"), ("firing", "a"), ("resolved", "a")]
+    ids = [message["id"] for message in receiver.messages]
+    assert ids[0] == ids[1] != ids[2]
+    assert lake.deliveries("ops") == [("delivered", "firing", 1, None), ("delivered", "resolved", 1, None)]
+    assert [row["state"] for row in lake.writer.transitions()] == ["firing", "resolved"]
+    said = log.read_text()
+    assert "firing drift: a drifted" in said
+    assert "Traceback" not in said
+    _no_secret(said, lake.folder)
+
+
+def _no_secret(said: str, folder: Path) -> None:
+    for secret in _SECRETS:
+        assert secret not in said
+        assert [file for file in folder.rglob("*") if file.is_file() and secret.encode() in file.read_bytes()] == []
+
+
+def test_a_test_message_goes_to_each_target_and_what_came_of_it_is_said_without_secrets(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said: list[str] = []
+    with Receiver() as good, Receiver(403) as refusing:
+        settings = lake.settings(good=good.url, refusing=refusing.url)
+        assert send_test(settings, said.append) == 1
+    assert [line.split(" (")[0] for line in said] == [
+        "good: took it",
+        "refusing: the target answered HTTP 403 Forbidden",
+    ]
+    assert good.messages[0]["evenkeel"] == "test"
+    out, err = capsys.readouterr()
+    assert out == err == ""
+
+
+@pytest.mark.parametrize("url", ["nonsense", "hunter2secret://x", "json://", "slack://hunter2secret", "", "mailto://"])
+def test_a_url_that_apprise_does_not_know_is_one_sentence_that_does_not_show_it(lake: Lake, url: str) -> None:
+    with pytest.raises(SetupError, match=r"The URL of the alert target ops is none that Apprise knows") as error:
+        open_targets(lake.settings(ops=url))
+    assert "hunter2secret" not in str(error.value)
+
+
+def test_targets_come_from_a_file_too(tmp_path: Path) -> None:
+    file = tmp_path / "targets"
+    file.write_text("# the ops team\n\nops = json://user:pw@127.0.0.1:1/x?a=b=c\npager=xml://127.0.0.1\n")
+    found = AlertSettings(targets_file=file, targets={"ops": "json://other", "third": "json://x"}).all_targets()  # type: ignore[dict-item]
+    assert {name: url.get_secret_value() for name, url in found.items()} == {
+        "ops": "json://user:pw@127.0.0.1:1/x?a=b=c",
+        "third": "json://x",
+        "pager": "xml://127.0.0.1",
+    }
+    file.write_text("ops json://user:hunter2secret@127.0.0.1\n")
+    with pytest.raises(SetupError, match=r"Line 1 of .* is no target") as error:
+        AlertSettings(targets_file=file).all_targets()
+    assert "hunter2secret" not in str(error.value)
+    with pytest.raises(SetupError, match="cannot be read"):
+        AlertSettings(targets_file=tmp_path / "nowhere").all_targets()

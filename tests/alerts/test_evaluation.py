@@ -1,0 +1,388 @@
+"""From a lake to transitions: the same ones, however the lake was cut into batches and whenever the alerter looked."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from alerts.build import BEHIND, DRIFT, SILENCE, START, UNEVEN, Writer, rules, time_of
+from streaming.alerts import Alerter
+from streaming.alerts.rules import Rule
+from streaming.alerts.targets import Message, Outcome
+from streaming.config import AlertSettings, JobSettings, Settings
+
+_Rows = dict[str, list[dict[str, Any]]]
+
+
+def _even(group: str, imbalance: float | None, **more: Any) -> dict[str, Any]:
+    return {"group_id": group, "imbalance": imbalance, **more}
+
+
+def _lag(partition: int, lag: int | None, **more: Any) -> dict[str, Any]:
+    return {"group_id": "g", "topic": "t", "partition": partition, "lag": lag, "client_id": "app", **more}
+
+
+def _verdict(group: str, verdict: str, **more: Any) -> dict[str, Any]:
+    return {"group_id": group, "verdict": verdict, "record_offset": 1, **more}
+
+
+_STORY: list[_Rows] = [
+    {"group_health": [_even("g", 0.0), _even("h", 2.0)], "lag": [_lag(0, 5), _lag(1, 5)]},
+    {"group_health": [_even("g", 2.0)], "drift": [_verdict("g", "drifted")]},
+    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)]},
+    {"group_health": [_even("h", None)], "lag": [_lag(0, 700, subscribed=False)]},
+    {"group_health": [_even("g", 0.5)], "lag": [_lag(1, None)]},
+    {"drift": [_verdict("g", "identical", record_offset=3), _verdict("h", "drifted")]},
+    {"group_health": [_even("h", None, closed=True)], "lag": [_lag(1, 90)]},
+    {"group_health": [_even("h", 3.0)], "lag": [_lag(0, 800), _lag(1, 900, closed=True)]},
+    {},
+    {"group_health": [_even("h", 3.5)]},
+]
+
+_EXPECTED = [
+    ("uneven", "h", None, 0, "pending"),
+    ("drift", "g", None, 1, "firing"),
+    ("uneven", "g", None, 1, "pending"),
+    ("behind", "g", 1, 2, "firing"),
+    ("uneven", "h", None, 2, "firing"),
+    ("uneven", "g", None, 3, "firing"),
+    ("uneven", "g", None, 4, "resolved"),
+    ("drift", "g", None, 5, "resolved"),
+    ("drift", "h", None, 5, "firing"),
+    ("behind", "g", 1, 6, "resolved"),
+    ("drift", "h", None, 6, "gone"),
+    ("uneven", "h", None, 6, "gone"),
+    ("behind", "g", 0, 7, "firing"),
+    ("uneven", "h", None, 7, "pending"),
+    ("uneven", "h", None, 9, "firing"),
+]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
+    return rules(tmp_path_factory.mktemp("rules"), UNEVEN, DRIFT, BEHIND)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake with empty tables, to be copied: making one takes a while."""
+    folder = tmp_path_factory.mktemp("empty")
+    Writer(folder)
+    return folder
+
+
+class _Clock:
+    """Now: a second after a round; steady time goes along."""
+
+    def __init__(self) -> None:
+        self.ms = float(START)
+
+    def __call__(self) -> float:
+        return self.ms / 1000
+
+
+def _settings(root: str, **alerts: Any) -> Settings:
+    return Settings(cluster="c", lake=root, alerts=AlertSettings(**alerts), job=JobSettings(heartbeat_ms=1_000_000))
+
+
+def _alerter(
+    writer: Writer, made: Iterable[Rule], clock: Callable[[], float], sent: list[str] | None = None, **alerts: Any
+) -> Alerter:
+    def send(message: Message) -> Outcome:
+        assert sent is not None
+        sent.append(message.title)
+        return Outcome(None, 1)
+
+    targets = {} if sent is None else {"ops": send}
+    return Alerter(_settings(writer.root, **alerts), tuple(made), targets, clock, clock)
+
+
+def _told(writer: Writer) -> list[tuple[str, str | None, int | None, int, str]]:
+    rows = writer.transitions()
+    return sorted(
+        ((r["rule"], r["group_id"], r["partition"], r["round"], r["state"]) for r in rows),
+        key=lambda row: (row[3], row[0], row[1] or "", row[2] or -1, row[4]),
+    )
+
+
+def _cuts(name: str) -> list[list[int]]:
+    """Rounds of each batch."""
+    all_of = list(range(len(_STORY)))
+    return {
+        "each alone": [[n] for n in all_of],
+        "all at once": [all_of],
+        "two halves": [all_of[:5], all_of[5:]],
+        "uneven gulps": [all_of[:1], all_of[1:4], all_of[4:6], all_of[6:7], all_of[7:]],
+    }[name]
+
+
+@pytest.mark.parametrize(
+    ("cut", "restart"),
+    [
+        ("each alone", False),
+        ("all at once", False),
+        ("uneven gulps", False),
+        ("each alone", True),
+        ("two halves", True),
+    ],
+    ids=lambda given: {True: "a new alerter for each look", False: "one alerter"}.get(given, given),
+)
+def test_the_transitions_are_the_same_however_the_rounds_come(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path, cut: str, restart: bool
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    alerter = _alerter(writer, made, clock)
+    for batch in _cuts(cut):
+        writer.write(batch[0], *(_STORY[n] for n in batch))
+        clock.ms = time_of(batch[-1]) + 1_000
+        if restart:
+            alerter = _alerter(writer, made, clock)
+        alerter.look()
+        alerter.look()
+    assert _told(writer) == _EXPECTED
+
+
+def test_an_alerter_that_was_away_from_the_beginning_tells_the_same_with_the_same_ids(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    ids = []
+    for folder, always in ((tmp_path / "a", True), (tmp_path / "b", False)):
+        shutil.copytree(empty, folder)
+        writer, clock = Writer(folder), _Clock()
+        alerter = _alerter(writer, made, clock)
+        for number, tables in enumerate(_STORY):
+            writer.write(number, tables)
+            clock.ms = time_of(number) + 1_000
+            if always:
+                alerter.look()
+        alerter.look()
+        assert _told(writer) == _EXPECTED
+        ids.append({row["transition_id"] for row in writer.transitions()})
+    assert ids[0] == ids[1]
+    assert len(ids[0]) == len(_EXPECTED)
+
+
+def test_rows_of_a_round_that_is_not_closed_yet_wait_for_it(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    alerter = _alerter(writer, made, clock)
+    writer.write(0, {"drift": [_verdict("g", "identical")]})
+    alerter.look()
+    row = {"drift": [_verdict("g", "drifted")]}
+    rounds = writer._lake.append
+    writer._lake.append = lambda table, *rest: 0 if table == "rounds" else rounds(table, *rest)  # type: ignore[method-assign]
+    writer.write(1, row)
+    assert alerter.look() == []
+    assert _alerter(writer, made, clock).look() == []
+    writer._lake.append = rounds  # type: ignore[method-assign]
+    writer.write(1, {})
+    assert [(d.rule, d.state) for d in alerter.look()] == [("drift", "firing")]
+
+
+def test_another_cluster_of_the_same_lake_does_not_count(made: tuple[Rule, ...], empty: Path, tmp_path: Path) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    mine, other, clock = Writer(tmp_path), Writer(tmp_path, "other"), _Clock()
+    mine._batch = 100
+    other.write(0, {"drift": [_verdict("g", "drifted")]})
+    mine.write(0, {"drift": [_verdict("h", "drifted")]})
+    assert [d.group_id for d in _alerter(mine, made, clock).look()] == ["h"]
+
+
+def test_a_rule_that_is_new_sees_what_is_current_and_one_that_is_gone_ends_its_alerts(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    uneven, drift, behind = made
+    writer.write(0, {"drift": [_verdict("g", "drifted")], "lag": [_lag(0, 500)]})
+    assert [d.rule for d in _alerter(writer, [uneven, drift], clock).look()] == ["drift"]
+    clock.ms = time_of(1)
+    writer.write(1, {})
+    found = _alerter(writer, [uneven, behind], clock).look()
+    assert [(d.rule, d.state, d.round) for d in found] == [("drift", "gone", 1), ("behind", "firing", 1)]
+
+
+def test_hostile_names_are_text_in_the_table_and_in_what_is_sent(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    names = ["it's", 'say "hi"', "two\nlines", "{value}", "<b>&amp;", "x" * 32_000, "; DROP TABLE alerts; --", "\u202e"]
+    writer.write(0, {"drift": [_verdict(name, "drifted") for name in names]})
+    assert sorted(d.group_id or "" for d in _alerter(writer, made, clock).look()) == sorted(names)
+    writer.write(1, {"drift": [_verdict(name, "identical") for name in names]})
+    clock.ms = time_of(1)
+    ended = _alerter(writer, made, clock).look()
+    assert sorted(d.group_id or "" for d in ended) == sorted(names)
+    assert all(len(d.message) < 250 and d.message.isprintable() for d in ended)
+
+
+def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    alerter = _alerter(writer, made, clock)
+    for number in range(0, 140, 10):
+        writer.write(number, {"group_health": [_even("g", 0.0)]})
+        clock.ms = time_of(number)
+        alerter.look()
+    table = DeltaTable(f"{writer.root}/alerts")
+    assert table.version() == 2, "14 rounds in 22 minutes: a place is kept every ten minutes"
+    assert (table.transaction_version("alerts/c/round") or 0) >= 120
+    assert writer.transitions() == []
+
+
+def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], empty: Path, tmp_path: Path) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    writer.write(0, {})
+    first, second = _alerter(writer, made, clock), _alerter(writer, made, clock)
+    first.look()
+    second.look()
+    writer.write(1, {"drift": [_verdict("g", "drifted")]})
+    assert len(first.look()) == 1
+    assert second.look() == second.look() == []
+    assert [row["state"] for row in writer.transitions()] == ["firing"]
+
+
+class _Silent:
+    """A lake with some rounds, and an alerter that has waited long enough to speak of silence."""
+
+    def __init__(self, folder: Path, empty: Path, *others: str) -> None:
+        shutil.copytree(empty, folder, dirs_exist_ok=True)
+        self.writer, self.clock = Writer(folder), _Clock()
+        self.made = rules(folder, SILENCE, *others)
+        self.alerter = self.start()
+
+    def start(self) -> Alerter:
+        return _alerter(self.writer, self.made, self.clock, start_grace_ms=60_000)
+
+    def at(self, seconds: float) -> list[tuple[str, str]]:
+        self.clock.ms = START + seconds * 1000
+        return [(d.rule, d.state) for d in self.alerter.look()]
+
+
+def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(empty: Path, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, empty)
+    for number in range(10):
+        silent.writer.write(number, {})
+        assert silent.at(number * 10 + 1) == []
+    assert silent.at(119) == []
+    assert silent.at(121) == [("silence", "firing")]
+    assert silent.at(500) == []
+    silent.writer.write(60, {})
+    assert silent.at(601) == [("silence", "resolved")]
+    told = [(r["state"], r["round"], r["since"].timestamp() * 1000, r["late"]) for r in silent.writer.transitions()]
+    assert told == [("firing", 9, time_of(9), False), ("resolved", 60, time_of(9), False)]
+
+
+def test_while_there_is_silence_all_other_alerts_stay_as_they_are(empty: Path, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, empty, DRIFT, UNEVEN)
+    for number in range(9):
+        silent.writer.write(number, {})
+        silent.at(number * 10)
+    silent.writer.write(9, {"drift": [_verdict("g", "drifted")], "group_health": [_even("g", 3.0)]})
+    assert silent.at(91) == [("drift", "firing"), ("uneven", "pending")]
+    assert silent.at(200) == [("silence", "firing")]
+    assert [silent.at(second) for second in range(300, 3_600, 300)] == [[]] * 11
+    silent.alerter = silent.start()
+    assert silent.at(4_000) == []
+    silent.writer.write(401, {})
+    assert silent.at(4_011) == [("silence", "resolved")]
+    silent.writer.write(402, {})
+    assert silent.at(4_021) == [("uneven", "firing")], "only rounds count towards for"
+
+
+def test_an_alerter_that_has_just_started_does_not_cry_silence_over_yesterday(empty: Path, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, empty)
+    silent.writer.write(0, {})
+    silent.at(1)
+    silent.clock.ms = START + 86_400_000
+    silent.alerter = silent.start()
+    assert silent.at(86_400 + 89) == []
+    assert silent.at(86_400 + 91) == [("silence", "firing")]
+
+
+def test_a_silence_from_the_very_beginning_is_told_too(empty: Path, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, empty)
+    assert silent.at(0) == []
+    assert silent.at(79) == [], "60 s of grace, and 20 s of silence"
+    assert silent.at(81) == [("silence", "firing")]
+    silent.writer.write(9, {})
+    assert silent.at(91) == [("silence", "resolved")]
+
+
+def test_a_firing_silence_outlives_the_alerter_and_is_not_told_twice(empty: Path, tmp_path: Path) -> None:
+    silent = _Silent(tmp_path, empty)
+    silent.writer.write(0, {})
+    assert silent.at(1) == []
+    assert silent.at(100) == [("silence", "firing")]
+    silent.alerter = silent.start()
+    assert silent.at(101) == []
+    assert silent.at(400) == []
+    silent.writer.write(41, {})
+    assert silent.at(411) == [("silence", "resolved")]
+
+
+def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock, sent = Writer(tmp_path), _Clock(), list[str]()
+    writer.write(0, {"drift": [_verdict("g", "drifted")]})
+    with _alerter(writer, made, clock, sent) as alerter:
+        alerter.look()
+        _drain(alerter)
+    assert sent == ["[firing] drift: g (critical)"]
+    # An hour without an alerter: g heals, h drifts and heals, i drifts and stays so.
+    writer.write(1, {"drift": [_verdict("g", "identical"), _verdict("h", "drifted")]})
+    writer.write(2, {"drift": [_verdict("h", "identical"), _verdict("i", "drifted")]})
+    writer.write(360, {})
+    clock.ms = time_of(360) + 500
+    sent.clear()
+    with _alerter(writer, made, clock, sent) as alerter:
+        alerter.look()
+        _drain(alerter)
+    assert sorted(sent) == ["[firing] drift: i (critical)", "[resolved] drift: g (critical)"]
+    assert [(r["group_id"], r["state"], r["late"]) for r in writer.transitions()] == [
+        ("g", "firing", False),
+        ("g", "resolved", True),
+        ("h", "firing", True),
+        ("h", "resolved", True),
+        ("i", "firing", True),
+    ]
+
+
+def test_while_the_newest_round_is_old_nobody_knows_what_is_still_true(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock, sent = Writer(tmp_path), _Clock(), list[str]()
+    clock.ms = time_of(400)
+    with _alerter(writer, made, clock, sent) as alerter:
+        writer.write(0, {"drift": [_verdict("g", "drifted"), _verdict("h", "drifted")]})
+        alerter.look()
+        alerter.look()
+        assert (sent, alerter.idle) == ([], False), "the job is catching up: it may have healed since"
+        writer.write(200, {"drift": [_verdict("g", "identical")]})
+        alerter.look()
+        writer.write(400, {})
+        alerter.look()
+        _drain(alerter)
+    assert sent == ["[firing] drift: h (critical)"]
+
+
+def _drain(alerter: Alerter) -> None:
+    while not alerter.idle:
+        alerter.wake.wait(10)
+        alerter.wake.clear()
+        alerter.look()

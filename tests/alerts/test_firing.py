@@ -1,0 +1,189 @@
+"""The core against timelines written by hand, and against itself cut anywhere."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
+from streaming.alerts.firing import Observed, Seen, State, Subject, Transition, step
+from streaming.alerts.rules import Rule
+
+_G, _H = (Subject(f'{{"group_id":"{name}"}}', name) for name in "gh")
+
+_Timeline = Sequence[tuple[int, str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Rule]:
+    folder = tmp_path_factory.mktemp("rules")
+    found = {}
+    for name, hold in {"rounds": "2 rounds", "time": "25s", "at_once": "0 rounds"}.items():
+        (rule,) = rules(folder, UNEVEN, hold=hold)
+        found[name] = replace(rule, name=name)
+    return found
+
+
+def _seen(rule: str, sign: str, subject: Subject = _G, value: float | None = None) -> Seen:
+    truth = {"T": True, "F": False, "?": None, "x": None}[sign]
+    return Seen(rule, subject, truth, gone=sign == "x", value=value, message=f"{rule} {subject.group_id}")
+
+
+def _play(state: State, rule: str, timeline: _Timeline, interval: int = INTERVAL) -> tuple[State, list[Transition]]:
+    """Rounds with a sign each: T true, F false, ? not known, x closed, - no new row."""
+    found: list[Transition] = []
+    for number, sign in timeline:
+        seen = () if sign == "-" else (_seen(rule, sign),)
+        state, transitions = step(state, Observed(number, time_of(number), interval, seen))
+        found += transitions
+    return state, found
+
+
+def _told(found: list[Transition]) -> list[tuple[int | None, str]]:
+    return [(t.round, t.state) for t in found]
+
+
+def _numbered(signs: str) -> list[tuple[int, str]]:
+    return list(enumerate(signs))
+
+
+@pytest.mark.parametrize(
+    ("rule", "signs", "expected"),
+    [
+        ("at_once", "FT-F", [(1, "firing"), (3, "resolved")]),
+        ("at_once", "TTTT", [(0, "firing")]),
+        ("at_once", "T?-T", [(0, "firing")]),
+        ("at_once", "T-x-", [(0, "firing"), (2, "gone")]),
+        ("at_once", "?xF-", []),
+        ("at_once", "TFTF", [(0, "firing"), (1, "resolved"), (2, "firing"), (3, "resolved")]),
+        ("rounds", "T--", [(0, "pending"), (2, "firing")]),
+        ("rounds", "TTT", [(0, "pending"), (2, "firing")]),
+        ("rounds", "TTF", [(0, "pending"), (2, "resolved")]),
+        ("rounds", "T-x", [(0, "pending"), (2, "gone")]),
+        ("rounds", "TFT--F", [(0, "pending"), (1, "resolved"), (2, "pending"), (4, "firing"), (5, "resolved")]),
+        ("rounds", "T?------", [(0, "pending")]),
+        ("rounds", "T-?--T--", [(0, "pending"), (6, "firing")]),
+        ("rounds", "T--?--F", [(0, "pending"), (2, "firing"), (6, "resolved")]),
+        ("time", "T----", [(0, "pending"), (3, "firing")]),
+        ("time", "T--F", [(0, "pending"), (3, "resolved")]),
+    ],
+)
+def test_a_timeline_leads_to_these_transitions(
+    made: dict[str, Rule], rule: str, signs: str, expected: list[tuple[int, str]]
+) -> None:
+    _, found = _play(State("c", made), rule, _numbered(signs))
+    assert _told(found) == expected
+
+
+def test_a_time_without_rounds_counts_three_intervals_towards_for_and_no_more(made: dict[str, Rule]) -> None:
+    (rule,) = (replace(made["time"], hold_ms=40_000),)
+    state = State("c", {"time": rule})
+    _, found = _play(state, "time", [(0, "T"), (100, "-"), (101, "-")])
+    assert _told(found) == [(0, "pending"), (101, "firing")]
+
+
+def test_an_alert_knows_since_when_it_holds_and_what_it_came_from(made: dict[str, Rule]) -> None:
+    _, found = _play(State("c", made), "rounds", _numbered("FT--F"))
+    assert [(t.alert.since, t.from_state, t.time) for t in found] == [
+        (time_of(1), None, time_of(1)),
+        (time_of(1), "pending", time_of(3)),
+        (time_of(1), "firing", time_of(4)),
+    ]
+
+
+def test_the_parts_of_an_occurrence_share_its_id_and_no_two_transitions_share_theirs(made: dict[str, Rule]) -> None:
+    _, found = _play(State("c", made), "rounds", _numbered("T--FT--F"))
+    first, second = found[:3], found[3:]
+    assert len({t.alert.alert_id for t in first}) == len({t.alert.alert_id for t in second}) == 1
+    assert first[0].alert.alert_id != second[0].alert.alert_id
+    assert len({t.transition_id for t in found}) == len(found) == 6
+    _, again = _play(State("c", made), "rounds", _numbered("T--FT--F"))
+    assert [t.transition_id for t in again] == [t.transition_id for t in found]
+    _, elsewhere = _play(State("d", made), "rounds", _numbered("T--FT--F"))
+    assert {t.transition_id for t in elsewhere}.isdisjoint({t.transition_id for t in found})
+
+
+def test_the_message_is_that_of_the_round_that_fires_and_stays_when_it_ends(made: dict[str, Rule]) -> None:
+    state = State("c", made)
+    texts = []
+    for number, (sign, text) in enumerate([("T", "two"), ("T", "three"), ("T", "four"), ("T", "five"), ("F", "")]):
+        seen = replace(_seen("rounds", sign), message=text, value=float(number))
+        state, found = step(state, Observed(number, time_of(number), INTERVAL, (seen,)))
+        texts += [(t.state, t.alert.message, t.value) for t in found]
+    assert texts == [("pending", "two", 0.0), ("firing", "four", 2.0), ("resolved", "four", 4.0)]
+
+
+def test_alerts_of_different_groups_and_rules_do_not_touch_each_other(made: dict[str, Rule]) -> None:
+    state = State("c", made)
+    state, _ = step(state, Observed(0, time_of(0), INTERVAL, (_seen("rounds", "T"), _seen("at_once", "T", _H))))
+    state, found = step(state, Observed(1, time_of(1), INTERVAL, (_seen("at_once", "F", _H),)))
+    assert [(t.rule, t.alert.subject, t.state) for t in found] == [("at_once", _H, "resolved")]
+    assert list(state.active) == [("rounds", _G.entity)]
+
+
+def test_an_alert_whose_rule_was_taken_away_is_gone(made: dict[str, Rule]) -> None:
+    state, _ = _play(State("c", made), "at_once", [(0, "T")])
+    without = replace(state, rules={"rounds": made["rounds"]})
+    state, found = step(without, Observed(1, time_of(1), INTERVAL))
+    assert [(t.rule, t.state, t.from_state) for t in found] == [("at_once", "gone", "firing")]
+    assert not state.active
+
+
+def test_a_second_look_at_the_same_round_lets_no_time_pass(made: dict[str, Rule]) -> None:
+    state, _ = _play(State("c", made), "rounds", _numbered("T-"))
+    for _ in range(5):
+        state, found = step(state, Observed(1, time_of(1), INTERVAL))
+        assert found == ()
+
+
+def test_before_the_first_round_only_the_clock_can_fire(made: dict[str, Rule]) -> None:
+    state, found = step(State("c", made), Observed(None, time_of(0), 0, (_seen("at_once", "T"),)))
+    assert [(t.state, t.round) for t in found] == [("firing", None)]
+    assert state.round is None
+    state, found = step(state, Observed(7, time_of(7), INTERVAL, (_seen("at_once", "F"),)))
+    assert [(t.state, t.round) for t in found] == [("resolved", 7)]
+
+
+# Two rules over two groups, with a sign (or no row) each per round.
+_ROUNDS = st.lists(st.lists(st.sampled_from("TF?x-"), min_size=4, max_size=4), min_size=1, max_size=14)
+
+
+@settings(max_examples=300, deadline=None)
+@given(rounds=_ROUNDS, jumps=st.lists(st.integers(1, 6), min_size=14, max_size=14))
+def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
+    made: dict[str, Rule], rounds: list[list[str]], jumps: list[int]
+) -> None:
+    numbers = list(itertools.accumulate(jumps))
+    keys = list(itertools.product(("rounds", "at_once"), (_G, _H)))
+    state = State("c", made)
+    live: dict[tuple[str, str], tuple[str, int]] = {}
+    newest: dict[tuple[str, str], str] = {}
+    for number, signs in zip(numbers, rounds, strict=False):
+        given_rows = tuple(_seen(r, sign, s) for (r, s), sign in zip(keys, signs, strict=True) if sign != "-")
+        for (r, s), sign in zip(keys, signs, strict=True):
+            if sign != "-":
+                newest[r, s.entity] = sign
+        state, found = step(state, Observed(number, time_of(number), INTERVAL, given_rows))
+        for t in found:
+            key = (t.rule, t.alert.subject.entity)
+            before, began = live.get(key, (None, number))
+            assert t.from_state == before
+            if t.state in ("pending", "firing"):
+                assert newest[key] == "T", "what is not known to be true never fires"
+                live[key] = (t.state, began)
+                assert not (t.rule == "rounds" and before is None and t.state == "firing")
+            else:
+                assert newest[key] == ("x" if t.state == "gone" else "F")
+                del live[key]
+        assert {key: state for key, (state, _) in live.items()} == {k: a.state for k, a in state.active.items()}
+
+
+def test_lag_of_a_partition_is_an_alert_of_its_own(tmp_path: Path) -> None:
+    (rule,) = rules(tmp_path, BEHIND)
+    assert rule.key == ("group_id", "topic", "partition")
