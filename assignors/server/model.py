@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from assignors.exceptions import BadPartitionCount, DuplicateMember
 from assignors.model import MAX_PARTITIONS
@@ -61,6 +62,8 @@ class ServerGroup:
             two of them share a bucket.
         topics: Topics that exist, by name. A subscribed name that is not among them is passed over, as the
             coordinator does (`TopicIds`), save that it makes subscriptions different.
+        counts: Partition counts by topic id.
+        uuids: Topic ids by their text, also those of targets whose topics are gone.
 
     Raises:
         DuplicateMember: A member id stands twice.
@@ -72,20 +75,26 @@ class ServerGroup:
     members: tuple[ServerMember, ...]
     topics: Mapping[str, ServerTopic]
     counts: dict[str, int] = field(init=False, repr=False, compare=False)
+    uuids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
     _ids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
+    _subscribed: dict[tuple[str, ...], tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        uuids = _Uuids()
         seen: set[str] = set()
         for member in self.members:
             if member.member_id in seen:
                 message = f"Member {member.member_id!r} stands twice in the group: list each member once."
                 raise DuplicateMember(message)
             seen.add(member.member_id)
-            _check_target(member)
+            if len({uuids[topic_id] for topic_id, _ in member.target}) != len(member.target):
+                message = f"A topic stands twice in the target of member {member.member_id!r}: the broker refuses it."
+                raise BadTarget(message)
+        _check_partitions(self.members)
         ids: dict[str, Uuid] = {}
         counts: dict[str, int] = {}
         for name, topic in self.topics.items():
-            uuid = uuid_of(topic.topic_id)
+            uuid = uuids[topic.topic_id]
             if uuid.text in counts:
                 message = f"Topic id {uuid.text} stands twice: each topic has its own."
                 raise BadUuid(message)
@@ -99,29 +108,46 @@ class ServerGroup:
                 f"The group's topics have {sum(counts.values())} partitions together: {MAX_PARTITIONS} is the most."
             )
             raise BadPartitionCount(message)
+        subscribed = {
+            names: tuple(ids[name] for name in dict.fromkeys(names) if name in ids)
+            for names in {member.topics for member in self.members}
+        }
         object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "uuids", uuids)
         object.__setattr__(self, "_ids", ids)
+        object.__setattr__(self, "_subscribed", subscribed)
 
     @property
     def homogeneous(self) -> bool:
         """Whether every subscribed name is subscribed by every member (`ModernGroup.subscriptionType`)."""
-        return len({frozenset(member.topics) for member in self.members}) <= 1
+        return len({frozenset(names) for names in self._subscribed}) <= 1
 
-    def subscribed(self, member: ServerMember) -> list[Uuid]:
+    def subscribed(self, member: ServerMember) -> tuple[Uuid, ...]:
         """Ids of a member's topics that exist, in its order, once each."""
-        return [self._ids[name] for name in dict.fromkeys(member.topics) if name in self._ids]
+        return self._subscribed[member.topics]
 
 
-def _check_target(member: ServerMember) -> None:
-    seen: set[str] = set()
-    for topic_id, partitions in member.target:
-        text = uuid_of(topic_id).text
-        if text in seen:
-            message = f"Topic {text} stands twice in the target of member {member.member_id!r}: the broker refuses it."
-            raise BadTarget(message)
-        seen.add(text)
-        if not set(map(type, partitions)) <= {int} or (
-            partitions and (min(partitions) < -_INT32 or max(partitions) >= _INT32)
-        ):
-            message = f"The target of member {member.member_id!r} has a partition of {text} that is no int32."
-            raise BadTarget(message)
+class _Uuids(dict[str, Uuid]):
+    """Uuids by text, read once each."""
+
+    def __missing__(self, text: str) -> Uuid:
+        uuid = self[text] = uuid_of(text)
+        return uuid
+
+
+def _check_partitions(members: tuple[ServerMember, ...]) -> None:
+    lists = [partitions for member in members for _, partitions in member.target]
+    if set(map(type, chain.from_iterable(lists))) <= {int}:
+        lowest = min(chain.from_iterable(lists), default=0)
+        highest = max(chain.from_iterable(lists), default=0)
+        if -_INT32 <= lowest <= highest < _INT32:
+            return
+    for member in members:
+        for topic_id, partitions in member.target:
+            for partition in partitions:
+                if type(partition) is not int or not -_INT32 <= partition < _INT32:
+                    message = (
+                        f"The target of member {member.member_id!r} has a partition {partition!r} of {topic_id}: "
+                        "give int32 numbers."
+                    )
+                    raise BadTarget(message)

@@ -17,19 +17,32 @@ def cut_ranges(group: ServerGroup) -> Assignment:
     """What 3.9 and later assign."""
     result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
     takers: dict[str, list[str]] = {}
-    for member in _in_order(group):
-        for uuid in group.subscribed(member):
-            takers.setdefault(uuid.text, []).append(member.member_id)
+    if group.homogeneous and group.members:
+        # (One list for all topics: their blocks are worked out once per partition count.)
+        everybody = [member.member_id for member in _in_order(group)]
+        takers = dict.fromkeys((uuid.text for uuid in group.subscribed(group.members[0])), everybody)
+    else:
+        for member in _in_order(group):
+            for uuid in group.subscribed(member):
+                takers.setdefault(uuid.text, []).append(member.member_id)
+    cut: dict[tuple[int, int], list[range]] = {}
     for topic_id in sorted(takers):
-        of_topic = takers[topic_id]
-        quota, larger = divmod(group.counts[topic_id], len(of_topic))
-        stop = 0
-        for position, member_id in enumerate(of_topic):
-            start, stop = stop, stop + quota + (position < larger)
-            if stop == start:
-                break
-            result[member_id][topic_id] = range(start, stop)
+        of_topic, count = takers[topic_id], group.counts[topic_id]
+        blocks = cut.get((count, len(of_topic)))
+        if blocks is None:
+            blocks = cut[count, len(of_topic)] = _blocks(count, len(of_topic))
+        for member_id, block in zip(of_topic, blocks, strict=False):
+            result[member_id][topic_id] = block
     return result
+
+
+def _blocks(count: int, takers: int) -> list[range]:
+    """Blocks of those takers that get any."""
+    quota, larger = divmod(count, takers)
+    return [
+        range(index * quota + min(index, larger), (index + 1) * quota + min(index + 1, larger))
+        for index in range(takers if quota else larger)
+    ]
 
 
 def _in_order(group: ServerGroup) -> list[ServerMember]:

@@ -9,7 +9,6 @@ from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import LeaderWouldFail
 from assignors.server.hash_order import members_in_hash_order
 from assignors.server.model import ServerGroup
-from assignors.server.uuid import uuid_of
 
 __all__ = ["cut_ranges_keeping_the_target"]
 
@@ -31,7 +30,7 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
         for uuid in group.subscribed(by_id[member_id]):
             takers.setdefault(uuid.text, []).append(member_id)
     had = {
-        member.member_id: {uuid_of(topic_id).text: sorted(set(parts)) for topic_id, parts in member.target}
+        member.member_id: {group.uuids[topic_id].text: sorted(set(parts)) for topic_id, parts in member.target}
         for member in group.members
     }
     result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}

@@ -14,7 +14,7 @@ from assignors.exceptions import LeaderWouldFail
 from assignors.server.balancer import Balancer
 from assignors.server.hash_order import members_in_hash_order
 from assignors.server.model import ServerGroup
-from assignors.server.uuid import Uuid, uuid_of
+from assignors.server.uuid import Uuid
 
 __all__ = ["deal_and_balance"]
 
@@ -84,7 +84,7 @@ def _kept(group: ServerGroup) -> _Board:
         for uuid in subscribed.values():
             board.subscribers.setdefault(uuid, []).append(number)
         for topic_id, partitions in by_id[member_id].target:
-            topic = subscribed.get(uuid_of(topic_id).text)
+            topic = subscribed.get(group.uuids[topic_id].text)
             if topic is not None:
                 had.append((number, topic, partitions))
     board.owners = {topic: [_NOBODY] * group.counts[topic.text] for topic in board.subscribers}

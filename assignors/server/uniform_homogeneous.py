@@ -17,7 +17,6 @@ from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import LeaderWouldFail
 from assignors.server.hash_order import in_hash_map, in_hash_set, members_in_hash_order
 from assignors.server.model import ServerGroup, ServerMember
-from assignors.server.uuid import uuid_of
 
 __all__ = ["keep_and_fill", "keep_and_fill_giving_extras_back"]
 
@@ -59,7 +58,7 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     for position, member_id in enumerate(order):
         lack, extra = quota, extras > 0
         lack += extra
-        for topic_id, partitions in _in_map_order(by_id[member_id]):
+        for topic_id, partitions in _in_map_order(group, by_id[member_id]):
             if topic_id not in mine:
                 continue
             kept = partitions if len(set(partitions)) == len(partitions) else list(dict.fromkeys(partitions))
@@ -85,7 +84,7 @@ def _unassigned(group: ServerGroup, topics: Sequence[str]) -> Iterator[_Piece]:
     had: dict[str, list[Sequence[int]]] = {topic_id: [] for topic_id in topics}
     for member in group.members:
         for topic_id, partitions in member.target:
-            listed = had.get(uuid_of(topic_id).text)
+            listed = had.get(group.uuids[topic_id].text)
             if listed is not None:
                 listed.append(partitions)
     for topic_id, lists in had.items():
@@ -99,13 +98,13 @@ def _unassigned(group: ServerGroup, topics: Sequence[str]) -> Iterator[_Piece]:
         yield topic_id, np.flatnonzero(free).tolist()
 
 
-def _in_map_order(member: ServerMember) -> Iterator[_Piece]:
+def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
     """The member's target as its HashMap iterates it (`Assignment.fromRecord`)."""
     if len(member.target) < 2:
         for topic_id, partitions in member.target:
-            yield uuid_of(topic_id).text, partitions
+            yield group.uuids[topic_id].text, partitions
         return
-    uuids = [uuid_of(topic_id) for topic_id, _ in member.target]
+    uuids = [group.uuids[topic_id] for topic_id, _ in member.target]
     for position in in_hash_map([uuid.code for uuid in uuids]):
         yield uuids[position].text, member.target[position][1]
 

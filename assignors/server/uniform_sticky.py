@@ -18,7 +18,7 @@ from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.order import utf16
 from assignors.server.hash_order import grown, in_hash_map, members_in_hash_order, order_in_table
 from assignors.server.model import ServerGroup, ServerMember
-from assignors.server.uuid import Uuid, uuid_of
+from assignors.server.uuid import Uuid
 
 __all__ = ["MOST_CHECKS", "deal_and_move"]
 
@@ -52,6 +52,7 @@ class _Board:
     def __init__(self, group: ServerGroup) -> None:
         by_id = {member.member_id: member for member in group.members}
         self.member_ids = members_in_hash_order(by_id)
+        self._group = group
         self._members: list[ServerMember] = [by_id[member_id] for member_id in self.member_ids]
         self._wanted = [group.subscribed(member) for member in self._members]
         self.subscribers: dict[Uuid, list[int]] = {}
@@ -81,7 +82,7 @@ class _Board:
         for number, member in enumerate(self._members):
             wanted = {topic.text: topic for topic in self._wanted[number]}
             for topic_id, partitions in member.target:
-                topic = wanted.get(uuid_of(topic_id).text)
+                topic = wanted.get(self._group.uuids[topic_id].text)
                 if topic is None:
                     continue
                 for partition in set(partitions):

@@ -78,8 +78,7 @@ def next_epoch(random: Random, group: ServerGroup, targets: dict[str, Target]) -
                 position = random.randrange(len(members))
                 members[position] = replace(members[position], topics=_wanted(random, names))
         elif kind == "new":
-            free = [name for name in _NAMES if name not in topics]
-            topics[random.choice(free)] = ServerTopic(random_uuid(random), random.randrange(12))
+            topics.setdefault(random.choice(_NAMES), ServerTopic(random_uuid(random), random.randrange(12)))
     if len({topic.topic_id for topic in topics.values()}) < len(topics):
         topics = dict(group.topics)
     random.shuffle(members)

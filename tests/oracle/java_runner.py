@@ -16,6 +16,7 @@ from streaming.java import find_java
 __all__ = ["JavaRunner", "hexed", "joined", "unhexed"]
 
 _TIMEOUT_S = 280
+"""For one batch."""
 
 
 class JavaRunner:
@@ -38,14 +39,11 @@ class JavaRunner:
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._timer = Timer(_TIMEOUT_S, self._process.kill)
-        self._timer.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._timer.cancel()
         if kind is not None:
             self._process.kill()
         assert self._process.stdin is not None
@@ -63,12 +61,15 @@ class JavaRunner:
         # In a thread, or both sides might wait for the other to read.
         writer = Thread(target=self._write, args=(lines,))
         writer.start()
+        hangs = Timer(_TIMEOUT_S, process.kill)
+        hangs.start()
         answers = []
         for answer in process.stdout:
             text = answer.decode("ascii").rstrip("\r\n")
             if not text and len(answers) == len(lines):
                 break
             answers.append(text)
+        hangs.cancel()
         writer.join()
         assert len(answers) == len(lines), "the JVM ended: what it said stands above"
         return answers
