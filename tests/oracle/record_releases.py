@@ -1,0 +1,86 @@
+"""Kafka's record classes of several releases (`RecordReleases.java`), in one JVM.
+
+python tests/oracle/record_releases.py      # writes tests/offsets_log/data/releases.jsonl anew
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from streaming.jars import classpath
+from streaming.java import find_java
+
+NEWEST = "4.4.0"
+# Those of the set [records] in conf/jars.toml, and the broker's.
+RELEASES = ("3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1", NEWEST)
+
+# What the same version number meant in early access: (release, key type). The codec refuses these layouts.
+EARLY_ACCESS = frozenset(
+    {("3.7.2", key_type) for key_type in (4, 5, 7, 8)} | {("3.9.1", 9), ("3.9.1", 11), ("4.0.1", 11), ("4.0.1", 15)}
+)
+
+SEED = 20_261_121
+GOLDEN = Path(__file__).parents[1] / "offsets_log" / "data" / "releases.jsonl"
+
+# Of so many random records the golden file keeps, for each release, type and version, the first that are short.
+_GOLDEN_FROM = 6_000
+_SHORT = 240
+
+_RUNNER = Path(__file__).with_name("RecordReleases.java")
+_TIMEOUT_S = 600
+
+
+def layouts() -> list[dict[str, Any]]:
+    """Every layout that a release's classes have, one a message and version."""
+    return list(_run("schemas"))
+
+
+def random_records(seed: int, count: int, releases: Sequence[str] = RELEASES) -> Iterator[dict[str, Any]]:
+    """Records filled at random along the classes' own schemas, as they write and print them."""
+    return _run("random", str(seed), str(count), releases=releases)
+
+
+def _run(*arguments: str, releases: Sequence[str] = RELEASES) -> Iterator[dict[str, Any]]:
+    broker = classpath("broker")
+    clients = [path for path in broker if path.name.startswith(("kafka-clients-", "jackson-", "slf4j-api-"))]
+    jars = {path.stem: str(path) for path in [*classpath("records"), *broker]}
+    named = [f"{release}={os.pathsep.join(jars[name] for name in _jars_of(release))}" for release in releases]
+    command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", os.pathsep.join(map(str, clients))]
+    command += [str(_RUNNER), *arguments, *named]
+    run = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
+    if run.returncode:
+        raise RuntimeError(run.stderr.decode()[-4000:])
+    for line in run.stdout.decode("utf-8").split("\n")[:-1]:
+        yield json.loads(line)
+
+
+def _jars_of(release: str) -> list[str]:
+    """Before 3.5 the record classes were in the broker's own jar, since then in the group coordinator's."""
+    if release == "3.3.2":
+        return [f"kafka_2.13-{release}"]
+    return [f"kafka-group-coordinator-{release}", *([f"kafka-clients-{release}"] if release == NEWEST else [])]
+
+
+def golden(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records of the golden file, out of random ones of `SEED`: three of each shape if newest, else one."""
+    seen: Counter[tuple[str, int, int]] = Counter()
+    kept = []
+    for record in islice(records, _GOLDEN_FROM):
+        name = (record["release"], record["key_type"], record["value_version"])
+        short = len(record["hex_key"]) + len(record["hex_value"]) <= _SHORT
+        if name[:2] not in EARLY_ACCESS and short and seen[name] < (3 if record["release"] == NEWEST else 1):
+            seen[name] += 1
+            kept.append(record)
+    return kept
+
+
+if __name__ == "__main__":
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in golden(random_records(SEED, _GOLDEN_FROM))]
+    GOLDEN.write_text("".join(lines), encoding="utf-8")
