@@ -26,6 +26,7 @@ from tests.offsets_log.written import (
     group_key,
     group_value,
     member,
+    modern_value,
     offset_key,
     offset_value,
     other_key,
@@ -43,7 +44,7 @@ def written(item: GroupInput) -> Record:
     if isinstance(item, MembershipTombstone):
         return item.record, item.record_time, group_key(GROUP), None
     if isinstance(item, OtherRecords):
-        value = None if item.deleted else b"\x00\x00"
+        value = None if item.deleted else modern_value(item.key_type)
         member_id = "m" if item.key_type in {5, 7, 8} else None
         return item.last_record, item.last_time, other_key(item.key_type, GROUP, member_id), value
     assert isinstance(item, MembershipRecord)

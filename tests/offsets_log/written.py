@@ -186,3 +186,38 @@ def regular_expression(topics: Sequence[str], version: int, timestamp: int) -> b
         + struct.pack(">qq", version, timestamp)
         + b"\x00"
     )
+
+
+def topology(epoch: int) -> bytes:
+    """Type 23 with no subtopologies."""
+    return struct.pack(">hi", 0, epoch) + b"\x01\x00"
+
+
+def modern_value(key_type: int) -> bytes:
+    """A value of types 3 to 23, as small as it can be."""
+    empty = b"\x00\x00" + b"\x01"
+    values = {
+        3: group_epoch(1),
+        4: empty + b"\x00",
+        5: member_metadata([]),
+        6: group_epoch(1),
+        7: target_assignment({}),
+        8: current_assignment(1),
+        9: empty + b"\x00",
+        10: empty[:2] + b"\x00" + compact("c") + compact("/h") + b"\x01\x00",
+        11: struct.pack(">hiq", 0, 1, 0) + b"\x00",
+        12: group_epoch(1),
+        13: target_assignment({}),
+        14: struct.pack(">hiib", 0, 1, 0, 0) + b"\x01\x00",
+        15: empty + b"\x01\x01\x00",
+        16: regular_expression([], 1, 1),
+        17: struct.pack(">hiq", 0, 1, 0) + b"\x00",
+        19: empty[:2]
+        + (compact(None) * 2 + compact("c") + compact("/h") + struct.pack(">ii", 1, 1))
+        + (compact("process") + b"\xff" + b"\x01\x00"),
+        20: group_epoch(1),
+        21: empty + b"\x01\x01\x00",
+        22: struct.pack(">hiib", 0, 1, 0, 0) + b"\x01" * 6 + b"\x00",
+        23: topology(1),
+    }
+    return values[key_type]
