@@ -32,6 +32,7 @@ PACKAGES = ("assignors", "streaming")
 """What executors need of ours."""
 
 _CHECKOUT = Path(__file__).resolve().parents[2]
+_CONF = _CHECKOUT / "conf"
 _ENTRY = Path(__file__).with_name("entry.py")
 
 
@@ -61,15 +62,19 @@ def submit(
     _refuse_secrets_of_the_environment(settings)
     environment = os.environ | environment_of(settings)
     environment.setdefault("JAVA_HOME", str(find_java().resolve().parents[1]))
+    environment.setdefault("SPARK_CONF_DIR", str(_CONF))
     environment |= {"PYSPARK_PYTHON": python or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
         packages = Path(folder) / "evenkeel.zip"
         pack(packages)
+        # Spark 4.2.0 plans a Python source on the driver, in a process with the executors' Python, and tells that
+        # process a wrong folder for --py-files (PythonStreamingSourceRunner): so the packages are named here, too.
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), environment.get("PYTHONPATH")]))
         command = [
             str(_spark_home() / "bin" / "spark-submit"),
             *("--master", master),
             # Ours, then what the cluster's own configuration has beside it.
-            *("--properties-file", str(_CHECKOUT / "conf" / "spark-defaults.conf"), "--load-spark-defaults"),
+            *("--properties-file", str(_CONF / "spark-defaults.conf"), "--load-spark-defaults"),
             # In place of the loopback of a job without a cluster: executors connect to the driver.
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
             *("--py-files", str(packages)),

@@ -11,7 +11,6 @@ secrets: programs inherit the environment.
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
 import secrets
 import shlex
@@ -199,8 +198,8 @@ class Supervisor:
                 "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
             },
         }
-        if os.getuid() == 0:  # else it complains of a root that was not asked for by name
-            sections["supervisord"]["user"] = getpass.getuser()
+        if os.getuid() == 0:  # it warns of a root that nobody asked for
+            sections["supervisord"]["user"] = 0
         for place, program in enumerate(self._programs):
             sections[f"program:{program.name}"] = {
                 "command": shlex.join(program.command),

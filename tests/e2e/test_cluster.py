@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -13,31 +13,43 @@ from e2e.conftest import UNDISTURBED_ROUNDS, Recorded
 from e2e.lakes import contents, differences
 from e2e.recording import environment_of, settings_for
 from e2e.standalone import StandaloneCluster, python_without_evenkeel
+from streaming.leash import LeashedProcess
+from streaming.tables import LakeReader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
 
-_RUN_S = 300
+_PATIENCE_S = 300.0
+_NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 
 
-def test_a_cluster_writes_the_tables_that_one_machine_writes(recorded: Recorded, tmp_path: Path) -> None:
+def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_two_batches(
+    recorded: Recorded, tmp_path: Path
+) -> None:
     python = python_without_evenkeel(tmp_path / "python")
     settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=UNDISTURBED_ROUNDS)
+    newest = LakeReader(recorded.lake).rows(_NEWEST)
+    output = tmp_path / "output"
     with StandaloneCluster(tmp_path / "cluster") as cluster:
-        # (Spark's own name of this machine, which may resolve to an address that executors of a test do not reach.)
+        # (This machine's name may resolve to an address that executors of a test do not reach.)
         here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
-        command = ["submit", "--master", cluster.master, "--python", str(python), "--available-now", "--", *here]
-        submitted = subprocess.run(
+        command = ["submit", "--master", cluster.master, "--python", str(python), "--", *here]
+        submitted = LeashedProcess(
             [sys.executable, "-c", "from streaming.cli import main; main()", *command],
+            log=output,
             cwd=tmp_path,
-            env=os.environ | environment_of(settings, tmp_path),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_RUN_S,
-            check=False,
+            environment=environment_of(settings, tmp_path),
         )
-        executors = "".join(file.read_text(errors="replace") for file in cluster.work.rglob("std*"))
-    assert submitted.returncode == 0, submitted.stdout[-5000:] + executors[-5000:]
+        reader = LakeReader(tmp_path / "lake")
+        deadline = time.monotonic() + _PATIENCE_S
+        pause = threading.Event()
+        while reader.rows(_NEWEST) != newest and submitted.poll() is None and time.monotonic() < deadline:
+            pause.wait(0.5)
+            reader.refresh()
+        code = submitted.stop(60)
+        said = output.read_text("utf-8", "replace")
+        told = said + "".join(file.read_text("utf-8", "replace") for file in cluster.work.rglob("std*"))
+    assert code == 0, told[-5000:]
+    assert "Traceback" not in said
     # The tasks ran there, and our packages came with the job.
     assert list(cluster.work.glob("app-*/*/evenkeel.zip"))
     assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}
