@@ -86,8 +86,11 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
     Raises:
         ExpressionError: It does not parse, reads more than its row, or has another type.
     """
-    tree = _parse(connection, sql)
-    _walk(connection, tree, frozenset())
+    _parse(connection, sql, "{}")  # so that no bracket of it closes one of ours
+    names = {column.lower(): column for column in schema.names}
+    columns: set[str] = set()
+    for name in _walk(connection, _parse(connection, sql), frozenset(names), frozenset()):
+        columns.add(names[name])
     connection.register("row_of_rule", schema.empty_table())
     try:
         found = connection.execute(f"DESCRIBE SELECT (\n{sql}\n) AS x FROM row_of_rule").fetchall()[0][1]  # noqa: S608
@@ -98,13 +101,12 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
     if types and found not in types:
         message = f"{sql!r} is {found}, it must be {' or '.join(types)}"
         raise ExpressionError(message)
-    names = {column.lower(): column for column in schema.names}
-    columns = {names[name] for name in _columns(tree) if name in names}
     return Expression(sql, frozenset(columns))
 
 
-def _parse(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [f"SELECT (\n{sql}\n)"]).fetchall()[0][0]
+def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\n)") -> dict[str, Any]:
+    whole = "SELECT " + frame.replace("{}", sql)
+    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [whole]).fetchall()[0][0]
     parsed = json.loads(text)
     if parsed.get("error"):
         message = f"{sql!r} is no SQL expression ({_one_line(parsed.get('error_message', ''))})"
@@ -124,45 +126,75 @@ def _parse(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
     return tree
 
 
-def _nodes(tree: object) -> Iterator[dict[str, Any]]:
-    """Every node of an expression, itself first."""
-    if isinstance(tree, dict):
-        if "class" in tree:
-            yield tree
-        for part in tree.values():
-            yield from _nodes(part)
-    elif isinstance(tree, list):
+def _walk(
+    connection: duckdb.DuckDBPyConnection, tree: object, names: frozenset[str], inside: frozenset[str]
+) -> Iterator[str]:
+    """Check an expression part by part; yields the columns that it reads, in small letters.
+
+    Args:
+        connection: One of `connect`.
+        tree: The parsed expression.
+        names: Names that stand for values: columns of the row, parameters.
+        inside: Macros that are being looked into.
+    """
+    if isinstance(tree, list):
         for part in tree:
-            yield from _nodes(part)
-
-
-def _columns(tree: object) -> Iterator[str]:
-    for node in _nodes(tree):
-        if node["class"] == "COLUMN_REF":
-            yield node["column_names"][0].lower()
-
-
-def _walk(connection: duckdb.DuckDBPyConnection, tree: object, inside: frozenset[str]) -> None:
-    for node in _nodes(tree):
-        kind = node["class"]
-        if kind not in _CLASSES:
-            message = f"a {kind.lower()} reads more than the row: only expressions over its columns can be told in time"
+            yield from _walk(connection, part, names, inside)
+    if not isinstance(tree, dict):
+        return
+    kind = tree.get("class")
+    if kind is not None and kind not in _CLASSES:
+        message = f"a {kind.lower()} reads more than the row: only expressions over its columns can be told in time"
+        raise ExpressionError(message)
+    if kind == "COLUMN_REF":
+        name = tree["column_names"][0].lower()
+        if name not in names:
+            # (DuckDB takes current_date and the like, without brackets, for columns as long as it can.)
+            message = f"there is no column {name}"
             raise ExpressionError(message)
-        if kind == "FUNCTION" and node["function_name"].lower() not in inside:
-            _check_function(connection, node["function_name"].lower(), inside)
+        yield name
+    elif kind == "LAMBDA":
+        parameters = frozenset(_named(tree["lhs"]))
+        found = _walk(connection, tree["expr"], names | parameters, inside)
+        yield from (name for name in found if name not in parameters)
+    else:
+        if kind == "FUNCTION" and tree["function_name"].lower() not in inside:
+            _check_function(connection, tree["function_name"].lower(), inside)
+        for part in tree.values():
+            yield from _walk(connection, part, names, inside)
+
+
+def _named(tree: object) -> Iterator[str]:
+    """Parameters of a lambda: one, or several in a row."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _named(part)
+    elif isinstance(tree, dict):
+        if tree.get("class") == "COLUMN_REF":
+            yield tree["column_names"][0].lower()
+        for part in tree.values():
+            yield from _named(part)
 
 
 def _check_function(connection: duckdb.DuckDBPyConnection, name: str, inside: frozenset[str]) -> None:
-    sql = "SELECT function_type, stability, macro_definition FROM duckdb_functions() WHERE lower(function_name) = ?"
+    sql = (
+        "SELECT function_type, stability, macro_definition, parameters FROM duckdb_functions() "
+        "WHERE lower(function_name) = ?"
+    )
     known = connection.execute(sql, [name]).fetchall()
     if not known:
         message = f"there is no function {name}"
         raise ExpressionError(message)
-    for kind, stability, definition in known:
+    for kind, stability, definition, parameters in known:
         if kind == "scalar" and stability == "CONSISTENT":
             continue
         if kind == "macro":
-            _walk(connection, _parse(connection, definition), inside | {name})
+            own = frozenset(parameter.lower() for parameter in parameters if parameter)
+            try:
+                list(_walk(connection, _parse(connection, definition), own, inside | {name}))
+            except ExpressionError as error:
+                message = f"{name} is not for rules ({error})"
+                raise ExpressionError(message) from None
             continue
         if kind == "scalar":
             message = f"{name} gives another answer at another time: use the row's own times"

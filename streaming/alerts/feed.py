@@ -71,7 +71,7 @@ class _Tail:
         self._location = location
         self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
         self._cluster = cluster
-        self._files = pf.PyFileSystem(DeltaStorageHandler(location))
+        self._files: pf.PyFileSystem | None = None
         self._empty_looks = 0
         self.version = -1
         self.waiting = self._schema.empty_table()
@@ -85,7 +85,11 @@ class _Tail:
             self.version = -1
             return None
         self.version = table.version()
-        return table.to_pyarrow_dataset()
+        self._files = pf.PyFileSystem(DeltaStorageHandler(self._location))
+        found = table.to_pyarrow_dataset()
+        missing = [wanted for wanted in self._schema if wanted.name not in found.schema.names]
+        # (The job adds the columns of a later release when it starts; the alerter may be there first.)
+        return found.replace_schema(pa.schema([*found.schema, *missing])) if missing else found
 
     def read(self) -> None:
         """Add the rows of new commits to `waiting`."""
@@ -116,13 +120,16 @@ class _Tail:
 
     def _commit(self, version: int) -> list[dict[str, Any]] | None:
         try:
+            if self._files is None:  # (nobody can open a folder that is not there yet)
+                self._files = pf.PyFileSystem(DeltaStorageHandler(self._location))
             with self._files.open_input_stream(f"_delta_log/{version:020}.json") as stream:
                 text = stream.read()
-        except FileNotFoundError:
+        except (FileNotFoundError, TableNotFoundError):
             return None
         return [json.loads(line) for line in text.splitlines() if line.strip()]
 
     def _file(self, path: str, partition: Mapping[str, str | None]) -> pa.Table:
+        assert self._files is not None  # noqa: S101 - whoever knows the file has read its commit
         try:
             with self._files.open_input_file(path) as file:
                 rows = pq.ParquetFile(file).read(columns=self._schema.names)

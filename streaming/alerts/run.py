@@ -266,6 +266,9 @@ def main(settings: Settings) -> int:
     except EvenkeelError as error:
         sys.stderr.write(f"{error}\n")
         return 1
+    except _PASSING as error:
+        sys.stderr.write(f"The alerts' tables in {settings.lake} cannot be opened: {_one_line(error)}\n")
+        return 1
     return 0
 
 

@@ -1,12 +1,12 @@
 """Story 4: an assignor of our own under the name `range` piles everything on one member; then the group is healed.
 
-`clicks-pile-up` (kafka-python) on `clicks`, three members from the start; at 75 s all are replaced by members with
-the real range assignor.
+`clicks-pile-up` (kafka-python) on `clicks`, three members from the start and a fourth at 45 s; at 75 s all are replaced
+by three members with the real range assignor.
 
 What must show: `drift` has `drifted` with drift kind `misplaced` for every generation of at least two members
-before the healing, `identical` after; imbalance 2.0 (one of three has all) against 0.0 at least; the newest
-`group_health` of the group is sound again. (A generation with a single member is `identical`: there, piling up and
-range agree.)
+before the healing, `identical` after; imbalance 2.0 (one of three has all), then 3.0, where 0.0 and 0.33 are possible;
+one alert of drift and one of imbalance, however many generations; the newest `group_health` of the group is sound
+again. (A generation with a single member is `identical`: there, piling up and range agree.)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _PileUp(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is 
         }
 
 
-def _start(stage: Stage, assignor: type[RangePartitionAssignor]) -> list[KafkaPythonMember]:
+def _start(stage: Stage, assignor: type[RangePartitionAssignor], names: str) -> list[KafkaPythonMember]:
     return [
         KafkaPythonMember.on_stage(
             MemberSettings(
@@ -48,15 +48,18 @@ def _start(stage: Stage, assignor: type[RangePartitionAssignor]) -> list[KafkaPy
             ),
             stage,
         )
-        for name in ("a", "b", "c")
+        for name in names
     ]
 
 
 def _play(stage: Stage) -> None:
-    piling = _start(stage, _PileUp)
+    piling = _start(stage, _PileUp, "abc")
+    stage.until(45)
+    piling += _start(stage, _PileUp, "d")
+    stage.step(4, "a fourth member joined", group=_GROUP)
     stage.until(75)
     stage.exit(*piling)
-    _start(stage, RangePartitionAssignor)
+    _start(stage, RangePartitionAssignor, "abc")
     stage.step(4, "the group was healed", group=_GROUP)
 
 

@@ -1,0 +1,165 @@
+"""Rows of the lake as they come, over what Delta does to tables meanwhile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from alerts.build import Writer, time_of
+from streaming.alerts.feed import Chunk, Feed, LostTrackError
+from streaming.tables import table_named
+
+
+def _feed(root: str, **columns: str) -> Feed:
+    return Feed(root, "c", {t: frozenset(names.split()) for t, names in columns.items()}, heartbeat_ms=600_000)
+
+
+def _row(group: str, **more: Any) -> dict[str, Any]:
+    return {"group_id": group, **more}
+
+
+def _groups(chunk: Chunk | None, table: str = "group_health") -> list[tuple[int, str]]:
+    assert chunk is not None
+    rows = chunk.rows[table]
+    return sorted(zip(rows["round"].to_pylist(), rows["group_id"].to_pylist(), strict=True))
+
+
+def test_a_feed_may_begin_before_anything_is_there(tmp_path: Path) -> None:
+    feed = _feed(str(tmp_path / "lake"), group_health="verdict")
+    assert list(feed.begin(None, 3_600_000)) == []
+    assert feed.look(None) is None
+    writer = Writer(tmp_path)
+    assert feed.look(None) is None
+    writer.write(0, {"group_health": [_row("a", verdict="pending")]})
+    chunk = feed.look(None)
+    assert chunk is not None
+    assert [r.number for r in chunk.rounds] == [0]
+    assert chunk.rows["group_health"]["verdict"].to_pylist() == ["pending"]
+
+
+def test_a_beginning_shows_what_was_current_and_then_what_came(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, {"group_health": [_row("a"), _row("b")]}, {"group_health": [_row("a")]}, {})
+    writer.write(3, {"group_health": [_row("b")]}, {"group_health": [_row("c")]})
+    feed = _feed(writer.root, group_health="verdict")
+    current, later = list(feed.begin(2, 0))
+    assert _groups(current) == [(0, "b"), (1, "a")]
+    assert [r.number for r in later.rounds] == [3, 4]
+    assert _groups(later) == [(3, "b"), (4, "c")]
+    writer.write(5, {"group_health": [_row("d")]})
+    assert _groups(feed.look(time_of(4))) == [(5, "d")]
+    assert feed.look(time_of(5)) is None
+
+
+def test_without_a_round_a_beginning_looks_back_as_far_as_it_is_told(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, *[{} for _ in range(10)])
+    chunks = list(_feed(writer.root).begin(None, 30_000))
+    assert [r.number for chunk in chunks for r in chunk.rounds] == [6, 7, 8, 9]
+
+
+def test_a_round_that_is_not_there_any_more_is_a_beginning_without_one(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(100, {}, {})
+    (chunk,) = _feed(writer.root).begin(5, 0)
+    assert [r.number for r in chunk.rounds] == [101]
+
+
+def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    for number in range(4):
+        writer.write(number, {"group_health": [_row(f"g{number}")]})
+    feed = _feed(writer.root, group_health="verdict")
+    list(feed.begin(None, 3_600_000))
+    writer.write(4, {"group_health": [_row("g4")]})
+    table = DeltaTable(f"{writer.root}/group_health")
+    table.optimize.compact()
+    writer.write(5, {"group_health": [_row("g5")]})
+    assert _groups(feed.look(time_of(3))) == [(4, "g4"), (5, "g5")]
+    table.update_incremental()
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    writer.write(6, {"group_health": [_row("g6")]})
+    assert _groups(feed.look(time_of(5))) == [(6, "g6")]
+
+
+def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, {"group_health": [_row("a")]})
+    feed = _feed(writer.root, group_health="verdict")
+    list(feed.begin(None, 3_600_000))
+    writer.write(1, {"group_health": [_row("b")]})
+    for file in Path(writer.root, "group_health").rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(LostTrackError):
+        feed.look(time_of(0))
+
+
+def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, {})
+    sleeper = _feed(writer.root)
+    list(sleeper.begin(None, 3_600_000))
+    writer.write(1, {})
+    writer.write(2, {})
+    DeltaTable(f"{writer.root}/rounds").create_checkpoint()
+    for file in Path(writer.root, "rounds", "_delta_log").glob("*.json"):
+        file.unlink()
+
+    def sleep() -> None:
+        for _ in range(100):
+            assert sleeper.look(time_of(0)) is None
+
+    with pytest.raises(LostTrackError, match="is gone"):
+        sleep()
+    assert [r.number for chunk in sleeper.begin(0, 0) for r in chunk.rounds] == [0, 1, 2]
+
+
+def test_a_file_from_before_a_column_was_there_has_it_empty(tmp_path: Path) -> None:
+    schema = table_named("group_health").arrow_schema
+    older = pa.schema([field for field in schema if field.name != "imbalance_least"])
+    DeltaTable.create(str(tmp_path / "lake" / "group_health"), older, partition_by=["event_date"])
+    feed = _feed(str(tmp_path / "lake"), group_health="imbalance_least event_date")
+    list(feed.begin(None, 0))
+    day = pa.array([time_of(0) // 86_400_000], pa.int32()).cast(pa.date32())
+    named = {"cluster": "c", "group_id": "a", "round": 0, "round_time": time_of(0) * 1000, "closed": False}
+    row = pa.Table.from_arrays(
+        [day if f.name == "event_date" else pa.array([named.get(f.name)], f.type) for f in older], schema=older
+    )
+    write_deltalake(str(tmp_path / "lake" / "group_health"), row, mode="append")
+    Writer(tmp_path).write(0, {})
+    chunk = feed.look(None)
+    assert chunk is not None
+    (found,) = chunk.rows["group_health"].to_pylist()
+    assert (found["group_id"], found["imbalance_least"], found["event_date"]) == ("a", None, day[0].as_py())
+
+
+def test_a_round_that_the_brokers_clock_puts_back_is_passed_over(tmp_path: Path) -> None:
+    writer = Writer(tmp_path)
+    writer.write(0, {})
+    feed = _feed(writer.root, group_health="verdict")
+    list(feed.begin(None, 0))
+    back = {"round": 1, "round_time": time_of(0) - 5}
+    writer.write(1, {"group_health": [_row("late", **back)]})
+    rounds = table_named("rounds")
+    named = {"cluster": "c", "interval_ms": 1, "event_date": time_of(0) // 86_400_000, **back}
+    writer._lake.append("rounds", [[named.get(c.name) for c in rounds.columns]], "another", 0)
+    chunk = feed.look(time_of(0))
+    assert chunk is not None
+    assert [r.time for r in chunk.rounds] == [time_of(1)]
+
+
+@pytest.mark.parametrize("hours", [1, 30])
+def test_what_is_current_needs_no_more_of_a_long_history_than_the_last_heartbeats(tmp_path: Path, hours: int) -> None:
+    writer = Writer(tmp_path)
+    step = 60  # a heartbeat of ten minutes
+    newest = hours * 6 * step
+    for number in (0, newest - 2 * step, newest - step):
+        writer.write(number, {"group_health": [_row("alive")], "drift": [_row("alive", verdict="identical")]})
+    writer.write(newest, {})
+    current, *_ = _feed(writer.root, group_health="verdict", drift="verdict").begin(None, 0)
+    assert _groups(current) == [(newest - step, "alive")]
+    assert _groups(current, "drift") == [(newest - step, "alive")]

@@ -1,0 +1,157 @@
+"""The rules file: what it may say, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alerts.build import DRIFT, UNEVEN, rules
+from streaming.alerts.exceptions import RulesError
+from streaming.alerts.rules import SHIPPED, load_rules
+
+_GOOD = {
+    "name": "lag",
+    "view": "lag_current",
+    "when": "lag > 5",
+    "severity": "info",
+    "message": "x",
+}
+
+
+def _file(folder: Path, **changes: str | None) -> Path:
+    lines = [f"{key}: {value}" for key, value in (_GOOD | changes).items() if value is not None]
+    file = folder / "mine.yaml"
+    file.write_text("rules:\n  - " + "\n    ".join(lines) + "\n", encoding="utf-8")
+    return file
+
+
+def test_a_rule_is_a_few_lines(tmp_path: Path) -> None:
+    (rule,) = load_rules(_file(tmp_path, **{"for": "90s", "labels": "{team: '{client_id}', tier: 1}", "value": "lag"}))
+    assert (rule.name, rule.table.name, rule.hold_ms, rule.hold_rounds) == ("lag", "lag", 90_000, 0)
+    assert rule.labels == (("team", "{client_id}"), ("tier", "1"))
+    assert rule.columns == {"lag", "client_id"}
+    assert not rule.by_clock
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("6 rounds", (0, 6)), ("1 round", (0, 1)), ("250ms", (250, 0)), ("5m", (300_000, 0)), ("2 h", (7_200_000, 0))],
+)
+def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expected: tuple[int, int]) -> None:
+    (rule,) = load_rules(_file(tmp_path, **{"for": text}))
+    assert (rule.hold_ms, rule.hold_rounds) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"when": None}, "it has no when"),
+        ({"when": "[1]"}, "when must be an SQL expression"),
+        ({"when": "lag >"}, "is no SQL expression"),
+        ({"when": "lag > 1) OR (true"}, "is no SQL expression"),
+        ({"when": "true) FROM lag WHERE (true"}, "is no SQL expression"),
+        ({"when": "true AS x"}, "is no SQL expression"),
+        ({"when": "true, false"}, "is more than one expression"),
+        ({"when": "lag > 1; DROP TABLE lag"}, "is no SQL expression"),
+        ({"when": "lagg > 1"}, "there is no column lagg"),
+        ({"when": "'len(list_filter([1], lambda x: y > x)) > 0'"}, "there is no column y"),
+        ({"when": "lag + 1"}, "is BIGINT, it must be BOOLEAN"),
+        ({"when": "lag > (SELECT avg(lag) FROM lag)"}, "a subquery reads more than the row"),
+        ({"when": "EXISTS (SELECT 1)"}, "a subquery reads more than the row"),
+        ({"when": "max(lag) > 1"}, "max reads more than one row"),
+        ({"when": "lag(lag) OVER () > 1"}, "a window reads more than the row"),
+        ({"when": "now() > round_time"}, "now gives another answer at another time"),
+        ({"when": "random() > 0.5"}, "random gives another answer at another time"),
+        ({"when": "ago(INTERVAL 1 HOUR) > round_time"}, "ago is not for rules (there is no column current_timestamp)"),
+        ({"when": "current_date > event_date"}, "there is no column current_date"),
+        ({"when": "lag > $1"}, "a parameter reads more than the row"),
+        ({"when": "frobnicate(lag)"}, "there is no function frobnicate"),
+        ({"when": "read_text('/etc/passwd') IS NULL"}, "reads more than one row"),
+        ({"when": "getenv('HOME') = 'x'"}, "there is no function getenv"),
+        ({"value": "topic || 'x' || random()"}, "random gives another answer"),
+        ({"view": "members_current"}, "it cannot read members_current, only group_health_current"),
+        ({"view": "lag"}, "it cannot read lag, only"),
+        ({"severity": "urgent"}, "severity 'urgent' is none of info, warning, critical"),
+        ({"name": "Lag"}, "a name has small letters"),
+        ({"for": "soon"}, "for 'soon' is neither a duration"),
+        ({"for": "5"}, "for 5 is neither a duration"),
+        ({"message": "'{topic} {nothing}'"}, "{nothing} is no column of lag_current"),
+        ({"message": "'{value}'"}, "{value} is used, but the rule has no value"),
+        ({"labels": "{team: '{nobody}'}"}, "{nobody} is no column of lag_current"),
+        ({"labels": "[a, b]"}, "labels must be names with values"),
+        ({"labels": "{Team: a}"}, "the label 'Team' must be a name"),
+        ({"unless": "1"}, "it has no key 'unless'"),
+        ({"view": "rounds_current", "when": "silent_s > 1", "for": "5m"}, "silent_s is already a time"),
+        ({"view": "rounds_current", "when": "groups = 0", "message": "'{silent_s}'"}, "only a rule with silent_s"),
+    ],
+)
+def test_a_wrong_rule_is_one_sentence_with_file_rule_and_reason(
+    tmp_path: Path, changes: dict[str, str | None], reason: str
+) -> None:
+    file = _file(tmp_path, **changes)
+    with pytest.raises(RulesError) as error:
+        load_rules(file)
+    said = str(error.value)
+    assert said.startswith(f"{file}, rule {changes.get('name', 'lag')}: ")
+    assert reason in said
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("rules: [", "it is no YAML"),
+        ("- a", "it must hold one list called rules"),
+        ("rules:\n  - 5", "rule number 1: it must have keys"),
+        ("", "it must hold one list called rules"),
+    ],
+)
+def test_a_file_that_holds_no_rules_is_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(content)
+    with pytest.raises(RulesError, match=reason):
+        load_rules(file)
+
+
+def test_two_rules_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(RulesError, match="rule drift: there is another rule of that name"):
+        rules(tmp_path, DRIFT, UNEVEN, DRIFT)
+
+
+def test_the_shipped_rules_are_right_and_the_rules_of_the_working_folder_win(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shipped = [rule.name for rule in load_rules()]
+    assert shipped == [rule.name for rule in load_rules(SHIPPED)]
+    assert {"drift", "imbalance", "lag", "silence"} <= set(shipped)
+    (tmp_path / "conf").mkdir()
+    _file(tmp_path / "conf").rename(tmp_path / "conf" / "alerts.yaml")
+    assert [rule.name for rule in load_rules()] == ["lag"]
+
+
+def test_every_shipped_rule_is_explained() -> None:
+    page = (SHIPPED.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    assert [rule.name for rule in load_rules(SHIPPED) if f"| `{rule.name}` |" not in page] == []
+
+
+def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path: Path) -> None:
+    file = _file(tmp_path, severity="urgent")
+    environment = {"EVENKEEL_ALERTS__RULES": str(file), "EVENKEEL_LAKE": str(tmp_path / "lake"), "PATH": ""}
+    done = subprocess.run(
+        [sys.executable, "-m", "streaming.alerts"],
+        env=environment,
+        cwd=SHIPPED.parents[1],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"{file}, rule lag: severity 'urgent' is none of info, warning, critical. "
+        "See docs/alerts.md for how to write a rule.\n"
+    )
+    assert not (tmp_path / "lake").exists()

@@ -1,0 +1,107 @@
+"""What each shipped rule says of a row: true, false, or not known."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from streaming.alerts.feed import Chunk, Round
+from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.alerts.truths import Judge
+from streaming.tables import table_named
+
+_RULES = {rule.name: rule for rule in load_rules(SHIPPED)}
+
+
+def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
+    made = _RULES[rule]
+    schema = made.table.arrow_schema
+    named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "closed": False, **row}
+    rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
+    chunk = Chunk((Round(1, 1_000, 10_000),), {made.table.name: rows})
+    judge = Judge([made])
+    active = [(rule, '{"group_id":"g"}')]
+    (observed,) = judge.rounds(chunk, active)
+    (seen,) = observed.seen
+    return seen.truth, seen.message
+
+
+def _finding(name: str, detail: str = "x") -> list[dict[str, Any]]:
+    return [{"finding": "in_transfer", "since": 0, "detail": "y"}, {"finding": name, "since": 0, "detail": detail}]
+
+
+def _drifted(*kinds: str) -> list[dict[str, Any]]:
+    return [{"topic": "t", "partition": n, "kind": kind, "actual": []} for n, kind in enumerate(kinds)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "row", "expected"),
+    [
+        ("drift", {"verdict": "drifted"}, True),
+        ("drift", {"verdict": "identical"}, False),
+        ("drift", {"verdict": "valid_unverified"}, False),
+        ("drift", {"verdict": "not_applicable"}, False),
+        ("doubly_assigned", {"drifted_partitions": _drifted("misplaced", "doubly_assigned")}, True),
+        ("doubly_assigned", {"drifted_partitions": _drifted("misplaced")}, False),
+        ("doubly_assigned", {"drifted_partitions": None}, None),
+        ("unassigned", {"findings": _finding("unassigned")}, True),
+        ("unassigned", {"findings": _finding("stale_metadata")}, False),
+        ("unassigned", {"findings": []}, False),
+        ("strategy_mismatch", {"strategy_mismatch": True}, True),
+        ("strategy_mismatch", {"strategy_mismatch": None}, None),
+        ("imbalance", {"imbalance": 2.0, "imbalance_least": 0.0}, True),
+        ("imbalance", {"imbalance": 0.67, "imbalance_least": 0.67}, False),
+        ("imbalance", {"imbalance": None, "imbalance_least": None}, None),
+        ("lag", {"lag_status": "stopped", "members": 2}, True),
+        ("lag", {"lag_status": "stalled", "members": 1}, True),
+        ("lag", {"lag_status": "falling_behind", "members": 1}, True),
+        ("lag", {"lag_status": "stopped", "members": 0}, None),
+        ("lag", {"lag_status": "ok", "members": 0}, False),
+        ("lag", {"lag_status": "unknown", "members": 2}, None),
+        ("lag", {"lag_status": "rewound", "members": 2}, False),
+        ("nobody_consumes", {"lag_status": "stopped", "members": 0}, True),
+        ("nobody_consumes", {"lag_status": "stopped", "members": 2}, False),
+        ("nobody_consumes", {"lag_status": "ok", "members": 0}, False),
+        ("log_held_back", {"findings": _finding("log_held_back")}, True),
+        ("log_held_back", {"findings": []}, False),
+    ],
+)
+def test_a_shipped_rule_says_this_of_a_row(rule: str, row: dict[str, Any], expected: bool | None) -> None:
+    assert _truth(rule, **row)[0] is expected
+
+
+def test_messages_say_what_the_row_holds() -> None:
+    row = {"lag_status": "stalled", "members": 2, "lag_total": 1_234_567, "lag_max": 30}
+    assert (
+        _truth("lag", **row)[1] == "g is stalled: 1,234,567 records behind, 30 of them on one partition, with 2 members"
+    )
+    findings = _finding("unassigned", "partitions without an owner: t (2 partitions)")
+    assert _truth("unassigned", findings=findings)[1] == "g: y; partitions without an owner: t (2 partitions)"
+    row = {"imbalance": 2.0, "imbalance_least": 1 / 3}
+    assert "is 2, 0.3333 would be possible" in _truth("imbalance", **row)[1]
+    assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but 4")
+
+
+def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
+    import dataclasses  # noqa: PLC0415
+
+    from streaming.alerts.expressions import Expression  # noqa: PLC0415
+
+    rule = dataclasses.replace(
+        _RULES["drift"],
+        when=Expression("CAST(verdict AS INT) > 1", frozenset({"verdict"})),
+        columns=frozenset({"verdict"}),
+    )
+    names = rule.table.arrow_schema.names
+    rows = pa.Table.from_pylist(
+        [
+            {n: {"group_id": g, "verdict": v, "round": 1}.get(n) for n in names}
+            for g, v in (("a", "five"), ("b", "5"), ("c", "0"))
+        ],
+        rule.table.arrow_schema,
+    )
+    active = [("drift", f'{{"group_id":"{g}"}}') for g in "abc"]
+    (observed,) = Judge([rule]).rounds(Chunk((Round(1, 1_000, 10_000),), {"drift": rows}), active)
+    assert {s.subject.group_id: s.truth for s in observed.seen} == {"a": None, "b": True, "c": False}
