@@ -19,7 +19,7 @@ from streaming.alerts.deliveries import Deliveries
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import LostTrackError
-from streaming.alerts.firing import FIRING, PENDING, Transition
+from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.lanes import Delivery, Lane, Patience
 from streaming.alerts.rules import Rule, load_rules
 from streaming.alerts.targets import Message, Outcome, Target, test_message
@@ -153,9 +153,9 @@ class Alerter:
         self._evaluation.kept_round = self._evaluation.round
         self._placed_at = now
         for transition in decided:
-            level = logging.DEBUG if transition.state == PENDING else logging.INFO
-            if transition.state == FIRING:
-                level = logging.WARNING
+            level = logging.WARNING if transition.state == FIRING else logging.INFO
+            if not transition.told:
+                level = logging.DEBUG
             when = " (found late)" if transition.late else ""
             _LOG.log(level, "%s %s%s: %s", transition.state, transition.rule, when, transition.message)
         return decided
