@@ -6,6 +6,7 @@ __all__ = [
     "AssignorError",
     "BadGroup",
     "BadPartitionCount",
+    "BadStrategy",
     "CannotTell",
     "DuplicateMember",
     "LeaderWouldFail",
@@ -20,6 +21,10 @@ class AssignorError(Exception):
 
 class UnknownStrategy(AssignorError):
     """No strategy of that name is registered."""
+
+
+class BadStrategy(AssignorError):
+    """A custom strategy cannot be listed: its name is taken, or its path is none."""
 
 
 class UnknownLibrary(AssignorError):

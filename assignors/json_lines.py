@@ -14,7 +14,7 @@ from assignors.registry import assign
 from assignors.rocketmq import json_lines as rocketmq
 from assignors.server import json_lines as server
 
-__all__ = ["assign_line"]
+__all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 
 
 def assign_line(line: object) -> dict[str, Any]:
@@ -47,12 +47,27 @@ def client_line(line: object) -> dict[str, Any]:
         question = an_object(line, "the line")
         strategy = a_text(required(question, "strategy"), "strategy")
         library = _library(question.get("library"))
-        group = Group(_members(question), _partition_counts(question))
+        group = read_client_group(question)
         result = assign(strategy, group, library, _racks(question.get("partition_racks")))
         listed = as_listed(strategy, group, library, result)
     except (BadLine, AssignorError) as error:
         return {"error": str(error)}
     return {"assignment": {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}}
+
+
+def read_client_group(question: Mapping[str, Any]) -> Group:
+    """The line's "members" and "partitions_per_topic"; raises BadLine and BadGroup."""
+    return Group(_members(question), _partition_counts(question))
+
+
+def read_library(question: Mapping[str, Any]) -> Library:
+    """The line's "library"; the newest Java when it has none."""
+    return _library(question.get("library"))
+
+
+def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None:
+    """The line's "partition_racks"."""
+    return _racks(question.get("partition_racks"))
 
 
 def _library(given: object) -> Library:

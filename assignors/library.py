@@ -7,13 +7,15 @@ from dataclasses import dataclass
 
 from assignors.exceptions import UnknownLibrary
 
-__all__ = ["JAVA", "LIBRARIES", "UNKNOWN", "Library", "Release", "parse_library"]
+__all__ = ["CUSTOM", "JAVA", "LIBRARIES", "UNKNOWN", "Library", "Release", "parse_library"]
 
 Release = tuple[int, ...]
 """A release as numbers: 3.7.1 is (3, 7, 1); shorter ones are older than longer ones of the same start."""
 
 JAVA = "java"
 UNKNOWN = "unknown"
+CUSTOM = "custom"
+"""A user's own strategy, whichever library led; no text is read as it."""
 
 # Libraries whose range and roundrobin were read from their sources (the table of eras says what was found),
 # and "unknown", which stands for all that were not.

@@ -10,14 +10,51 @@ Lovász and Tamir, "Semi-matchings for bipartite graphs and load balancing", 200
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.evenness import smallest_maximum
 from assignors.fewest_moves import fewest_moves
 from assignors.model import Group
 
-__all__ = ["imbalance", "imbalance_least", "least_moves", "moves"]
+__all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_least", "least_moves", "loads", "moves"]
+
+Load = Mapping[str, Sequence[float]]
+"""Load of each partition by topic, in any unit that adds up, records per second for instance; none below 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How evenly something is spread over the members, those with none included.
+
+    Attributes:
+        least: What the emptiest member has.
+        most: What the fullest member has.
+        imbalance: As `imbalance` gives it; None when nobody has anything.
+    """
+
+    least: float
+    most: float
+    imbalance: float | None
+
+
+def balance(counts: Iterable[float]) -> Balance | None:
+    """Balance of the members' partition counts, or of their loads; None without members."""
+    listed = list(counts)
+    return Balance(min(listed), max(listed), imbalance(listed)) if listed else None
+
+
+def loads(assignment: Assignment, load: Load, members: Iterable[str]) -> dict[str, float]:
+    """Load of each member: the sum over its partitions; a partition that `load` does not know weighs nothing."""
+    result: dict[str, float] = {}
+    for member_id in members:
+        total = 0.0
+        for topic, partitions in assignment.get(member_id, {}).items():
+            of_topic = load.get(topic, ())
+            total += sum(of_topic[partition] for partition in partitions if 0 <= partition < len(of_topic))
+        result[member_id] = total
+    return result
 
 
 def imbalance(counts: Iterable[float]) -> float | None:

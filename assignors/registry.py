@@ -35,7 +35,7 @@ def strategy_named(name: str) -> Strategy:
 
 
 def assign(
-    strategy: str,
+    strategy: str | Strategy,
     group: Group,
     library: Library | str | None = None,
     partition_racks: PartitionRacks | None = None,
@@ -43,7 +43,7 @@ def assign(
     """Recompute what a group's leader assigned.
 
     Args:
-        strategy: Protocol name, for example "range".
+        strategy: Protocol name, for example "range", or a strategy itself, registered or not.
         group: Members and partition counts at the decision.
         library: The leader's library, as a value or as text ("java:3.7.1", "3.7.1"); None is the newest Java.
         partition_racks: Racks of the replicas of each partition by topic; None when not known.
@@ -59,4 +59,5 @@ def assign(
         LeaderWouldFail: This library throws on this input, so it did not lead.
     """
     of_library = parse_library(library) if isinstance(library, str) else library or Library(JAVA)
-    return strategy_named(strategy).era(of_library).recompute(group, partition_racks)
+    chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+    return chosen.era(of_library).recompute(group, partition_racks)

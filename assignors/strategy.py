@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.exceptions import CannotTell
-from assignors.library import JAVA, Library, Release
+from assignors.library import CUSTOM, JAVA, Library, Release
 from assignors.model import Group
 
 __all__ = ["Era", "PartitionRacks", "Recompute", "Strategy"]
@@ -55,11 +55,19 @@ class Strategy:
         name: Protocol name in the group's record, for example "range".
         eras: Behaviours by library, each library's eras without gaps or overlaps; may be empty.
         otherwise: Why nothing can be told for a library without an era.
+        deterministic: Whether equal inputs give equal results; where not, a result that differs from what a group
+            did proves nothing.
     """
 
     name: str
     eras: tuple[Era, ...]
     otherwise: str
+    deterministic: bool = True
+
+    @property
+    def custom(self) -> bool:
+        """Whether it is a user's own, computed alike whichever library led."""
+        return bool(self.eras) and self.eras[0].library == CUSTOM
 
     def era(self, library: Library | None) -> Era:
         """The era of a library; None means the newest Java.
@@ -67,7 +75,7 @@ class Strategy:
         Raises:
             CannotTell: No era of that library is known.
         """
-        wanted = library or Library(JAVA)
+        wanted = Library(CUSTOM) if self.custom else library or Library(JAVA)
         for era in self.eras:
             if era.library == wanted.name and era.holds(wanted.release):
                 return era

@@ -1,0 +1,176 @@
+"""A user's own strategy: found by an entry point or a dotted path, run with its errors caught.
+
+A strategy is a class, made without arguments, with a method `assign(group, partition_racks)`, or a function of the
+same two arguments; both return partitions by topic by member id. It may say `deterministic = False`: then a result
+that differs from what the group did proves nothing. docs/custom-strategies.md has a worked example.
+
+Nothing that such a strategy does stops its caller: what cannot be imported, what raises, and what returns no
+assignment is `CannotTell` with the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from importlib import import_module
+from importlib.metadata import entry_points
+from operator import index
+from types import MappingProxyType
+from typing import Any
+
+from assignors.assignment import Assignment, Partitions
+from assignors.exceptions import BadStrategy, CannotTell
+from assignors.library import CUSTOM
+from assignors.model import Group
+from assignors.registry import known_strategies
+from assignors.strategy import Era, PartitionRacks, Strategy
+
+__all__ = ["ENTRY_POINTS", "CustomStrategies", "CustomStrategy", "custom_strategies", "installed_strategies"]
+
+ENTRY_POINTS = "evenkeel.assignors"
+"""Group of the entry points: the name is the strategy's, the object a class or a function."""
+
+_LONGEST_REASON = 300
+
+
+@dataclass(frozen=True)
+class CustomStrategy:
+    """Where a strategy is found; nothing is imported before it is first needed.
+
+    Attributes:
+        name: Protocol name in the group's record, what the assignor's `name()` gives in the client.
+        assignor: "package.module:object" or "package.module.object".
+        deterministic: Whether equal inputs give equal results; None takes the object's own word, True without one.
+
+    Raises:
+        BadStrategy: The name is one of Evenkeel's own, or the path is none.
+    """
+
+    name: str
+    assignor: str
+    deterministic: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.name in known_strategies():
+            message = f"Custom strategy {self.name!r} has the name of one that Evenkeel computes itself: rename it."
+            raise BadStrategy(message)
+        module, _, attribute = self._path
+        if not self.name or not module or not attribute:
+            message = f"Custom strategy {self.name!r} is at {self.assignor!r}: give a name, and package.module:object."
+            raise BadStrategy(message)
+
+    def strategy(self) -> Strategy:
+        """The strategy, imported; one that cannot be is a strategy that raises CannotTell."""
+        return _loaded(self)
+
+    @property
+    def _path(self) -> tuple[str, str, str]:
+        return self.assignor.partition(":") if ":" in self.assignor else self.assignor.rpartition(".")
+
+    def _find(self) -> Any:
+        module, _, attribute = self._path
+        found: Any = import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+        return found
+
+
+@dataclass(frozen=True)
+class CustomStrategies:
+    """All custom strategies of one configuration; a value that can be sent to another process.
+
+    Attributes:
+        listed: Where each is found; names are unique.
+    """
+
+    listed: tuple[CustomStrategy, ...] = ()
+
+    @cached_property
+    def _by_name(self) -> dict[str, CustomStrategy]:
+        return {custom.name: custom for custom in self.listed}
+
+    def named(self, name: str) -> Strategy | None:
+        """The strategy of a protocol name; None when none is listed under it."""
+        found = self._by_name.get(name)
+        return None if found is None else found.strategy()
+
+    def by_name(self) -> dict[str, Strategy]:
+        """All of them."""
+        return {custom.name: custom.strategy() for custom in self.listed}
+
+
+def installed_strategies() -> tuple[CustomStrategy, ...]:
+    """What installed packages offer as entry points; those that have a name of ours, or none, are passed over."""
+    found: dict[str, CustomStrategy] = {}
+    for point in entry_points(group=ENTRY_POINTS):
+        try:
+            found.setdefault(point.name, CustomStrategy(point.name, point.value))
+        except BadStrategy:
+            continue
+    return tuple(found.values())
+
+
+def custom_strategies(configured: Iterable[CustomStrategy] = ()) -> CustomStrategies:
+    """Configured strategies, and those of installed packages whose names are not configured."""
+    by_name = {custom.name: custom for custom in installed_strategies()}
+    return CustomStrategies(tuple((by_name | {custom.name: custom for custom in configured}).values()))
+
+
+@lru_cache(maxsize=256)
+def _loaded(custom: CustomStrategy) -> Strategy:
+    try:
+        found = custom._find()  # noqa: SLF001 - of this module
+        made = found() if isinstance(found, type) else found
+        assign = getattr(made, "assign", made)
+        told = getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
+        if not callable(assign):
+            return _broken(custom, f"is a {type(made).__name__}, no class and no function")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code may raise anything
+        return _broken(custom, f"cannot be loaded: {_said(error)}")
+    return Strategy(
+        custom.name, (Era(CUSTOM, _guarded(custom.name, assign), since=(0,)),), "", deterministic=bool(told)
+    )
+
+
+def _broken(custom: CustomStrategy, reason: str) -> Strategy:
+    def refuse(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+        message = f"custom strategy {custom.name!r} {reason}"
+        raise CannotTell(message[:_LONGEST_REASON])
+
+    return Strategy(custom.name, (Era(CUSTOM, refuse, since=(0,)),), "")
+
+
+def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, PartitionRacks | None], Assignment]:
+    def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
+        # (A view, so that a strategy cannot change what others are compared with.)
+        shown = replace(group, partitions_per_topic=MappingProxyType(dict(group.partitions_per_topic)))
+        try:
+            return _checked(assign(shown, racks), group)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            reason = f"custom strategy {name!r} raised {_said(error)}"
+        raise CannotTell(reason[:_LONGEST_REASON])
+
+    return recompute
+
+
+def _checked(returned: object, group: Group) -> Assignment:
+    """What a strategy returned, as an assignment: every member in it, partitions as tuples."""
+    if not isinstance(returned, Mapping):
+        message = f"it returned a {type(returned).__name__}, not partitions by topic by member"
+        raise TypeError(message)
+    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
+    for member_id, topics in returned.items():
+        if member_id not in result:
+            message = f"it assigned to {str(member_id)[:100]!r}, who is not in the group"
+            raise ValueError(message)
+        for topic, partitions in dict(topics).items():
+            if not isinstance(topic, str):
+                message = f"it assigned partitions of {topic!r}, which is no topic's name"
+                raise TypeError(message)
+            result[member_id][topic] = tuple(map(index, partitions))
+    return result
+
+
+def _said(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}".strip(": \n").split("\n", maxsplit=1)[0]

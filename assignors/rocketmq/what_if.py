@@ -1,0 +1,79 @@
+"""What each of RocketMQ's strategies would make of one topic's queues and one group's clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+
+from assignors.assignment import Assignment
+from assignors.exceptions import AssignorError
+from assignors.model import Group, Subscription
+from assignors.rocketmq.exceptions import CallWouldFail
+from assignors.rocketmq.queues import MessageQueue
+from assignors.rocketmq.registry import allocate_all
+from assignors.rocketmq.strategy import AllocateStrategy, Queues
+from assignors.what_if import Outcome, outcome
+
+__all__ = ["Dealt", "what_if_in_rocketmq"]
+
+Dealt = tuple[dict[str, Queues | CallWouldFail | None], Outcome]
+"""What `allocate_all` gives, and its outcome."""
+
+# For the measures, which think in partitions: every queue is a partition of one topic.
+_ALL = "queues"
+
+
+def what_if_in_rocketmq(
+    strategies: Iterable[AllocateStrategy],
+    queues: Sequence[MessageQueue],
+    clients: Sequence[str],
+    current: Mapping[str, Iterable[MessageQueue]],
+    *,
+    presort: bool = True,
+    load: Sequence[float] | None = None,
+) -> dict[str, Dealt | AssignorError]:
+    """Work out what each strategy would make of this very group.
+
+    A client whose call would throw keeps what it has, as `RebalanceImpl` does.
+
+    Args:
+        strategies: The strategies.
+        queues: All queues of the topic.
+        clients: All clients of the group.
+        current: Who has what now.
+        presort: As for `allocate_all`.
+        load: Load of each queue, in the order of `queues`.
+
+    Returns:
+        By the strategy's name, what `allocate_all` gives, and the outcome, whose assignment has the positions of
+        queues as partitions of one topic; or the error that says why there is none.
+    """
+    position: dict[MessageQueue, int] = {}
+    for queue in chain(queues, *current.values()):
+        position.setdefault(queue, len(position))
+    here = len(set(queues))
+
+    def numbered(owned: Iterable[MessageQueue]) -> tuple[int, ...]:
+        # (CONFIG deals queues that do not exist: they are measured as further ones.)
+        return tuple(sorted({position.setdefault(queue, len(position)) for queue in owned}))
+
+    now: Assignment = {client: {_ALL: numbered(owned)} for client, owned in current.items()}
+    group = Group(tuple(Subscription(client, (_ALL,)) for client in dict.fromkeys(clients)), {_ALL: here})
+    weights = None
+    if load is not None:
+        # (The last load counts of a queue that stands twice.)
+        of_queue = dict(zip(queues, load, strict=True))
+        weights = {_ALL: [of_queue[queue] for queue in list(position)[:here]]}
+    result: dict[str, Dealt | AssignorError] = {}
+    for strategy in strategies:
+        try:
+            dealt = allocate_all(strategy, queues, clients, presort=presort)
+        except AssignorError as error:
+            result[strategy.name] = error
+            continue
+        after: Assignment = {
+            client: now.get(client, {}) if isinstance(mine, CallWouldFail) else {_ALL: numbered(mine or ())}
+            for client, mine in dealt.items()
+        }
+        result[strategy.name] = dealt, outcome(group, now, after, weights)
+    return result

@@ -1,0 +1,151 @@
+"""What each strategy would do with one group: how even the result, and how many partitions would move."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from assignors.assignment import Assignment, counts, same
+from assignors.exceptions import AssignorError
+from assignors.library import Library
+from assignors.measure import Balance, Load, balance, imbalance_least, least_moves, loads, moves
+from assignors.model import Group, Subscription, TopicPartitions
+from assignors.registry import assign, known_strategies
+from assignors.sticky.user_data import write_sticky
+from assignors.strategy import PartitionRacks, Strategy
+
+__all__ = ["Outcome", "outcome", "what_if"]
+
+# A cooperative rebalance gives up in one generation what it hands over in the next; nothing is left for a third.
+_MOST_GENERATIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one strategy would make of a group.
+
+    Attributes:
+        assignment: Partitions by topic by member.
+        moves: Partitions whose owner would change, as `moves` counts them.
+        moves_least: The least moves after which the group could be balanced; None where it is too large to tell.
+        partitions: Balance of the partition counts; None without members.
+        imbalance_least: The least imbalance that any assignment could have; None when nothing can be assigned.
+        load: Balance of the loads; None when no load was given.
+        generations: Rebalances until the assignment stands: 2 where a cooperative strategy has to take partitions
+            back first.
+    """
+
+    assignment: Assignment
+    moves: int
+    moves_least: int | None
+    partitions: Balance | None
+    imbalance_least: float | None
+    load: Balance | None
+    generations: int = 1
+
+    @property
+    def stickiness_cost(self) -> int | None:
+        """Moves beyond the least; below 0 where a strategy leaves a group less even than possible and moves less."""
+        return None if self.moves_least is None else self.moves - self.moves_least
+
+
+def outcome(
+    group: Group, current: Assignment, assignment: Assignment, load: Load | None = None, *, generations: int = 1
+) -> Outcome:
+    """Measure an assignment of a group against what its members have now."""
+    ids = [member.member_id for member in group.members]
+    return Outcome(
+        assignment,
+        moves(current, assignment),
+        least_moves(current, group),
+        balance(counts(assignment, ids).values()),
+        imbalance_least(group),
+        None if load is None else balance(loads(assignment, load, ids).values()),
+        generations,
+    )
+
+
+def what_if(
+    group: Group,
+    strategies: Iterable[str | Strategy] | None = None,
+    current: Assignment | None = None,
+    *,
+    library: Library | str | None = None,
+    partition_racks: PartitionRacks | None = None,
+    load: Load | None = None,
+) -> dict[str, Outcome | AssignorError]:
+    """Work out what each strategy would make of this very group.
+
+    A sticky strategy goes by what members say they own. Where none says so in that strategy's way (the group runs
+    another strategy, for instance), they are taken to say what they have in `current`, all in one generation.
+
+    Args:
+        group: Members and partition counts.
+        strategies: Names, or strategies themselves; None for all that are known.
+        current: Who has what now, members that left included; None takes what the members say they own.
+        library: As for `assign`.
+        partition_racks: As for `assign`.
+        load: Load of the partitions, for the balance of loads.
+
+    Returns:
+        The outcome by the strategy's name; where it cannot be told, the error that says why.
+    """
+    now = _owned(group) if current is None else current
+    result: dict[str, Outcome | AssignorError] = {}
+    for strategy in known_strategies() if strategies is None else strategies:
+        name = strategy if isinstance(strategy, str) else strategy.name
+        try:
+            assignment, generations = _settled(strategy, name, _informed(group, name, now), library, partition_racks)
+            result[name] = outcome(group, now, assignment, load, generations=generations)
+        except AssignorError as error:
+            result[name] = error
+    return result
+
+
+def _owned(group: Group) -> Assignment:
+    return {member.member_id: dict(member.owned) for member in group.members}
+
+
+def _informed(group: Group, name: str, current: Assignment) -> Group:
+    """The group with members that tell a sticky strategy what they have, if none tells anything."""
+    if name == "sticky" and not any(member.user_data for member in group.members):
+        return _telling(group, name, current, 1)
+    if name == "cooperative-sticky" and not any(member.owned for member in group.members):
+        return _telling(group, name, current, 1)
+    return group
+
+
+def _telling(group: Group, name: str, current: Assignment, generation: int) -> Group:
+    """The group with members that say they have this since one generation; who has nothing says nothing."""
+
+    def of(member: Subscription) -> Subscription:
+        had: TopicPartitions = tuple(
+            (topic, tuple(partitions)) for topic, partitions in current.get(member.member_id, {}).items()
+        )
+        if not had:
+            return replace(member, owned=(), generation=None, user_data=None)
+        # `sticky` looks at its user data alone; `cooperative-sticky` keeps nothing but the generation there.
+        told = write_sticky(had, generation) if name == "sticky" else generation.to_bytes(4, "big")
+        return replace(member, owned=had, generation=generation, user_data=told)
+
+    return replace(group, members=tuple(map(of, group.members)))
+
+
+def _settled(
+    strategy: str | Strategy,
+    name: str,
+    group: Group,
+    library: Library | str | None,
+    partition_racks: PartitionRacks | None,
+) -> tuple[Assignment, int]:
+    """What stands when no further rebalance would change it, and after how many."""
+    assignment = assign(strategy, group, library, partition_racks)
+    generations = 1
+    while name == "cooperative-sticky" and generations < _MOST_GENERATIONS:
+        following = _telling(group, name, assignment, generations + 1)
+        again = assign(strategy, following, library, partition_racks)
+        if same(again, assignment):
+            break
+        assignment = again
+        generations += 1
+    return assignment, generations

@@ -1,0 +1,68 @@
+# ruff: noqa: ARG002 - a strategy takes what it is given
+"""Custom strategies, good and bad, for the tests to find by their paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from assignors import Assignment, Group, PartitionRacks
+
+
+class FirstTakesAll:
+    """Deterministic; as docs/custom-strategies.md tells to write one."""
+
+    def assign(self, group: Group, partition_racks: PartitionRacks | None) -> Assignment:
+        first, *others = sorted(member.member_id for member in group.members)
+        everything = {topic: range(count) for topic, count in group.partitions_per_topic.items()}
+        return {first: everything, **{member_id: {} for member_id in others}}
+
+
+def reversed_range(group: Group, partition_racks: PartitionRacks | None) -> Assignment:
+    """A function is enough."""
+    [topic] = group.partitions_per_topic
+    members = sorted((member.member_id for member in group.members), reverse=True)
+    return {
+        member_id: {topic: range(number, group.partitions_per_topic[topic], len(members))}
+        for number, member_id in enumerate(members)
+    }
+
+
+class Dice:
+    deterministic = False
+
+    def assign(self, group: Group, partition_racks: PartitionRacks | None) -> Assignment:
+        return {}
+
+
+class Unmakable:
+    def __init__(self, weight: int) -> None:
+        self.weight = weight
+
+
+def raises(group: Group, partition_racks: PartitionRacks | None) -> Assignment:
+    message = "no weights for t\nand more"
+    raise LookupError(message)
+
+
+def leaves(group: Group, partition_racks: PartitionRacks | None) -> Assignment:
+    raise SystemExit(3)
+
+
+def returns_a_list(group: Group, partition_racks: PartitionRacks | None) -> Any:
+    return []
+
+
+def assigns_to_a_stranger(group: Group, partition_racks: PartitionRacks | None) -> Any:
+    return {"stranger": {"t": [0]}}
+
+
+def assigns_halves(group: Group, partition_racks: PartitionRacks | None) -> Any:
+    return {"a": {"t": [0.5]}}
+
+
+def meddles(group: Group, partition_racks: PartitionRacks | None) -> Any:
+    group.partitions_per_topic["t"] = 0  # type: ignore[index]
+    return {}
+
+
+no_function = 42

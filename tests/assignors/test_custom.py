@@ -1,0 +1,123 @@
+"""Custom strategies: found, run, and never the end of whoever runs them."""
+
+from __future__ import annotations
+
+import pickle
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import assignors.custom
+from assignors import CannotTell, Group, Library, Subscription, assign, from_pairs, same
+from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies, installed_strategies
+from assignors.exceptions import BadStrategy
+from assignors.what_if import Outcome, what_if
+
+GROUP = Group((Subscription("b", ("t",)), Subscription("a", ("t",))), {"t": 3})
+
+
+def custom(attribute: str, **given: bool) -> CustomStrategy:
+    return CustomStrategy("mine", f"custom_examples:{attribute}", **given)
+
+
+def test_a_class_is_made_and_asked() -> None:
+    result = assign(custom("FirstTakesAll").strategy(), GROUP)
+
+    assert same(result, from_pairs({"a": [("t", 0), ("t", 1), ("t", 2)]}))
+    assert set(result) == {"a", "b"}
+
+
+def test_a_function_is_asked_and_a_path_may_have_dots_only() -> None:
+    expected = from_pairs({"b": [("t", 0), ("t", 2)], "a": [("t", 1)]})
+
+    assert same(assign(custom("reversed_range").strategy(), GROUP), expected)
+    assert same(assign(CustomStrategy("mine", "custom_examples.reversed_range").strategy(), GROUP), expected)
+
+
+@pytest.mark.parametrize("library", [None, "3.7.1", "librdkafka:2.16", Library("unknown")])
+def test_the_leaders_library_makes_no_difference(library: Library | str | None) -> None:
+    assert assign(custom("FirstTakesAll").strategy(), GROUP, library)["a"] == {"t": (0, 1, 2)}
+
+
+def test_a_strategy_says_whether_it_is_deterministic_and_the_configuration_has_the_last_word() -> None:
+    assert custom("FirstTakesAll").strategy().deterministic
+    assert not custom("Dice").strategy().deterministic
+    assert custom("Dice", deterministic=True).strategy().deterministic
+    assert not custom("reversed_range", deterministic=False).strategy().deterministic
+
+
+@pytest.mark.parametrize(
+    ("attribute", "reason"),
+    [
+        ("raises", "custom strategy 'mine' raised LookupError: no weights for t"),
+        ("leaves", "custom strategy 'mine' raised SystemExit: 3"),
+        ("returns_a_list", "raised TypeError: it returned a list, not partitions by topic by member"),
+        ("assigns_to_a_stranger", "raised ValueError: it assigned to 'stranger', who is not in the group"),
+        ("assigns_halves", "raised TypeError: 'float' object cannot be interpreted as an integer"),
+        ("meddles", "raised TypeError: 'mappingproxy' object does not support item assignment"),
+        ("Unmakable", "cannot be loaded: TypeError"),
+        ("no_function", "is a int, no class and no function"),
+        ("missing", "cannot be loaded: AttributeError"),
+    ],
+)
+def test_whatever_a_strategy_does_wrong_is_a_reason(attribute: str, reason: str) -> None:
+    with pytest.raises(CannotTell) as told:
+        assign(custom(attribute).strategy(), GROUP)
+    assert reason in told.value.reason
+    assert "\n" not in told.value.reason
+
+
+def test_a_module_that_is_not_there_is_a_reason_too() -> None:
+    with pytest.raises(CannotTell, match="cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"):
+        assign(CustomStrategy("mine", "nowhere:thing").strategy(), GROUP)
+
+
+def test_the_group_is_not_changed_by_a_strategy() -> None:
+    with pytest.raises(CannotTell):
+        assign(custom("meddles").strategy(), GROUP)
+    assert GROUP.partitions_per_topic == {"t": 3}
+
+
+@pytest.mark.parametrize(("name", "path"), [("range", "a:b"), ("", "a:b"), ("mine", ""), ("mine", "a"), ("mine", "a:")])
+def test_what_cannot_be_listed_is_refused(name: str, path: str) -> None:
+    with pytest.raises(BadStrategy):
+        CustomStrategy(name, path)
+
+
+def test_installed_packages_offer_strategies_and_the_configuration_goes_before_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points = [
+        EntryPoint("theirs", "custom_examples:FirstTakesAll", "evenkeel.assignors"),
+        EntryPoint("mine", "custom_examples:Dice", "evenkeel.assignors"),
+        EntryPoint("range", "custom_examples:Dice", "evenkeel.assignors"),
+    ]
+    monkeypatch.setattr(assignors.custom, "entry_points", lambda group: points if group == "evenkeel.assignors" else [])
+
+    assert [found.name for found in installed_strategies()] == ["theirs", "mine"]
+    both = custom_strategies([custom("reversed_range")])
+    assert both.by_name().keys() == {"theirs", "mine"}
+    theirs, mine = both.named("theirs"), both.named("mine")
+    assert theirs is not None
+    assert mine is not None
+    assert mine.deterministic
+    assert both.named("range") is None
+
+
+def test_the_list_can_be_sent_to_another_process() -> None:
+    sent = pickle.loads(pickle.dumps(CustomStrategies((custom("FirstTakesAll"),))))
+
+    found = sent.named("mine")
+    assert found is not None
+    assert assign(found, GROUP)["a"] == {"t": (0, 1, 2)}
+
+
+def test_a_custom_strategy_has_its_place_in_what_if() -> None:
+    outcomes = what_if(GROUP, ["range", custom("FirstTakesAll").strategy(), custom("raises").strategy()], {})
+
+    assert isinstance(outcomes["range"], Outcome)
+    assert isinstance(outcomes["mine"], CannotTell)
+    alone = what_if(GROUP, [custom("FirstTakesAll").strategy()], {})["mine"]
+    assert isinstance(alone, Outcome)
+    assert alone.partitions is not None
+    assert alone.partitions.imbalance == pytest.approx(1.0)
