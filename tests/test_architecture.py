@@ -42,7 +42,9 @@ ROOMS = {
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions"),
     # Of the core only what it takes in: the codec writes it.
-    "streaming.offsets_log": room("msgspec numpy pyarrow", "streaming.groups.inputs streaming.groups.quarantine"),
+    "streaming.offsets_log": room(
+        "msgspec numpy pyarrow", "streaming.groups.inputs streaming.groups.modern_inputs streaming.groups.quarantine"
+    ),
     "streaming.tables": room("deltalake delta duckdb pyarrow pyspark", "streaming.exceptions"),
     "streaming.probe": room(
         "kafka tenacity", "streaming.config streaming.events streaming.exceptions streaming.offsets_log"

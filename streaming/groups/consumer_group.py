@@ -1,0 +1,302 @@
+"""A modern group out of its records: who is a member, who should own what, who does, and when that was decided.
+
+    take(group, item) -> (group, Decision | Ended | None)
+
+A pure state machine over `ModernInput`, one record at a time, in log order. It follows what the coordinator does when
+it loads its log (`GroupMetadataManager.replay`), and says something at three records only:
+
+    target epoch (6, 12, 20)                     a decision: the new target assignment stands, whole
+    group epoch (3, 11, 17) with no member left  a decision too: the group became empty; no target is computed
+    tombstone of the group epoch                 the end: deleted, expired, or gone on as a classic group
+
+Between the records of one decision it is silent, so it does not matter where a batch was cut. Two things are kept
+apart, as Kafka keeps them: the target, which a verdict can be about, and what the members own at present, which trails
+behind it for as long as partitions move (`behind`).
+
+What was before is only told where it is known. Whoever begins to read a compacted log finds the newest record of each
+key, at its own place: the first target epoch found there may stand before records that belong to it, as their
+successors, written later, are all that is left of them. From the next one on nothing is missing. So of the first
+decision `exact` is False, and the second has no `before`, unless the group was seen from its beginning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from streaming.groups.modern_inputs import (
+    SHARE,
+    CurrentAssignment,
+    GroupEpoch,
+    IdPartitions,
+    KnownTopics,
+    ModernInput,
+    ModernMember,
+    Removed,
+    ResolvedRegex,
+    StreamsTopology,
+    TargetAssignment,
+    TargetEpoch,
+)
+
+__all__ = ["Decision", "Ended", "ModernGroup", "asked_assignors", "behind", "state_of", "subscribed", "take"]
+
+_GROUP_EPOCHS = frozenset({3, 11, 17})
+_TOPICS = frozenset({4, 9, 15})
+_MEMBERS = frozenset({5, 10, 19})
+_TARGETS = frozenset({7, 13, 21})
+_CURRENTS = frozenset({8, 14, 22})
+_REGEX = 16
+_TOPOLOGY = 23
+
+# The epoch of a group's first target: one member has joined, and nothing before it can be missing.
+_FIRST_EPOCH = 1
+
+# `MemberState.STABLE`: the member owns its target, no more and no less, if it has reached the target's epoch.
+_STABLE = 0
+
+
+class ModernGroup(msgspec.Struct, array_like=True):
+    """What the log has told of one modern group. Changed in place by `take`; packs as it is.
+
+    Attributes:
+        group_type: "consumer", "share" or "streams".
+        epoch: Group epoch; -1 before the first.
+        decided: The record of the newest decision by a target; None before the first.
+        members: Member metadata by member id, in the order in which they joined.
+        targets: Target assignment by member id.
+        currents: Current assignment by member id.
+        regexes: Resolved regular expressions by expression.
+        topics: Names and counts by topic id, as far as the log has them; None where it does not.
+        topology: Of streams groups; None otherwise.
+        exact: Nothing is missing that the log ever held.
+        told: Instance id by id of the members at the newest decision; None before the first, or where that was
+            not exact.
+        before: Target at the newest decision of each member whose target has changed since; None: it had none.
+    """
+
+    group_type: str
+    epoch: int = -1
+    decided: TargetEpoch | None = None
+    members: dict[str, ModernMember] = {}
+    targets: dict[str, TargetAssignment] = {}
+    currents: dict[str, CurrentAssignment] = {}
+    regexes: dict[str, ResolvedRegex] = {}
+    topics: KnownTopics | None = None
+    topology: StreamsTopology | None = None
+    exact: bool = False
+    told: dict[str, str | None] | None = None
+    before: dict[str, IdPartitions | None] = {}
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True):
+    """One decision of the coordinator.
+
+    Attributes:
+        record: Log offset of the record that closed it.
+        record_time: Its timestamp, ms.
+        log_partition: Partition of the offsets log.
+        group_type: "consumer", "share" or "streams".
+        epoch: Epoch of the target, or of the empty group.
+        became_empty: The last member left; there is no new target.
+        exact: The members and targets are all that there were; see the module.
+        members: Member metadata, in the order in which they joined.
+        targets: Target by member id, in the order of the members.
+        before: Target by member id at the decision before; None where it is not known.
+        joined: Ids of the members that were not there at the decision before, replacements aside; None likewise.
+        left: Ids of those that are gone, likewise.
+        replaced: (id before, id now) of static members that came back under a new id.
+        undescribed: Members with a target and no metadata, or the other way round: bytes of theirs are missing.
+        topics: Names and counts by topic id, as far as the log has them.
+    """
+
+    record: int
+    record_time: int
+    log_partition: int
+    group_type: str
+    epoch: int
+    became_empty: bool
+    exact: bool
+    members: tuple[ModernMember, ...]
+    targets: dict[str, IdPartitions]
+    before: dict[str, IdPartitions] | None
+    joined: tuple[str, ...] | None
+    left: tuple[str, ...] | None
+    replaced: tuple[tuple[str, str], ...]
+    undescribed: tuple[str, ...]
+    topics: KnownTopics | None = None
+
+
+class Ended(msgspec.Struct, frozen=True, array_like=True):
+    """The group's end as a modern one: its group epoch has a tombstone."""
+
+    record: int
+    record_time: int
+    log_partition: int
+    group_type: str
+
+
+def take(
+    group: ModernGroup | None, item: ModernInput, *, born: bool = False
+) -> tuple[ModernGroup | None, Decision | Ended | None]:
+    """Take in the next record of a group.
+
+    Args:
+        group: What was known, used up by the call; None for a group of which no record has come.
+        item: The record.
+        born: Asked where `group` is None: nothing of the group can have come before this record, as when it was a
+            classic group until now, or when its end was seen.
+
+    Returns:
+        What is known now, None when the group is gone (or was never there: a tombstone of nothing), and what
+        the record says to the outside.
+    """
+    if group is None:
+        if isinstance(item, Removed):
+            return None, None
+        group = ModernGroup(item.group_type, exact=born, told={} if born else None)
+    if isinstance(item, GroupEpoch):
+        group.epoch = item.epoch
+        return group, None if group.members or not group.told else _decided(group, item)
+    if isinstance(item, TargetEpoch):
+        if not group.exact and item.epoch == _FIRST_EPOCH and group.members.keys() == group.targets.keys():
+            group.exact, group.told = bool(group.members), {} if group.members else None
+        decision = _decided(group, item)
+        group.decided, group.exact = item, True
+        return group, decision
+    if isinstance(item, Removed):
+        if item.key_type in _GROUP_EPOCHS:
+            return None, Ended(item.record, item.record_time, item.log_partition, item.group_type)
+        _remove(group, item)
+    elif isinstance(item, ModernMember):
+        group.members[item.member_id] = item
+    elif isinstance(item, TargetAssignment):
+        _keep_before(group, item.member_id)
+        group.targets[item.member_id] = item
+    elif isinstance(item, CurrentAssignment):
+        group.currents[item.member_id] = item
+    elif isinstance(item, ResolvedRegex):
+        group.regexes[item.regex] = item
+    elif isinstance(item, KnownTopics):
+        group.topics = item
+    else:
+        group.topology = item
+    return group, None
+
+
+def state_of(group: ModernGroup) -> str:
+    """The group's state in Kafka's words, as the coordinator derives it (`maybeUpdateGroupState`).
+
+    Returns:
+        "Empty", "Assigning", "Reconciling" or "Stable"; a share group is "Empty" or "Stable". "NotReady" of a
+        streams group hangs on topics that its log does not show, and is told by rounds alone.
+    """
+    if not group.members:
+        return "Empty"
+    if group.group_type == SHARE:
+        return "Stable"
+    if group.decided is None or group.epoch > group.decided.epoch:
+        return "Assigning"
+    return "Reconciling" if behind(group) else "Stable"
+
+
+def behind(group: ModernGroup) -> tuple[str, ...]:
+    """Ids of the members that have not reached the newest target; the time of `decided` is since when, at most."""
+    if group.decided is None:
+        return ()
+    found = []
+    for member_id in group.members:
+        current = group.currents.get(member_id)
+        if current is None or current.state != _STABLE or current.epoch != group.decided.epoch:
+            found.append(member_id)
+    return tuple(found)
+
+
+def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
+    """Names of the topics that a member subscribes to; None when its regular expression is not resolved yet."""
+    if member.regex is None:
+        return frozenset(member.topics)
+    resolved = group.regexes.get(member.regex)
+    return None if resolved is None else frozenset(member.topics) | frozenset(resolved.topics)
+
+
+def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
+    """Server assignors that most of those members ask for that ask for one; () when none does: the broker's default.
+
+    More than one where they are equally many: which of them the coordinator took is not recorded.
+    """
+    asked = Counter(member.assignor for member in group.members.values() if member.assignor is not None)
+    most = max(asked.values(), default=0)
+    return tuple(sorted(name for name, count in asked.items() if count == most))
+
+
+def _remove(group: ModernGroup, item: Removed) -> None:
+    part = item.part or ""
+    if item.key_type in _MEMBERS:
+        group.members.pop(part, None)
+    elif item.key_type in _TARGETS:
+        _keep_before(group, part)
+        group.targets.pop(part, None)
+    elif item.key_type in _CURRENTS:
+        group.currents.pop(part, None)
+    elif item.key_type == _REGEX:
+        group.regexes.pop(part, None)
+    elif item.key_type in _TOPICS:
+        group.topics = None
+    elif item.key_type == _TOPOLOGY:
+        group.topology = None
+
+
+def _keep_before(group: ModernGroup, member_id: str) -> None:
+    if member_id not in group.before:
+        target = group.targets.get(member_id)
+        group.before[member_id] = None if target is None else target.partitions
+
+
+def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
+    """The decision that a record closes; from now on it is the one before."""
+    targets = {name: group.targets[name].partitions for name in group.members if name in group.targets}
+    told, before = group.told, None
+    joined: tuple[str, ...] | None = None
+    left: tuple[str, ...] | None = None
+    replaced: tuple[tuple[str, str], ...] = ()
+    if told is not None:
+        before = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
+        before |= {name: partitions for name, partitions in group.before.items() if partitions is not None}
+        replaced = _replaced(told, group.members)
+        gone, come = {old for old, _ in replaced}, {new for _, new in replaced}
+        joined = tuple([name for name in group.members if name not in told and name not in come])
+        left = tuple([name for name in told if name not in group.members and name not in gone])
+    decision = Decision(
+        record=item.record,
+        record_time=item.record_time,
+        log_partition=item.log_partition,
+        group_type=group.group_type,
+        epoch=item.epoch,
+        became_empty=isinstance(item, GroupEpoch),
+        exact=group.exact,
+        members=tuple(group.members.values()),
+        targets=targets,
+        before=before,
+        joined=joined,
+        left=left,
+        replaced=replaced,
+        undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
+        topics=group.topics,
+    )
+    group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
+    group.before = {}
+    return decision
+
+
+def _replaced(told: dict[str, str | None], members: dict[str, ModernMember]) -> tuple[tuple[str, str], ...]:
+    """Static members that went and came under the same instance id."""
+    gone = {instance: name for name, instance in told.items() if instance is not None and name not in members}
+    return tuple(
+        [
+            (gone[member.instance_id], name)
+            for name, member in members.items()
+            if name not in told and member.instance_id in gone
+        ]
+    )
