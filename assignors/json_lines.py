@@ -13,12 +13,17 @@ from assignors.model import Group, Subscription
 from assignors.registry import assign
 from assignors.rocketmq import json_lines as rocketmq
 from assignors.server import json_lines as server
+from assignors.strategy import Strategy
 
 __all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 
 
-def assign_line(line: object) -> dict[str, Any]:
+def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
     """Answer one line of `evenkeel assign` (DESIGN.md 5), for whom the strategy's name tells.
+
+    Args:
+        line: The decoded object.
+        custom: Further strategies of Kafka clients by name.
 
     Returns:
         {"assignment": ...} or {"error": reason}. Never raises.
@@ -29,13 +34,14 @@ def assign_line(line: object) -> dict[str, Any]:
             return rocketmq.allocate_line(line)
         if strategy.startswith(server.PREFIX):
             return server.server_line(line)
-    return client_line(line)
+    return client_line(line, custom or {})
 
 
-def client_line(line: object) -> dict[str, Any]:
+def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
     """Answer one line for Kafka clients.
 
     Args:
+        custom: Further strategies by name.
         line: The decoded object: "strategy", "partitions_per_topic", "members" (whose order, and that of the
             lists in them, counts), and where given "library" and "partition_racks".
 
@@ -48,7 +54,7 @@ def client_line(line: object) -> dict[str, Any]:
         strategy = a_text(required(question, "strategy"), "strategy")
         library = _library(question.get("library"))
         group = read_client_group(question)
-        result = assign(strategy, group, library, _racks(question.get("partition_racks")))
+        result = assign(custom.get(strategy, strategy), group, library, _racks(question.get("partition_racks")))
         listed = as_listed(strategy, group, library, result)
     except (BadLine, AssignorError) as error:
         return {"error": str(error)}

@@ -6,11 +6,12 @@ first: a setting, Java, the network, a right, a port, space.
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -18,6 +19,9 @@ from rich.console import Console
 
 from streaming.config import Settings, load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+
+if TYPE_CHECKING:
+    from assignors import Strategy
 
 __all__ = ["app", "main"]
 
@@ -143,7 +147,17 @@ def assign() -> None:
     """Recompute assignments: JSON lines in, JSON lines out (docs/tools.md)."""
     from assignors.json_lines import assign_line  # noqa: PLC0415
 
-    _pipe(assign_line)
+    custom = _custom_strategies()
+    _pipe(lambda line: assign_line(line, custom), unique_keys=True)
+
+
+@app.command(name="what-if")
+def what_if() -> None:
+    """Tell what each strategy would make of a group: JSON lines in, JSON lines out (docs/tools.md)."""
+    from assignors.what_if_lines import what_if_line  # noqa: PLC0415
+
+    custom = _custom_strategies()
+    _pipe(lambda line: what_if_line(line, custom), unique_keys=True)
 
 
 @app.command()
@@ -192,15 +206,52 @@ def _log() -> None:
         logging.getLogger(noisy).setLevel(logging.ERROR)
 
 
-def _pipe(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """One line out per line in, in order; a bad line gives `{"error": reason}`."""
+def _custom_strategies() -> dict[str, Strategy]:
+    from streaming.groups.config import custom_of  # noqa: PLC0415
+
+    listed = load_settings().custom_strategies
+    return custom_of((one.name, one.assignor, one.deterministic) for one in listed).by_name()
+
+
+def _pipe(answer: Callable[[dict[str, Any]], dict[str, Any]], *, unique_keys: bool = False) -> None:
+    """One line out per line in, in order; a bad line gives `{"error": reason}`.
+
+    Args:
+        answer: What answers an object.
+        unique_keys: Refuse an object in which a key stands twice, a member for instance, of which the last would
+            count alone.
+    """
+    decode = _decode_unique if unique_keys else msgspec.json.decode
     encoder = msgspec.json.Encoder()
     for line in sys.stdin.buffer:
         try:
-            question = msgspec.json.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            question = decode(line)
+        except (ValueError, RecursionError) as error:
             result: dict[str, Any] = {"error": f"not JSON: {error}"}
         else:
             result = answer(question) if isinstance(question, dict) else {"error": "not a JSON object"}
-        sys.stdout.buffer.write(encoder.encode(result) + b"\n")
+        try:
+            written = encoder.encode(result)
+        except UnicodeEncodeError:
+            written = encoder.encode({"error": "a text holds half of a surrogate pair: it cannot be written"})
+        sys.stdout.buffer.write(written + b"\n")
         sys.stdout.buffer.flush()
+
+
+def _decode_unique(line: bytes) -> Any:
+    return json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in found if keys.count(key) > 1)
+        message = f"the key {twice[:100]!r} stands twice in one object"
+        raise ValueError(message)
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    message = f"{name} is no JSON"
+    raise ValueError(message)

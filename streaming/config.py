@@ -25,6 +25,7 @@ from streaming.exceptions import SetupError
 
 __all__ = [
     "AlertSettings",
+    "CustomStrategySettings",
     "Filters",
     "JobSettings",
     "KafkaSettings",
@@ -183,6 +184,20 @@ class StrategyRule(_Section):
     strategy: str
 
 
+class CustomStrategySettings(_Section):
+    """A strategy of the user's own (docs/custom-strategies.md).
+
+    Attributes:
+        name: Protocol name that its groups run.
+        assignor: "package.module:object", a class or a function; the job's workers must be able to import it.
+        deterministic: Whether equal inputs give equal results; None takes the object's own word.
+    """
+
+    name: str = Field(min_length=1)
+    assignor: str = Field(min_length=1)
+    deterministic: bool | None = None
+
+
 class ProbeSettings(_Section):
     """The probe.
 
@@ -325,6 +340,7 @@ class Settings(BaseSettings):
         alerts: The alerter.
         page: The page.
         strategies: Expected strategies.
+        custom_strategies: Strategies of the user's own, beside those of installed packages.
     """
 
     model_config = SettingsConfigDict(
@@ -344,6 +360,7 @@ class Settings(BaseSettings):
     alerts: AlertSettings = AlertSettings()
     page: PageSettings = PageSettings()
     strategies: tuple[StrategyRule, ...] = ()
+    custom_strategies: tuple[CustomStrategySettings, ...] = ()
 
     @classmethod
     def settings_customise_sources(

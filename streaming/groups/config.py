@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-__all__ = ["GroupConfig"]
+from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
+from assignors.exceptions import BadStrategy
+from streaming.exceptions import SetupError
+
+__all__ = ["GroupConfig", "custom_of"]
 
 
 def _none(_: str) -> None:
@@ -26,6 +30,7 @@ class GroupConfig:
         heartbeat_ms: Rows are repeated after this time without a change.
         expected_strategy: Strategy that a group is expected to run; None when none is configured.
         watches_topic: Whether a topic passes the filters: no round shows one that does not.
+        custom: Strategies of the user's own.
     """
 
     cluster: str
@@ -33,3 +38,23 @@ class GroupConfig:
     heartbeat_ms: int = 600_000
     expected_strategy: Callable[[str], str | None] = _none
     watches_topic: Callable[[str], bool] = _all
+    custom: CustomStrategies = field(default_factory=CustomStrategies)
+
+
+def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:
+    """The strategies of the configuration, as (name, assignor, deterministic), and of installed packages.
+
+    Raises:
+        SetupError: One has the name of another or of one of ours, or no path that could be imported.
+    """
+    try:
+        configured = [CustomStrategy(name, assignor, deterministic) for name, assignor, deterministic in listed]
+    except BadStrategy as error:
+        message = f"The setting custom_strategies is wrong. {error}"
+        raise SetupError(message) from None
+    names = [custom.name for custom in configured]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"The setting custom_strategies is wrong: {twice!r} stands twice. Give each strategy once."
+        raise SetupError(message)
+    return custom_strategies(configured)

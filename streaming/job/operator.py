@@ -14,7 +14,7 @@ import pandas as pd
 
 from streaming.config import Settings
 from streaming.groups.advance import advance
-from streaming.groups.config import GroupConfig
+from streaming.groups.config import GroupConfig, custom_of
 from streaming.groups.facts import Rows, encode_rows
 from streaming.groups.inputs import GroupInput, decode_inputs
 from streaming.groups.keys import ROUNDS_KEY, group_of
@@ -50,6 +50,7 @@ def group_config(settings: Settings) -> GroupConfig:
         heartbeat_ms=settings.job.heartbeat_ms,
         expected_strategy=settings.expected_strategy,
         watches_topic=settings.filters.watches_topic,
+        custom=custom_of((one.name, one.assignor, one.deterministic) for one in settings.custom_strategies),
     )
 
 
