@@ -44,6 +44,7 @@ from assignors.metadata import topics_without_metadata
 from assignors.model import Group, Subscription
 from assignors.recognise import recognise
 from assignors.registry import assign, known_strategies, strategy_named
+from assignors.sticky import claimed_partitions, remembers_generations
 from assignors.strategy import Era, PartitionRacks, Strategy
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "UnknownStrategy",
     "Violation",
     "assign",
+    "claimed_partitions",
     "counts",
     "differences",
     "from_pairs",
@@ -81,6 +83,7 @@ __all__ = [
     "owners",
     "parse_library",
     "recognise",
+    "remembers_generations",
     "same",
     "strategy_named",
     "to_pairs",

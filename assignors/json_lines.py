@@ -17,6 +17,9 @@ from assignors.strategy import Strategy
 
 __all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 
+# Kafka's partition numbers are signed 32-bit numbers.
+_INT32 = 1 << 31
+
 
 def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
     """Answer one line of `evenkeel assign` (DESIGN.md 5), for whom the strategy's name tells.
@@ -54,8 +57,9 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
         strategy = a_text(required(question, "strategy"), "strategy")
         library = _library(question.get("library"))
         group = read_client_group(question)
-        result = assign(custom.get(strategy, strategy), group, library, _racks(question.get("partition_racks")))
-        listed = as_listed(strategy, group, library, result)
+        racks = _racks(question.get("partition_racks"))
+        result = assign(custom.get(strategy, strategy), group, library, racks)
+        listed = as_listed(strategy, group, library, result, racks)
     except (BadLine, AssignorError) as error:
         return {"error": str(error)}
     return {"assignment": {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}}
@@ -110,15 +114,18 @@ def _member(member_id: str, given: object) -> Subscription:
 
 
 def _owned(pairs: list[Any], where: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    topics: dict[str, list[int]] = {}
+    # The order of the pairs can count, so only neighbours of one topic are put together.
+    topics: list[tuple[str, list[int]]] = []
     for pair in pairs:
         match pair:
-            case [str(topic), int(partition)] if type(partition) is int:
-                topics.setdefault(topic, []).append(partition)
+            case [str(topic), int(partition)] if type(partition) is int and -_INT32 <= partition < _INT32:
+                if not topics or topics[-1][0] != topic:
+                    topics.append((topic, []))
+                topics[-1][1].append(partition)
             case _:
                 message = f"An owned partition of {where} is {pair!r}: give [topic, partition]."
                 raise BadLine(message)
-    return tuple((topic, tuple(partitions)) for topic, partitions in topics.items())
+    return tuple((topic, tuple(partitions)) for topic, partitions in topics)
 
 
 def _bytes(given: object, where: str) -> bytes | None:

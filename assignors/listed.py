@@ -10,19 +10,24 @@ from assignors.assignment import Assignment, to_pairs
 from assignors.hash_map import in_hash_order
 from assignors.library import JAVA, Library
 from assignors.model import Group
+from assignors.sticky.java import listed
+from assignors.strategy import PartitionRacks
 
 __all__ = ["as_listed"]
 
 # From here on `RangeAssignor` collects the topics of its members with `put`, before with `computeIfAbsent`.
 _COLLECTS_WITH_PUT = (3, 5)
 
+_LISTED_BY_DECISION = ("sticky", "cooperative-sticky")
+
 
 def as_listed(
-    strategy: str, group: Group, library: Library, assignment: Assignment
+    strategy: str, group: Group, library: Library, assignment: Assignment, racks: PartitionRacks | None = None
 ) -> dict[str, list[tuple[str, int]]]:
     """Partitions per member in the order in which the leader's `assign()` returns them; members in record order.
 
     Java's `range` lists topics in the order of a HashMap, filled while iterating the HashMap of the members;
+    its sticky strategies list what a member keeps before what it is given, not topic by topic; its
     `roundrobin`, and kafka-python's assignors, list them sorted, which is the order of `assign`'s result. For
     the other libraries, which encode what they assign in an order of their own, topics are sorted.
 
@@ -31,7 +36,10 @@ def as_listed(
         group: Its input.
         library: The leader's library.
         assignment: What `assign` returned.
+        racks: Racks that it was given.
     """
+    if strategy in _LISTED_BY_DECISION and library.name == JAVA:
+        return listed(group, library.release, racks, cooperative=strategy == "cooperative-sticky")
     if strategy == "range" and library.name == JAVA:
         by_id = {member.member_id: member for member in group.members}
         order = in_hash_order(

@@ -50,6 +50,9 @@ class Group:
             some strategies.
         partitions_per_topic: Partition count by topic as the leader's metadata had it. A topic that is missing,
             or has 0, did not exist for the leader.
+        remembered_generation: Highest generation that the leader's assignor has met in earlier decisions, which it
+            keeps as long as its process lives (Java's sticky strategies from 3.0 on); -1 for none. Matters only where
+            it is above all generations of the members.
 
     Raises:
         DuplicateMember: A member id stands twice.
@@ -58,6 +61,7 @@ class Group:
 
     members: tuple[Subscription, ...]
     partitions_per_topic: Mapping[str, int]
+    remembered_generation: int = -1
     _by_id: dict[str, Subscription] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -59,18 +59,38 @@ _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
 # The same for cooperative-sticky, whose user data differs by library.
 _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(2, 8, 1)),),
-    (1, _FOUR_BYTES): (_Writer(JAVA, since=(2, 8, 1), before=(3, 4)),),
+    (1, _FOUR_BYTES): (_Writer(JAVA, since=(2, 8, 1), before=(3, 4)), _SARAMA_WITH_OWNED),
     (1, _EMPTY): (_Writer("kafka-python", since=(3,)), _Writer("librdkafka", since=(1, 6), before=(2, 2))),
     (1, _MORE): (
         _Writer("librdkafka", since=(1, 6), before=(2, 2)),
         _Writer("franz-go", before=(1, 14, 1)),
-        _SARAMA_WITH_OWNED,
     ),
-    (2, _MORE): (_SARAMA_WITH_OWNED,),
+    (2, _FOUR_BYTES): (_SARAMA_WITH_OWNED,),
     (3, _FOUR_BYTES): (_Writer(JAVA, since=(3, 4)),),
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
     (3, _MORE): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
 }
+
+# The same for sticky: nothing, or the partitions and the generation, at least eight bytes.
+_STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
+    (0, _NULL): (_Writer(JAVA, before=(2, 4)), _Writer("sarama"), _ANYONE),
+    (0, _EMPTY): (_Writer("kafka-python", since=(2,)), _Writer("aiokafka")),
+    (0, _MORE): (
+        _Writer(JAVA, before=(2, 4)),
+        _Writer("kafka-python", since=(2,)),
+        _Writer("aiokafka"),
+        _Writer("sarama"),
+        _Writer("franz-go", before=(1, 14, 1)),
+    ),
+    (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
+    (1, _MORE): (_Writer(JAVA, since=(2, 4), before=(3, 4)), _SARAMA_WITH_OWNED),
+    (2, _NULL): (_SARAMA_WITH_OWNED,),
+    (2, _MORE): (_SARAMA_WITH_OWNED,),
+    (3, _NULL): (_Writer(JAVA, since=(3, 4)),),
+    (3, _MORE): (_Writer(JAVA, since=(3, 4)), _Writer("franz-go", since=(1, 14, 1))),
+}
+
+_TABLES = {"sticky": _STICKY, "cooperative-sticky": _COOPERATIVE}
 
 # How default client ids begin. Only an order: whoever sets a client id of "sarama" on a Java client is not told
 # that it drifted.
@@ -129,10 +149,7 @@ def _candidates(strategy: str, version: int | None, kind: str, likely: str) -> t
 
 def _writers(strategy: str, version: int, kind: str) -> tuple[_Writer, ...]:
     known = min(version, _NEWEST_VERSION)
-    if strategy == "sticky":
-        return (_ANYONE,)
-    table = _COOPERATIVE if strategy == "cooperative-sticky" else _EAGER
-    writers = table.get((known, kind), ())
+    writers = _TABLES.get(strategy, _EAGER).get((known, kind), ())
     if not writers or version > _NEWEST_VERSION:
         writers = (*writers, _ANYONE)
     return writers

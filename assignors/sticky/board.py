@@ -37,6 +37,7 @@ class Board:
         counts: Partition counts.
         base: Id of partition 0 of each topic.
         total: Partitions in all; ids from here on are phantoms.
+        remembered: Highest generation of the leader's earlier decisions; -1 for none.
         phantoms: Topic index and number of each phantom.
     """
 
@@ -44,6 +45,7 @@ class Board:
         "_base",
         "_counts",
         "_phantom_ids",
+        "_record_order",
         "_rows",
         "base",
         "counts",
@@ -51,12 +53,15 @@ class Board:
         "members",
         "phantoms",
         "ranks",
+        "remembered",
         "topics",
         "total",
     )
 
     def __init__(self, group: Group, members: Sequence[Subscription], topics: Sequence[str]) -> None:
         self.members = members
+        self._record_order = [member.member_id for member in group.members]
+        self.remembered = max(group.remembered_generation, -1)
         by_id = {member.member_id: place for place, member in enumerate(members)}
         self.ranks = [0] * len(members)
         for rank, member_id in enumerate(sorted_utf16(by_id)):
@@ -141,15 +146,15 @@ class Board:
         return row, partition - self.base[row]
 
     def assignment(self, lists: Sequence[Ids]) -> Assignment:
-        """Write the members' ids out as an assignment, members in record order of the board."""
-        result: Assignment = {}
+        """Write the members' ids out as an assignment; members in record order, topics sorted."""
+        result: Assignment = {member_id: {} for member_id in self._record_order}
         for member, ids in zip(self.members, lists, strict=True):
             result[member.member_id] = self._by_topic(ids)
         return result
 
     def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
-        """Write the members' ids out as pairs in their order."""
-        result = {}
+        """Write the members' ids out as pairs in their order; members in record order."""
+        result: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in self._record_order}
         for member, ids in zip(self.members, lists, strict=True):
             rows = self.topics_of(ids)
             numbers = self.numbers_of(ids, rows)

@@ -59,7 +59,9 @@ def first_unlike(board: Board) -> int | None:
     return None
 
 
-def believe_highest_generation(board: Board, data: Sequence[MemberData], *, detect_multi: bool = True) -> Claims:
+def believe_highest_generation(
+    board: Board, data: Sequence[MemberData], *, remembered: int = DEFAULT_GENERATION, detect_multi: bool = True
+) -> Claims:
     """Claims of the members of the highest generation, in releases before 3.4.1.
 
     Without any generation all members count that have none or -1.
@@ -67,10 +69,10 @@ def believe_highest_generation(board: Board, data: Sequence[MemberData], *, dete
     Args:
         board: The group.
         data: What each member says it had.
+        remembered: Highest generation of the leader's earlier decisions (from 3.0 on).
         detect_multi: Whether partitions claimed twice are taken from both (from 2.8.1 on).
     """
-    highest = max((d.generation for d in data if d.generation is not None), default=DEFAULT_GENERATION)
-    highest = max(highest, DEFAULT_GENERATION)
+    highest = _highest(data, remembered)
     none = board.ids_of(())
     owned = [
         board.ids_of(d.partitions)
@@ -105,10 +107,9 @@ def believe_per_partition(
     return claims
 
 
-def previous_owners(board: Board, data: Sequence[MemberData]) -> dict[int, int]:
+def previous_owners(board: Board, data: Sequence[MemberData], remembered: int) -> dict[int, int]:
     """Owner of each partition in the last generation before the highest, of members that still say so (>= 3.0)."""
-    highest = max((d.generation for d in data if d.generation is not None), default=DEFAULT_GENERATION)
-    highest = max(highest, DEFAULT_GENERATION)
+    highest = _highest(data, remembered)
     found: dict[int, tuple[int, int]] = {}
     for place, said in enumerate(data):
         generation = DEFAULT_GENERATION if said.generation is None else said.generation
@@ -118,6 +119,10 @@ def previous_owners(board: Board, data: Sequence[MemberData]) -> dict[int, int]:
                 if earlier is None or generation > earlier[1]:
                     found[partition] = place, generation
     return {partition: place for partition, (place, _) in found.items()}
+
+
+def _highest(data: Sequence[MemberData], remembered: int) -> int:
+    return max(remembered, max((d.generation for d in data if d.generation is not None), default=DEFAULT_GENERATION))
 
 
 def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> None:

@@ -109,7 +109,8 @@ def _first_constrained(board: Board, said: Said, *, detect_multi: bool) -> Dealt
 
 def _from_3_0_0(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
     data = said.read()
-    return _deal(board, believe_highest_generation(board, data), data, None, fixed=False, sorts_owned=False)
+    claims = believe_highest_generation(board, data, remembered=board.remembered)
+    return _deal(board, claims, data, None, fixed=False, sorts_owned=False)
 
 
 def _from_3_4_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
@@ -160,7 +161,7 @@ def _deal(
     racks = rack_info(board, partition_racks) if aware else None
     if first_unlike(board) is None:
         return constrained(board, claims, racks, sorts_owned=sorts_owned, counts_racks=sorts_owned)
-    return general(board, claims, previous_owners(board, data), racks, gap=1 if fixed else 0)
+    return general(board, claims, previous_owners(board, data, board.remembered), racks, gap=1 if fixed else 0)
 
 
 _BEHAVIOURS = (
@@ -220,5 +221,4 @@ def listed(
     """
     behaviour = next(b for b in reversed(_BEHAVIOURS) if release is None or release >= b.since)
     board = Board.of_java(group)
-    pairs = board.pairs(_lists(board, behaviour, racks, cooperative=cooperative))
-    return {member.member_id: pairs[member.member_id] for member in group.members}
+    return board.pairs(_lists(board, behaviour, racks, cooperative=cooperative))

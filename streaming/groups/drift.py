@@ -2,9 +2,11 @@
 
 A verdict is about the decision made then. The leader's library, its release and its metadata are not recorded,
 so every candidate that the bytes and the rounds allow is tried; drift is said only when none fits and all could
-be computed. Partition counts need no enumeration: range and roundrobin hand out every partition the leader
-knows, so the leader's count of a topic can be read off its own assignment (highest partition plus one), and the
-only question left is whether a round around the decision saw that count. A leader may know of new partitions
+be computed. Partition counts need no enumeration: strategies hand out every partition the leader knows, so the
+leader's count of a topic can be read off its own assignment (highest partition plus one; what sticky strategies hold
+back or leave with a member: `possible_counts`), and the only question left is whether a round around the decision
+saw that count. What sticky strategies go by, owned partitions and their generations, is in the record as the leader
+saw it, in the members' subscriptions. A leader may know of new partitions
 before the probe's broker does: a count above all that was seen waits for the rounds to come.
 
 Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
@@ -12,7 +14,8 @@ Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice, product
 
 from assignors import (
     Assignment,
@@ -26,6 +29,7 @@ from assignors import (
     from_topics,
     known_strategies,
     recognise,
+    remembers_generations,
     same,
     topics_without_metadata,
     violations,
@@ -34,6 +38,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition, DriftRow
 from streaming.groups.inputs import MembershipRecord
 from streaming.groups.membership import MAX_GROUP_PARTITIONS, is_consumer, leader_counts, subscription_of, undecodable
+from streaming.groups.possible_counts import possible_counts
 from streaming.groups.state import Decision, GroupState, TopicState
 from streaming.groups.times import day_of
 
@@ -48,6 +53,13 @@ NOT_APPLICABLE = "not_applicable"
 _MISPLACED = "misplaced"
 _UNASSIGNED = "unassigned"
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": _MISPLACED}
+
+# Combinations of partition counts that are tried: four topics, each with two possible counts at one time, are already
+# a rare coincidence, and every combination costs a recomputation per candidate.
+_MOST_VARIANTS = 16
+
+# Above every generation that a record can hold.
+_ABOVE_ALL = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,58 +291,84 @@ def _recompute(
         return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
     known_to_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
     members = tuple(map(subscription_of, record.members))
+    seen = {topic: c.seen for topic, c in counts.items()}
+    variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
     cannot: str | None = None
+    if len(variants) > _MOST_VARIANTS:
+        variants.pop()
+        cannot = "too many partition counts are possible where partitions are held back or were owned before"
     expected: Assignment | None = None
-    tried = 0
-    for library in _candidates(record, strategy):
+    tried: set[Library] = set()
+    for library, known in product(_candidates(record, strategy), variants):
         try:
-            result = assign(strategy, Group(members, leader), library)
+            result, fits = _computed(strategy, Group(members, known), library, actual)
         except LeaderWouldFail:
             continue
-        except CannotTell as error:
-            cannot = cannot or error.reason
-            continue
         except AssignorError as error:
-            cannot = cannot or str(error)[:200]
+            cannot = cannot or _reason(error)
             continue
-        tried += 1
-        fits = same(result, actual)
+        tried.add(library)
         # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
         unknown = topics_without_metadata(library, known_to_leader, counts)
         unseen = sorted(
-            topic for topic, c in counts.items() if c.leader not in c.seen and not (c.leader == 0 and topic in unknown)
+            topic
+            for topic, c in counts.items()
+            if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
         )
         unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
         if fits and unsure:
-            seen = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
+            others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
             return Verdict(
                 VALID_UNVERIFIED,
                 f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
-                f"({leader[unsure[0]]}; seen: {seen})",
-                candidates=tried,
+                f"({known[unsure[0]]}; seen: {others})",
+                candidates=len(tried),
             )
         if unseen:
             # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
             try:
-                nearest = leader | {topic: counts[topic].newest for topic in unseen}
-                result = assign(strategy, Group(members, nearest), library)
+                nearest = known | {topic: counts[topic].newest for topic in unseen}
+                result, fits = _computed(strategy, Group(members, nearest), library, actual)
             except AssignorError as error:
-                cannot = cannot or f"with the newest partition counts: {str(error)[:200]}"
+                cannot = cannot or f"with the newest partition counts: {_reason(error)}"
                 continue
-            fits = same(result, actual)
         if fits:
-            return Verdict(IDENTICAL, library=str(library), candidates=tried)
+            return Verdict(IDENTICAL, library=str(library), candidates=len(tried))
         expected = result if expected is None else expected
     if cannot is not None:
-        return Verdict(VALID_UNVERIFIED, cannot, candidates=tried)
+        return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
     if expected is None:
-        return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=tried)
+        return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=len(tried))
     return Verdict(
         DRIFTED,
-        f"none of {tried} candidates gives this assignment",
-        candidates=tried,
+        f"none of {len(tried)} candidates gives this assignment",
+        candidates=len(tried),
         drifted=_kinds(expected, actual),
     )
+
+
+def _computed(strategy: str, group: Group, library: Library, actual: Assignment) -> tuple[Assignment, bool]:
+    """What a candidate gives, and whether that is the assignment.
+
+    Raises:
+        CannotTell: It is not, and it may be if the leader remembered a generation that is in no record.
+    """
+    result = assign(strategy, group, library)
+    if same(result, actual):
+        return result, True
+    if remembers_generations(strategy, library):
+        try:
+            remembering = assign(strategy, replace(group, remembered_generation=_ABOVE_ALL), library)
+        except LeaderWouldFail:
+            return result, False
+        if same(remembering, actual):
+            reason = "it fits only a leader that remembers a higher generation than any member's"
+            raise CannotTell(reason)
+    return result, False
+
+
+def _reason(error: AssignorError) -> str:
+    return error.reason if isinstance(error, CannotTell) else str(error)[:200]
 
 
 def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:

@@ -49,7 +49,7 @@ def test_static_members_and_racks_are_read() -> None:
     ("change", "reason"),
     [
         ({"strategy": "mine"}, "Strategy 'mine' is not known"),
-        ({"strategy": "sticky"}, "not recomputed yet"),
+        ({"strategy": "sticky", "library": "sarama"}, "not recomputed"),
         ({"strategy": 7}, "strategy is 7"),
         ({"library": "java:x"}, "cannot be read"),
         ({"library": None, "members": []}, "members is no JSON object"),
@@ -61,6 +61,7 @@ def test_static_members_and_racks_are_read() -> None:
         ({"members": {"a": {"topics": [None]}}}, "a topic of member 'a' is None"),
         ({"members": {"a": {"topics": [], "owned": [["t"]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "owned": [["t", True]]}}}, "owned partition of member 'a'"),
+        ({"members": {"a": {"topics": [], "owned": [["t", 1 << 31]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "generation": "4"}}}, "generation of member 'a'"),
         ({"members": {"a": {"topics": [], "user_data": "0g"}}}, "no hex"),
         ({"members": {"a": {"topics": [], "rack": 1}}}, "rack of member 'a'"),

@@ -83,20 +83,36 @@ def test_a_member_id_stands_in_for_a_missing_client_id() -> None:
     assert names("range", 0, b"", member_id="rdkafka-1234")[0] == "librdkafka:0.9"
 
 
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-@pytest.mark.parametrize("user_data", [None, b"", bytes(4), bytes(30)])
-def test_candidates_of_the_sticky_strategies_cannot_be_told_yet(strategy: str, user_data: bytes | None) -> None:
-    group = Group((Subscription("a", ("t",)),), {"t": 1})
-
-    for library in recognise(strategy, version=1, user_data=user_data):
-        with pytest.raises(CannotTell, match="not recomputed yet"):
-            assign(strategy, group, library)
-
-
 def test_cooperative_bytes_tell_more_than_eager_ones() -> None:
-    assert names("cooperative-sticky", 1, None) == ["java:2.4"]
-    assert names("cooperative-sticky", 3, bytes(4)) == ["java:3.4"]
+    assert names("cooperative-sticky", 1, None) == ["java:2.4", "java:2.5.1"]
+    assert names("cooperative-sticky", 3, bytes(4)) == [
+        "java:3.4",
+        "java:3.4.1",
+        "java:3.5",
+        "java:3.5.2",
+        "java:3.7.1",
+    ]
     assert "librdkafka:2.2" in names("cooperative-sticky", 3, b"")
+
+
+def test_a_bare_generation_of_version_1_is_java_or_sarama() -> None:
+    assert names("cooperative-sticky", 1, bytes(4)) == ["java:2.8.1", "java:3.0", "sarama:1.60.1"]
+
+
+def test_a_sticky_leader_without_a_past_writes_no_user_data() -> None:
+    assert names("sticky", 1, None) == ["java:2.4", "java:2.5.1", "java:2.8.1", "java:3.0", "sarama:1.60.1"]
+    assert names("sticky", 3, None) == ["java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1"]
+
+
+def test_sticky_user_data_of_version_3_is_java_or_franz_go() -> None:
+    assert names("sticky", 3, bytes(8)) == [
+        "java:3.4", "java:3.4.1", "java:3.5", "java:3.5.2", "java:3.7.1", "franz-go:1.14.1",
+    ]  # fmt: skip
+
+
+def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
+    assert names("sticky", 0, b"")[0] == "kafka-python:2"
+    assert "java:0.11" in names("sticky", 0, bytes(8))
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin"])
@@ -111,7 +127,7 @@ def test_every_candidate_is_computed_or_cannot_be_told(strategy: str, version: i
             assert library.name in ("unknown", "sarama")
 
 
-@pytest.mark.parametrize("strategy", ["range", "roundrobin"])
+@pytest.mark.parametrize("strategy", ["range", "roundrobin", "sticky", "cooperative-sticky"])
 def test_the_eras_of_a_library_follow_each_other_without_gap_or_overlap(strategy: str) -> None:
     eras = strategy_named(strategy).eras
     for library in {era.library for era in eras}:

@@ -109,14 +109,6 @@ def test_the_row_tells_decision_and_round() -> None:
     assert (row.incarnation, row.generation, row.strategy) == (5, 1, "range")
 
 
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_sticky_strategies_are_not_recomputed_yet(strategy: str) -> None:
-    row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, protocol=strategy)
-    assert row.verdict == "valid_unverified"
-    assert row.reason is not None
-    assert "not recomputed yet" in row.reason
-
-
 def test_an_unknown_strategy_is_not_verified() -> None:
     row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, protocol="house-blend")
     assert (row.verdict, row.reason) == ("valid_unverified", "strategy 'house-blend' is not known")

@@ -40,6 +40,11 @@ class Thrown:
 
 def ask_java(release: str, cases: Sequence[Case]) -> list[Assignment | Thrown]:
     """Answers of the real classes of one release; per member a topic's partitions in the class's order."""
+    return [lists if isinstance(lists, Thrown) else from_pairs(lists) for lists in ask_java_for_lists(release, cases)]
+
+
+def ask_java_for_lists(release: str, cases: Sequence[Case]) -> list[dict[str, list[tuple[str, int]]] | Thrown]:
+    """The same as lists of (topic, partition) per member, in the class's order."""
     lines = "".join(f"{_line(case)}\n" for case in cases)
     jars = os.pathsep.join(map(str, classpath(f"clients-{release}")))
     run = subprocess.run(
@@ -84,14 +89,14 @@ def _racks_of(topic: str, racks: PartitionRacks | None) -> str:
     return ":" + ",".join("+".join(map(_hex, of_partition)) for of_partition in racks[topic])
 
 
-def _read(answer: str) -> Assignment | Thrown:
+def _read(answer: str) -> dict[str, list[tuple[str, int]]] | Thrown:
     if answer.startswith("!"):
         return Thrown(answer[1:])
     members: dict[str, list[tuple[str, int]]] = {}
     for member in answer.split(";"):
         member_id, _, pairs = member.partition(":")
         members[_text(member_id)] = list(_pairs(pairs))
-    return from_pairs(members)
+    return members
 
 
 def _pairs(text: str) -> Iterable[tuple[str, int]]:
