@@ -20,9 +20,9 @@ said at a time, they said.
   `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark takes as
   well. Most questions are about now, and are asked there.
 - **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock at the
-  probe's look at the cluster. No column that the job writes holds a clock of Evenkeel's machines, so a job that was down
-  for two hours writes the rows that it would have written. (`alerts` and `alert_deliveries` are the alerter's, and hold
-  its clock where their columns say so.)
+  probe's look at the cluster. No column that the job writes holds a clock of Evenkeel's machines, so a job that was
+  down for two hours writes the rows that it would have written. (`alerts` and `alert_deliveries` are the alerter's;
+  they hold its clock where their columns say so.)
 - **A change is a row, and so is a heartbeat** (ten minutes by default) in `lag` and `group_health`. Between two rows
   nothing changed, as long as rounds went on: `rounds` tells that.
 - **NULL** means that it is not known, or is not; each column says which.
