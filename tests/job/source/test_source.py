@@ -322,6 +322,8 @@ def test_the_real_offsets_log_is_read_and_its_deleted_records_are_a_gap(spark: S
 def test_a_broker_that_restarts_under_the_stream_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker") as own:
         probe = FakeProbe(own.bootstrap, "p")
+        # However long the restart takes, it is no silence in which the log would be read on without rounds.
+        probe.interval_ms = 600_000
         run = Run(spark, probe.settings(), tmp_path / "c")
         query = run.start()
         made = write_rounds(probe, 3)
