@@ -22,7 +22,7 @@ from streaming.alerts.feed import LostTrackError
 from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.lanes import Delivery, Lane, Patience
 from streaming.alerts.rules import Rule, load_rules
-from streaming.alerts.targets import Message, Outcome, Target, test_message
+from streaming.alerts.targets import Message, Outcome, Target, trial_message
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 
@@ -236,7 +236,7 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
         raise SetupError(message)
     failed = 0
     for name, target in targets.items():
-        outcome = target.send(test_message(settings.cluster))
+        outcome = target.send(trial_message(settings.cluster))
         failed += outcome.reason is not None
         say(f"{name}: {'took it' if outcome.reason is None else outcome.reason} ({outcome.duration_ms} ms)")
     return 1 if failed else 0

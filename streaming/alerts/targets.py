@@ -21,7 +21,7 @@ from streaming.alerts.firing import FIRING, GONE
 from streaming.alerts.text import visible
 from streaming.exceptions import SetupError
 
-__all__ = ["Message", "Outcome", "Target", "message_of", "test_message"]
+__all__ = ["Message", "Outcome", "Target", "message_of", "trial_message"]
 
 # What Apprise's own JSON, XML and form targets can carry beside title and text.
 _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
@@ -147,7 +147,7 @@ def message_of(decided: Decided) -> Message:
     return Message(title, "\n".join(lines), kind, _fields(decided))
 
 
-def test_message(cluster: str) -> Message:
+def trial_message(cluster: str) -> Message:
     """A message that says that messages arrive."""
     text = f"This is a test of Evenkeel's alerts for the cluster {cluster}. Nothing is wrong."
     fields = {"evenkeel": "test", "state": "test", "cluster": cluster}

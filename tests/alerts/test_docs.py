@@ -1,0 +1,63 @@
+"""The examples of docs/alerts.md are right."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alerts.receiver import Receiver
+from streaming.alerts.decisions import Decided
+from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.alerts.targets import Target, message_of, trial_message
+
+_PAGE = (SHIPPED.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
+
+
+def _examples(language: str) -> list[str]:
+    found = re.findall(rf"```{language}\n(.*?)```", _PAGE, re.DOTALL)
+    assert found
+    return found
+
+
+@pytest.mark.parametrize("example", _examples("yaml"))
+def test_the_rules_of_the_page_load(example: str, tmp_path: Path) -> None:
+    file = tmp_path / "alerts.yaml"
+    file.write_text("rules:\n" + example, encoding="utf-8")
+    assert load_rules(file)
+
+
+def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
+    (example,) = _examples("json")
+    decided = Decided(
+        "id", "alert", "main", "lag", "critical", "billing", None, None, (("about", "lag"),), "firing", "pending",
+        1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, "billing is stalled", 1_700_000_021_000,
+    )  # fmt: skip
+    with Receiver() as receiver:
+        assert Target("hook", receiver.url, 10_000).send(message_of(decided)).reason is None
+    assert set(receiver.messages[0]) == set(json.loads(example))
+    assert {name: type(value) for name, value in receiver.messages[0].items()} == {
+        name: type(value) for name, value in json.loads(example).items()
+    }
+
+
+def test_the_receiver_of_the_page_takes_a_second_copy_for_what_it_is(tmp_path: Path) -> None:
+    (example,) = _examples("python")
+    served = "server = HTTPServer(('127.0.0.1', 0), Hook)\nprint(server.server_port)\nserver.serve_forever()"
+    program = example.replace('HTTPServer(("127.0.0.1", 8099), Hook).serve_forever()', served)
+    assert program != example
+    running = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, text=True)
+    try:
+        assert running.stdout is not None
+        target = Target("hook", f"json://127.0.0.1:{int(running.stdout.readline())}", 10_000)
+        for _ in range(2):
+            assert target.send(trial_message("main")).reason is None
+        running.terminate()
+        assert running.stdout.read() == "[test] Evenkeel: messages arrive\n"
+    finally:
+        running.kill()
+        running.wait()
