@@ -25,6 +25,7 @@ from streaming.offsets_log.keys import OtherKey
 from streaming.offsets_log.record_types import decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
 from streaming.offsets_log.topic_id import text_of
+from streaming.offsets_log.wire import MalformedError
 
 __all__ = ["decode_modern"]
 
@@ -47,7 +48,10 @@ def decode_modern(
     value = decode_record_value(key.key_type, data)
     if isinstance(value, UnknownVersion | Rejected):
         return value
-    return _MADE[key.key_type](where, key.part or "", value.fields)
+    try:
+        return _MADE[key.key_type](where, key.part or "", value.fields)
+    except MalformedError as error:
+        return Rejected(f"value: {error}")
 
 
 def _group_type(key_type: int) -> str:
@@ -177,11 +181,20 @@ def _topology(where: _Where, _: str, value: Any) -> StreamsTopology:
 
 
 def _by_id(topics: Iterable[Any]) -> IdPartitions:
-    return tuple([(text_of(topic.topicId), topic.partitions) for topic in topics])
+    return _checked([(text_of(topic.topicId), topic.partitions) for topic in topics])
 
 
 def _tasks(tasks: Iterable[Any]) -> IdPartitions:
-    return tuple([(task.subtopologyId, task.partitions) for task in tasks])
+    return _checked([(task.subtopologyId, task.partitions) for task in tasks])
+
+
+def _checked(partitions: list[tuple[str, tuple[int, ...]]]) -> IdPartitions:
+    for name, numbers in partitions:
+        if numbers and min(numbers) < 0:
+            # Java would take it; but no coordinator means it, and whatever were made of it would be a guess.
+            message = f"partition {min(numbers)} of {name} is negative"
+            raise MalformedError(message)
+    return tuple(partitions)
 
 
 _MADE: dict[int, Callable[[_Where, str, Any], ModernInput]] = {
