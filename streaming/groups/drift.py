@@ -24,6 +24,7 @@ from assignors import (
     Group,
     LeaderWouldFail,
     Library,
+    Strategy,
     assign,
     differences,
     from_topics,
@@ -31,9 +32,11 @@ from assignors import (
     recognise,
     remembers_generations,
     same,
+    strategy_named,
     topics_without_metadata,
     violations,
 )
+from assignors.library import CUSTOM
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition, DriftRow
 from streaming.groups.inputs import MembershipRecord
@@ -154,9 +157,10 @@ def judge(
     if missing is not None:
         return Verdict(VALID_UNVERIFIED, missing[0])
     strategy = record.protocol or ""
-    if strategy not in known_strategies():
+    custom = config.custom.named(strategy)
+    if custom is None and strategy not in known_strategies():
         return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
-    verdict = _recompute(record, strategy, actual, counts, settled=settled)
+    verdict = _recompute(record, custom or strategy_named(strategy), actual, counts, settled=settled)
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(
             VALID_UNVERIFIED,
@@ -284,7 +288,7 @@ def _asked(decision: Decision) -> dict[str, frozenset[str]]:
 
 
 def _recompute(
-    record: MembershipRecord, strategy: str, actual: Assignment, counts: dict[str, _Counts], *, settled: bool
+    record: MembershipRecord, strategy: Strategy, actual: Assignment, counts: dict[str, _Counts], *, settled: bool
 ) -> Verdict:
     leader = {topic: c.leader for topic, c in counts.items()}
     if sum(leader.values()) > MAX_GROUP_PARTITIONS:
@@ -299,7 +303,8 @@ def _recompute(
         cannot = "too many partition counts are possible where partitions are held back or were owned before"
     expected: Assignment | None = None
     tried: set[Library] = set()
-    for library, known in product(_candidates(record, strategy), variants):
+    libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
+    for library, known in product(libraries, variants):
         try:
             result, fits = _computed(strategy, Group(members, known), library, actual)
         except LeaderWouldFail:
@@ -335,6 +340,8 @@ def _recompute(
         if fits:
             return Verdict(IDENTICAL, library=str(library), candidates=len(tried))
         expected = result if expected is None else expected
+    if expected is not None and not strategy.deterministic:
+        cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
     if cannot is not None:
         return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
     if expected is None:
@@ -347,7 +354,7 @@ def _recompute(
     )
 
 
-def _computed(strategy: str, group: Group, library: Library, actual: Assignment) -> tuple[Assignment, bool]:
+def _computed(strategy: Strategy, group: Group, library: Library, actual: Assignment) -> tuple[Assignment, bool]:
     """What a candidate gives, and whether that is the assignment.
 
     Raises:
@@ -356,7 +363,7 @@ def _computed(strategy: str, group: Group, library: Library, actual: Assignment)
     result = assign(strategy, group, library)
     if same(result, actual):
         return result, True
-    if remembers_generations(strategy, library):
+    if remembers_generations(strategy.name, library):
         try:
             remembering = assign(strategy, replace(group, remembered_generation=_ABOVE_ALL), library)
         except LeaderWouldFail:

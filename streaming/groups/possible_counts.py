@@ -3,7 +3,8 @@
 A leader hands out every partition that it knows, so that the highest assigned one shows a topic's count; with two
 exceptions, both about partitions that a member says it had. `cooperative-sticky` holds back what another member still
 owns: then there may be more partitions than assigned ones. And Java's sticky strategies leave with a member what it
-had, even where the topic has become smaller: then there may be fewer.
+had, even where the topic has become smaller: then there may be fewer. Of a user's own strategy nothing is known: it
+may leave any partition to nobody.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
 
-from assignors import Subscription, claimed_partitions
+from assignors import Strategy, Subscription, claimed_partitions
 
 __all__ = ["possible_counts"]
 
@@ -20,17 +21,23 @@ _COOPERATIVE = "cooperative-sticky"
 
 
 def possible_counts(
-    strategy: str, members: Collection[Subscription], shown: Mapping[str, int], seen: Mapping[str, Collection[int]]
+    strategy: Strategy, members: Collection[Subscription], shown: Mapping[str, int], seen: Mapping[str, Collection[int]]
 ) -> Iterator[dict[str, int]]:
     """Yield counts by topic that the leader may have known; those first that rounds have seen.
 
     Args:
-        strategy: The group's strategy; of one that is not sticky only `shown` is possible.
+        strategy: The group's strategy; of one that is neither sticky nor custom only `shown` is possible.
         members: The members.
         shown: Per topic the highest assigned partition plus one.
         seen: Per topic the counts that rounds have seen around the decision.
     """
-    if strategy not in _STICKY:
+    if strategy.custom:
+        for counts in product(
+            *([count, *(c for c in sorted(seen[topic]) if c > count)] for topic, count in shown.items())
+        ):
+            yield dict(zip(shown, counts, strict=True))
+        return
+    if strategy.name not in _STICKY:
         yield dict(shown)
         return
     claimed = dict.fromkeys(shown, 0)
@@ -39,7 +46,7 @@ def possible_counts(
             if topic in claimed:
                 claimed[topic] = max(claimed[topic], max(partitions, default=-1) + 1)
     options = [
-        _of_topic(count, claimed[topic], seen[topic], held_back=strategy == _COOPERATIVE)
+        _of_topic(count, claimed[topic], seen[topic], held_back=strategy.name == _COOPERATIVE)
         for topic, count in shown.items()
     ]
     for counts in product(*options):
