@@ -10,7 +10,8 @@ import numpy as np
 
 from streaming.groups.inputs import CommitWindow
 from streaming.offsets_log.offset_commit import OffsetCommit
-from streaming.offsets_log.offset_commits import decode_offset_commits
+from streaming.offsets_log.offset_commits import decode_offset_commits, joined
+from streaming.offsets_log.record_columns import RecordColumns
 from streaming.offsets_log.topic_id import printed
 from streaming.offsets_log.window_rows import Ints, WindowRows, concatenated, merged
 
@@ -72,9 +73,25 @@ class CommitFold:
         """Fold in what was appended, and empty the lists."""
         if not self.slots:
             return
-        rows = self._decoded()
+        slots, records, times = (np.array(column, np.int64) for column in (self.slots, self.records, self.times))
+        data, starts, sizes = joined(self.values)
+        sizes[self.tombstones] = -1
         for buffer in (self.slots, self.records, self.times, self.values, self.tombstones):
             buffer.clear()
+        self._add(slots, RecordColumns(data, records, times, starts, sizes, starts, sizes))
+
+    def fold_columns(self, slots: Ints, records: RecordColumns) -> None:
+        """Fold in records that come as columns; those that were appended before must be folded first.
+
+        Args:
+            slots: Slot of each record.
+            records: The records; their keys are not looked at.
+        """
+        if slots.size:
+            self._add(slots, records)
+
+    def _add(self, slots: Ints, records: RecordColumns) -> None:
+        rows = self._decoded(slots, records)
         if len(rows):
             self._parts.append(merged(rows))
             self._rows += len(self._parts[-1])
@@ -108,40 +125,39 @@ class CommitFold:
                 built = _built(rows, order[first : max(end, first + _BUILT_AT_ONCE)], names)
             yield int(owner[start]), built[start - first : end - first]
 
-    def _decoded(self) -> WindowRows:
+    def _decoded(self, slots: Ints, records: RecordColumns) -> WindowRows:
         """One row per record that can be read."""
-        count = len(self.slots)
-        columns = decode_offset_commits(self.values)
-        deleted = np.zeros(count, np.bool_)
-        deleted[self.tombstones] = True
+        deleted = records.value_size < 0
+        columns = decode_offset_commits(records.data, records.value_start, records.value_size)
         readable = columns.decoded | deleted
-        offset, epoch, topic_id = columns.offset, columns.leader_epoch, columns.topic_id
+        offset, epoch, topic_id, times = columns.offset, columns.leader_epoch, columns.topic_id, records.timestamp
         for row in np.flatnonzero(~readable).tolist():
-            commit = self._decode_plain(self.slots[row], self.records[row], self.times[row], self.values[row])
+            value = records.value(row) or b""
+            commit = self._decode_plain(int(slots[row]), int(records.offset[row]), int(times[row]), value)
             if commit is not None:
                 readable[row] = True
                 offset[row] = commit.offset
                 epoch[row] = commit.leader_epoch
                 topic_id[row] = np.frombuffer(commit.topic_id, np.uint8)
-        times = np.array(self.times, np.int64)
-        for column in (offset, epoch, times):
-            column[deleted] = -1
-        topic_id[deleted] = 0
-        records = np.array(self.records, np.int64)
+        if deleted.any():
+            times = times.copy()
+            for column in (offset, epoch, times):
+                column[deleted] = -1
+            topic_id[deleted] = 0
         rows = WindowRows(
-            slot=np.array(self.slots, np.int64),
-            era=np.searchsorted(self._boundaries, records, side="right"),
+            slot=slots,
+            era=np.searchsorted(self._boundaries, records.offset, side="right"),
             commits=(~deleted).astype(np.int64),
             tombstones=deleted.astype(np.int64),
             first_offset=offset,
             first_commit_time=times,
-            first_record=records,
+            first_record=records.offset,
             offset=offset,
             leader_epoch=epoch,
             last_commit_time=times,
-            last_record=records,
+            last_record=records.offset,
             deleted=deleted,
-            step_back=np.zeros(count, np.uint64),
+            step_back=np.zeros(slots.size, np.uint64),
             topic_id=topic_id,
         )
         return rows if readable.all() else rows.where(readable)

@@ -7,7 +7,8 @@ of a window merge into the whole (`merge_windows`).
 
 `Compactor.add` is the hot path of the whole job. Of an offset commit with a known key it only notes the slot
 of its window; thousands of them are then decoded and folded at once (`commit_fold.py`). All else takes the plain
-way: other types, tombstones, and the first record of a key after a membership record.
+way: other types, tombstones, and the first record of a key after a membership record. `add_columns` finds the slots
+of thousands of records at once, too; only what is no offset commit with a known key takes the plain way there.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+
+import numpy as np
 
 from streaming.groups.inputs import (
     CommitWindow,
@@ -26,7 +29,9 @@ from streaming.groups.inputs import (
 )
 from streaming.groups.quarantine import PartitionInput
 from streaming.offsets_log.commit_fold import CommitFold, canonical
+from streaming.offsets_log.commit_slots import DROPPED, UNKNOWN, CommitSlots, Place
 from streaming.offsets_log.keys import (
+    LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     GroupKey,
     Key,
@@ -40,6 +45,7 @@ from streaming.offsets_log.membership import decode_membership
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.partitioner import partition_for
 from streaming.offsets_log.record import LogRecord
+from streaming.offsets_log.record_columns import Ints, RecordColumns
 from streaming.offsets_log.record_types import RecordValue, decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
 from streaming.offsets_log.unread import Unread
@@ -54,22 +60,10 @@ _FOLDED_AT_ONCE = 16_384
 # that a log of ever new keys cannot fill the memory.
 _KEYS_KEPT = 65_536
 
+# Fewer records than this are taken quicker one by one than as columns.
+_FEW_RECORDS = 150
 
-class _Place:
-    """One partition that a group committed for.
-
-    Attributes:
-        group: The group.
-        name: Topic and partition.
-        key: Record key of type 1.
-    """
-
-    __slots__ = ("group", "key", "name")
-
-    def __init__(self, group: _Group, name: tuple[str, int], key: bytes) -> None:
-        self.group = group
-        self.name = name
-        self.key = key
+_LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 
 
 class _Group:
@@ -89,8 +83,8 @@ class _Group:
         self.number = number
         self.items: list[GroupInput] = []
         self.others: dict[int, tuple[int, OtherRecords]] = {}
-        self.places: dict[tuple[str, int], _Place] = {}
-        self.open: list[_Place] = []
+        self.places: dict[tuple[str, int], Place] = {}
+        self.open: list[Place] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +97,7 @@ class _Misplaced:
 class Compactor:
     """Folds one partition of the offsets log between two positions.
 
-    Call `add` for every record, or `add_many`, in log order; then `groups` and `unread`.
+    Call `add` for every record, or `add_many` or `add_columns` for several, in log order; then `groups` and `unread`.
 
     Attributes:
         dropped: Records of groups and topics that are not watched. So every record is found again:
@@ -137,12 +131,11 @@ class Compactor:
         self._unread = Unread(partition, self._boundaries)
         self._groups: dict[str, _Group | _Misplaced | None] = {}
         self._topics: dict[str, bool] = {}
-        self._places: dict[bytes, _Place] = {}
         self._keys: dict[bytes, Key] = {}
         self._fold = CommitFold(self._boundaries, self._decode_plain)
-        self._slot_places: list[_Place] = []
+        self._commit_slots = CommitSlots()
         # Slots by record key (type 1): what `add` needs at hand, with the lists it appends to.
-        self._open: dict[bytes | None, int] = {}
+        self._open = self._commit_slots.by_key
         self._slots = self._fold.slots
         self._records = self._fold.records
         self._times = self._fold.times
@@ -195,10 +188,21 @@ class Compactor:
         if len(self._slots) >= _FOLDED_AT_ONCE:
             self._fold.fold()
 
+    def add_columns(self, records: RecordColumns) -> None:
+        """Take the next records: as `add` on each, and several times faster where they are many."""
+        if len(records) < _FEW_RECORDS:
+            for row in range(len(records)):
+                self.add(int(records.offset[row]), int(records.timestamp[row]), records.key(row), records.value(row))
+            return
+        # What waits comes before them.
+        self._fold.fold()
+        for start in range(0, len(records), _FOLDED_AT_ONCE):
+            self._add_chunk(records.part(start, start + _FOLDED_AT_ONCE))
+
     def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
         """Every watched group that had records, with its inputs in log order."""
-        owners = [place.group.number for place in self._slot_places]
-        windows = self._fold.windows(owners, [place.name for place in self._slot_places])
+        places = self._commit_slots.places
+        windows = self._fold.windows([place.owner for place in places], [place.name for place in places])
         owner, inputs = _next(windows)
         for name, group in self._groups.items():
             if not isinstance(group, _Group):
@@ -221,13 +225,59 @@ class Compactor:
     def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         """Take a record whose key has no slot yet, or that is a tombstone, or no offset commit at all."""
         if key is not None:
-            place = self._places.get(key) or self._new_place(key)
+            place = self._commit_slots.place(key) or self._new_place(key)
             if place is not None:
                 self._put(place, offset, timestamp, value)
                 return
         self._add_plain(LogRecord(offset, timestamp, key, value))
 
-    def _new_place(self, key: bytes) -> _Place | None:
+    def _add_chunk(self, records: RecordColumns) -> None:
+        """Take columns: the slots are found at once of all records between two that are no offset commits."""
+        numbers = self._commit_slots.find(records)
+        self.dropped += int(np.count_nonzero(numbers == DROPPED))
+        slots = np.empty(len(records), np.int64)
+        # Records before `done` have their slot, those before `folded` are folded.
+        done = folded = 0
+        for row in np.flatnonzero(numbers == UNKNOWN).tolist():
+            key = records.key(row)
+            place = None if key is None else self._commit_slots.place(key) or self._new_place(key)
+            if place is not None:
+                numbers[row] = self._commit_slots.met(place)
+                continue
+            # It has no slot itself, and may close those that are open.
+            numbers[row] = DROPPED
+            slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
+            done = row + 1
+            legacy = key is not None and key.startswith(_LEGACY)
+            if legacy:
+                self._fold_columns(slots, records, folded, done)
+                folded = done
+            self._add_plain(LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row)))
+            if legacy:
+                self._fold.fold()
+            if key is not None and self._is_dropped(self._decoded(key)):
+                self._commit_slots.drop(key)
+        slots[done:] = self._commit_slots.assign(numbers[done:])
+        self._fold_columns(slots, records, folded, len(records))
+
+    def _fold_columns(self, slots: Ints, records: RecordColumns, start: int, end: int) -> None:
+        slots, records = slots[start:end], records.part(start, end)
+        with_slot = slots >= 0
+        if with_slot.all():
+            self._fold.fold_columns(slots, records)
+        else:
+            self._fold.fold_columns(slots[with_slot], records.where(with_slot))
+
+    def _is_dropped(self, key: Key) -> bool:
+        """Whether all records with this key are: the group is not watched, or the topic."""
+        if isinstance(key, Rejected | UnknownKey):
+            return False
+        group = self._group(key.group)
+        return group is None or (
+            isinstance(group, _Group) and isinstance(key, OffsetKey) and not self._topic(key.topic)
+        )
+
+    def _new_place(self, key: bytes) -> Place | None:
         """The place of a good key of type 1 that is met for the first time; None for any other key."""
         parts = offset_commit_parts(key)
         if parts is None:
@@ -238,8 +288,8 @@ class Compactor:
             return None
         return self._place(group, (topic, partition), key)
 
-    def _place(self, group: _Group, name: tuple[str, int], key: bytes) -> _Place:
-        place = group.places[name] = self._places[key] = _Place(group, name, key)
+    def _place(self, group: _Group, name: tuple[str, int], key: bytes) -> Place:
+        place = group.places[name] = self._commit_slots.make(group.number, group.open, name, key)
         return place
 
     def _add_plain(self, record: LogRecord) -> None:
@@ -273,13 +323,9 @@ class Compactor:
         place = group.places.get(name) or self._place(group, name, offset_commit_key(key))
         self._put(place, record.offset, record.timestamp, value)
 
-    def _put(self, place: _Place, offset: int, timestamp: int, value: bytes | None) -> None:
+    def _put(self, place: Place, offset: int, timestamp: int, value: bytes | None) -> None:
         """Append a record to the fold, under the slot of its place."""
-        slot = self._open.get(place.key)
-        if slot is None:
-            slot = self._open[place.key] = len(self._slot_places)
-            self._slot_places.append(place)
-            place.group.open.append(place)
+        slot = self._commit_slots.slot(place)
         if value is None:
             self._fold.tombstones.append(len(self._slots))
             value = b""
@@ -295,7 +341,7 @@ class Compactor:
         commit = decode_offset_commit(OFFSET_COMMIT, value)
         if isinstance(commit, OffsetCommit):
             return commit
-        self._leave_unread(LogRecord(offset, timestamp, self._slot_places[slot].key, value), commit)
+        self._leave_unread(LogRecord(offset, timestamp, self._commit_slots.places[slot].key, value), commit)
         return None
 
     def _add_membership(self, record: LogRecord, group: _Group) -> None:
@@ -308,9 +354,7 @@ class Compactor:
                 self._leave_unread(record, membership)
                 return
             item = membership
-        for place in group.open:
-            del self._open[place.key]
-        group.open.clear()
+        self._commit_slots.close(group.open)
         group.items.extend(others for _, others in group.others.values())
         group.others.clear()
         group.items.append(item)

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
 
-__all__ = ["CommitColumns", "decode_offset_commits"]
+from streaming.offsets_log.record_columns import PADDING, Bytes, Ints, rows_at
+
+__all__ = ["CommitColumns", "decode_offset_commits", "joined"]
 
 # The first 16 bytes hold all that a commit is folded by, whatever its version; metadata's size stands at 10
 # up to v2, at 14 from v3 (one byte in v4).
@@ -33,11 +34,12 @@ _V4_METADATA_AT = 14
 _TAGS_SIZE = 19
 _TAGS_HEAD = (1, 0, 16)
 
-# What the reads of the last value's head may run beyond its end.
-_PADDING = bytes(_HEAD)
-
 # Metadata starts here, by version.
-_METADATA_FROM = (12, 12, 12, 16, 15)
+_METADATA_FROM = np.array((12, 12, 12, 16, 15))
+
+# Of each byte the bit that no ASCII character has, for the first so many bytes of a word.
+_WORD = 8
+_BEYOND_ASCII = np.array([int.from_bytes(b"\x80" * size, "little") for size in range(_WORD + 1)], "<u8")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +59,25 @@ class CommitColumns:
     topic_id: npt.NDArray[np.uint8]
 
 
-def decode_offset_commits(values: Sequence[bytes]) -> CommitColumns:
-    """Decode those values that have one of the shapes above. Never raises."""
-    count = len(values)
-    sizes = np.fromiter(map(len, values), np.int64, count)
-    ends = np.cumsum(sizes)
-    starts = ends - sizes
-    data = np.frombuffer(b"".join([*values, _PADDING]), np.uint8)
-    # A row per start, copied in one piece.
-    heads = sliding_window_view(data, _HEAD)[starts]
+def joined(values: Sequence[bytes]) -> tuple[Bytes, Ints, Ints]:
+    """Values in one buffer, as `decode_offset_commits` takes them."""
+    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    return np.frombuffer(b"".join([*values, bytes(PADDING)]), np.uint8), np.cumsum(sizes) - sizes, sizes
+
+
+def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColumns:
+    """Decode those values that have one of the shapes above. Never raises.
+
+    Args:
+        data: Holds the values, and `PADDING` bytes more behind them.
+        starts: Where each value begins.
+        sizes: Its bytes; what has none is not decoded.
+    """
+    ends = starts + sizes
+    heads = rows_at(data, starts, _HEAD)
     fields = heads.view(_HEAD_TYPE)[:, 0]
-    version = fields["version"]
-    old_metadata = (
-        np.ascontiguousarray(heads[:, _OLD_METADATA_AT : _OLD_METADATA_AT + 2]).view(">i2")[:, 0].astype(np.int64)
-    )
+    version = fields["version"].astype(np.int64)
+    old_metadata = np.ascontiguousarray(heads[:, _OLD_METADATA_AT : _OLD_METADATA_AT + 2]).view(">i2")[:, 0]
     v4_metadata = heads[:, _V4_METADATA_AT].astype(np.int64) - 1
     is_v4 = (version == 4) & (v4_metadata >= 0) & (v4_metadata < 127) & (sizes >= 24)
     metadata = np.where(version == 4, v4_metadata, np.where(version == 3, fields["metadata"], old_metadata))
@@ -78,10 +85,10 @@ def decode_offset_commits(values: Sequence[bytes]) -> CommitColumns:
     bare_v4 = is_v4 & (rest == 24)
     bare_v4[bare_v4] = data[ends[bare_v4] - 1] == 0
     with_topic = is_v4 & (rest == 24 - 1 + _TAGS_SIZE)
-    topic_id = np.zeros((count, 16), np.uint8)
+    topic_id = np.zeros((starts.size, 16), np.uint8)
     rows = np.flatnonzero(with_topic)
     if rows.size:
-        tags = sliding_window_view(data, _TAGS_SIZE)[ends[rows] - _TAGS_SIZE]
+        tags = rows_at(data, ends[rows] - _TAGS_SIZE, _TAGS_SIZE)
         fit = (tags[:, :3] == _TAGS_HEAD).all(axis=1)
         with_topic[rows[~fit]] = False
         topic_id[rows[fit]] = tags[fit, 3:]
@@ -90,13 +97,24 @@ def decode_offset_commits(values: Sequence[bytes]) -> CommitColumns:
     decoded |= (version == 1) & (rest == 28)
     decoded |= ((version == 0) | (version == 2)) & (rest == 20)
     decoded &= metadata >= 0
-    for row in np.flatnonzero(decoded & (metadata > 0)).tolist():
-        start = _METADATA_FROM[version[row]]
-        if not values[row][start : start + int(metadata[row])].isascii():
-            decoded[row] = False
+    rows = np.flatnonzero(decoded & (metadata > 0))
+    if rows.size:
+        decoded[rows] = _ascii(data, starts[rows] + _METADATA_FROM[version[rows]], metadata[rows])
     return CommitColumns(
         decoded=decoded,
         offset=fields["offset"].astype(np.int64),
         leader_epoch=np.where(version >= 3, fields["epoch"], -1).astype(np.int64),
         topic_id=topic_id,
     )
+
+
+def _ascii(data: Bytes, starts: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
+    """Which texts hold nothing beyond ASCII; sizes of 1 and more."""
+    plain = np.ones(starts.size, np.bool_)
+    rows, at, left = np.arange(starts.size), starts, sizes
+    while rows.size:
+        words = rows_at(data, at, _WORD).view("<u8")[:, 0]
+        plain[rows[(words & _BEYOND_ASCII[np.minimum(left, _WORD)]) != 0]] = False
+        longer = left > _WORD
+        rows, at, left = rows[longer], at[longer] + _WORD, left[longer] - _WORD
+    return plain

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from streaming.groups.inputs import CommitWindow, GroupInput, OtherRecords
 from streaming.groups.quarantine import PartitionInput, UnknownRecords
 from streaming.offsets_log import Compactor
+from streaming.offsets_log.record_columns import PADDING, RecordColumns
 
 from .one_by_one import Record
 
@@ -42,3 +45,21 @@ def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -
             else:
                 total += 1
     return total + sum(item.records if isinstance(item, UnknownRecords) else 1 for item in unread)
+
+
+def columns(records: Sequence[Record]) -> RecordColumns:
+    """Records as a reader of record batches hands them over, with junk between keys and values."""
+    data = bytearray(b"\xff")
+    places = []
+    for record in records:
+        for part in (record.key, record.value):
+            places.append((len(data), -1 if part is None else len(part)))
+            data += (part or b"") + b"\xfe"
+    data += b"\xff" * PADDING
+    numbers = np.array(places, np.int64).reshape(len(records), 4)
+    return RecordColumns(
+        np.frombuffer(bytes(data), np.uint8),
+        np.array([record.offset for record in records], np.int64),
+        np.array([record.timestamp for record in records], np.int64),
+        *numbers.T,
+    )

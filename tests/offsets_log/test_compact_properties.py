@@ -21,7 +21,7 @@ from streaming.groups.inputs import (
 from streaming.offsets_log import Compactor, commit_fold
 from streaming.offsets_log import compact as compact_module
 
-from .compacting import compacted, counted
+from .compacting import columns, compacted, counted
 from .one_by_one import Folded, Record, as_folded, fold_one_by_one
 from .written import (
     assignment,
@@ -200,3 +200,42 @@ def test_many_records_at_once_are_taken_as_one_by_one(
         compactor.add_many(*columns)  # type: ignore[arg-type]
     groups = dict(compactor.groups())
     assert as_folded(groups, compactor.unread(), boundaries, compactor.dropped) == _folded(records, boundaries)
+
+
+@settings(max_examples=400)
+@given(
+    _logs,
+    _boundaries,
+    st.lists(st.integers(1, 20), min_size=60, max_size=60),
+    st.sampled_from([1, 3, 7, 16_384]),
+    st.data(),
+)
+def test_columns_are_taken_as_record_by_record(
+    steps: list[tuple[int, int, bytes | None, bytes | None]],
+    boundaries: list[int],
+    sizes: list[int],
+    at_once: int,
+    data: st.DataObject,
+) -> None:
+    records = _log(steps)
+    few = data.draw(st.sampled_from([0, 0, 10]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compact_module, "_FOLDED_AT_ONCE", at_once)
+        patch.setattr(compact_module, "_FEW_RECORDS", few)
+        patch.setattr(commit_fold, "_LEAST_MERGED", at_once)
+        compactor = Compactor(0, 1, boundaries, _watches, _watches)
+        rest = records
+        for size in sizes:
+            some, rest = rest[:size], rest[size:]
+            if data.draw(st.booleans()):
+                compactor.add_columns(columns(some))
+            else:
+                for record in some:
+                    compactor.add(*record)
+        groups = dict(compactor.groups())
+        assert list(groups) == list(
+            compacted(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)[0]
+        )
+        assert as_folded(groups, compactor.unread(), boundaries, compactor.dropped) == fold_one_by_one(
+            records, boundaries=boundaries, watches=_watches, watches_topic=_watches
+        )

@@ -1,0 +1,72 @@
+"""Records as columns over one buffer: what a reader of record batches hands over instead of Python values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["PADDING", "Bytes", "Ints", "RecordColumns", "rows_at"]
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+
+PADDING = 256
+"""Bytes that follow the last record's in the buffer: reads of a fixed width may run over a record's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordColumns:
+    """One record a row, in log order.
+
+    Attributes:
+        data: Holds keys and values, and at least `PADDING` bytes more behind them.
+        offset: Log offset, ascending.
+        timestamp: Record timestamp, ms.
+        key_start: Where the key begins in `data`.
+        key_size: Its bytes; -1 for null.
+        value_start: Where the value begins.
+        value_size: Its bytes; -1 for null, a tombstone.
+    """
+
+    data: Bytes
+    offset: Ints
+    timestamp: Ints
+    key_start: Ints
+    key_size: Ints
+    value_start: Ints
+    value_size: Ints
+
+    def __len__(self) -> int:
+        return int(self.offset.size)
+
+    def part(self, start: int, end: int) -> RecordColumns:
+        """Rows [start, end)."""
+        return RecordColumns(self.data, *(getattr(self, name)[start:end] for name in _COLUMNS))
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> RecordColumns:
+        """The rows that a mask keeps."""
+        return RecordColumns(self.data, *(getattr(self, name)[mask] for name in _COLUMNS))
+
+    def key(self, row: int) -> bytes | None:
+        """Key of one row."""
+        return self._bytes(int(self.key_start[row]), int(self.key_size[row]))
+
+    def value(self, row: int) -> bytes | None:
+        """Value of one row."""
+        return self._bytes(int(self.value_start[row]), int(self.value_size[row]))
+
+    def _bytes(self, start: int, size: int) -> bytes | None:
+        return None if size < 0 else self.data[start : start + size].tobytes()
+
+
+_COLUMNS = [field.name for field in fields(RecordColumns)][1:]
+
+
+def rows_at(data: Bytes, starts: Ints, width: int) -> Bytes:
+    """The `width` bytes at each start, one row each, copied."""
+    # NumPy copies an item of a void type in one piece, however it is aligned: twice as fast as a row of a sliding
+    # window, and ten times as fast as a structured item.
+    overlapping: npt.NDArray[np.void] = np.ndarray((data.size - width + 1,), f"V{width}", data, 0, (1,))
+    return overlapping[starts].view(np.uint8).reshape(starts.size, width)
