@@ -1,9 +1,12 @@
-"""What Kafka's assignment strategies compute, recomputed exactly; useful alone.
+"""What Kafka's and RocketMQ's assignment strategies compute, recomputed exactly; useful alone.
 
 from assignors import Group, Subscription, assign
 
 group = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 3})
 assign("range", group)  # {"a": {"t": range(0, 2)}, "b": {"t": range(2, 3)}}
+
+Here are the strategies of Kafka's clients and a user's own; those of its brokers are in `assignors.server`, those of
+RocketMQ in `assignors.rocketmq`.
 """
 
 from __future__ import annotations
@@ -20,10 +23,12 @@ from assignors.assignment import (
     same,
     to_pairs,
 )
+from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
     AssignorError,
     BadGroup,
     BadPartitionCount,
+    BadStrategy,
     CannotTell,
     DuplicateMember,
     LeaderWouldFail,
@@ -39,13 +44,14 @@ from assignors.invariants import (
     violations,
 )
 from assignors.library import Library, parse_library
-from assignors.measure import imbalance, imbalance_least, least_moves, moves
+from assignors.measure import Balance, Load, balance, imbalance, imbalance_least, least_moves, loads, moves
 from assignors.metadata import topics_without_metadata
 from assignors.model import Group, Subscription
 from assignors.recognise import recognise
 from assignors.registry import assign, known_strategies, strategy_named
 from assignors.sticky import claimed_partitions, remembers_generations
 from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.what_if import Outcome, what_if
 
 __all__ = [
     "BEYOND_COUNT",
@@ -55,13 +61,19 @@ __all__ = [
     "AssignorError",
     "BadGroup",
     "BadPartitionCount",
+    "BadStrategy",
+    "Balance",
     "CannotTell",
+    "CustomStrategies",
+    "CustomStrategy",
     "Difference",
     "DuplicateMember",
     "Era",
     "Group",
     "LeaderWouldFail",
     "Library",
+    "Load",
+    "Outcome",
     "PartitionRacks",
     "Partitions",
     "Strategy",
@@ -70,8 +82,10 @@ __all__ = [
     "UnknownStrategy",
     "Violation",
     "assign",
+    "balance",
     "claimed_partitions",
     "counts",
+    "custom_strategies",
     "differences",
     "from_pairs",
     "from_topics",
@@ -79,6 +93,7 @@ __all__ = [
     "imbalance_least",
     "known_strategies",
     "least_moves",
+    "loads",
     "moves",
     "owners",
     "parse_library",
@@ -90,4 +105,5 @@ __all__ = [
     "topics_without_metadata",
     "unassigned",
     "violations",
+    "what_if",
 ]

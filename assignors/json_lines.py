@@ -44,9 +44,9 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
     """Answer one line for Kafka clients.
 
     Args:
-        custom: Further strategies by name.
         line: The decoded object: "strategy", "partitions_per_topic", "members" (whose order, and that of the
             lists in them, counts), and where given "library" and "partition_racks".
+        custom: Further strategies by name.
 
     Returns:
         {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it, or
@@ -55,9 +55,9 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
     try:
         question = an_object(line, "the line")
         strategy = a_text(required(question, "strategy"), "strategy")
-        library = _library(question.get("library"))
+        library = read_library(question)
         group = read_client_group(question)
-        racks = _racks(question.get("partition_racks"))
+        racks = read_racks(question)
         result = assign(custom.get(strategy, strategy), group, library, racks)
         listed = as_listed(strategy, group, library, result, racks)
     except (BadLine, AssignorError) as error:
@@ -72,16 +72,23 @@ def read_client_group(question: Mapping[str, Any]) -> Group:
 
 def read_library(question: Mapping[str, Any]) -> Library:
     """The line's "library"; the newest Java when it has none."""
-    return _library(question.get("library"))
+    given = question.get("library")
+    return Library(JAVA) if given is None else parse_library(a_text(given, "library"))
 
 
 def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None:
-    """The line's "partition_racks"."""
-    return _racks(question.get("partition_racks"))
-
-
-def _library(given: object) -> Library:
-    return Library(JAVA) if given is None else parse_library(a_text(given, "library"))
+    """The line's "partition_racks"; None when it has none."""
+    given = question.get("partition_racks")
+    if given is None:
+        return None
+    racks = {}
+    for topic, partitions in an_object(given, "partition_racks").items():
+        where = f"partition_racks of topic {topic!r}"
+        racks[topic] = [
+            [a_text(rack, f"a rack in {where}") for rack in a_list(replicas, where) if rack is not None]
+            for replicas in a_list(partitions, where)
+        ]
+    return racks
 
 
 def _partition_counts(question: Mapping[str, Any]) -> dict[str, int]:
@@ -136,16 +143,3 @@ def _bytes(given: object, where: str) -> bytes | None:
     except ValueError:
         message = f"The user_data of {where} is no hex."
         raise BadLine(message) from None
-
-
-def _racks(given: object) -> dict[str, list[list[str]]] | None:
-    if given is None:
-        return None
-    racks = {}
-    for topic, partitions in an_object(given, "partition_racks").items():
-        where = f"partition_racks of topic {topic!r}"
-        racks[topic] = [
-            [a_text(rack, f"a rack in {where}") for rack in a_list(replicas, where) if rack is not None]
-            for replicas in a_list(partitions, where)
-        ]
-    return racks
