@@ -20,7 +20,13 @@ from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential
 from assignors.sticky.racks import RackInfo
 
-__all__ = ["Task", "balance", "pairwise_differences"]
+__all__ = ["NEVER_ENDS", "Task", "balance", "pairwise_differences"]
+
+NEVER_ENDS = "the leader would move the same partitions to and fro for ever"
+"""Reason of `LeaderWouldFail` where Java's loop comes back to a state in which it was before."""
+
+# Walks over the partitions from which on each is compared with an earlier one: some are needed in any case.
+_ENOUGH_WALKS = 16
 
 _FIXED = "Java throws: the previous owner of a partition takes no part in the reassignment"
 
@@ -157,7 +163,17 @@ class _Balance:
         performed = False
         balanced = self._is_balanced() if partitions else True
         previous, sizes, owner = self.task.previous, self.sizes, self.owner
+        walks, compared_from = 0, _ENOUGH_WALKS
+        state: object = None
         while True:
+            walks += 1
+            if walks >= _ENOUGH_WALKS:
+                # Brent's way to find a cycle: compare with one state, which is replaced at every power of two.
+                now = owner.copy(), self.movements.state()
+                if now == state:
+                    raise LeaderWouldFail(NEVER_ENDS)
+                if walks == compared_from:
+                    state, compared_from = now, 2 * walks
             modified = False
             of_class, heap = -1, []
             for partition in partitions:

@@ -24,7 +24,7 @@ __all__ = ["balance_unsound"]
 _THROWS = "Java throws: a partition's owner takes no part in the reassignment"
 
 # Partitions looked at until we give up: Java looks at all of them for every one. Some seconds of ours.
-_MOST_LOOKS = 20_000_000
+_MOST_LOOKS = 5_000_000
 
 
 def balance_unsound(

@@ -30,6 +30,10 @@ class Movements:
             return partition
         return first_in_set(reverse[0], reverse[1][0])
 
+    def state(self) -> object:
+        """All that later answers depend on, to be compared."""
+        return self.pair_of.copy(), {key: (tuple(codes), largest[0]) for key, (codes, largest) in self.moved.items()}
+
     def record(self, partition: int, source: int, target: int) -> None:
         """Note a move; one that comes back to where it started is forgotten."""
         row = self.row_of[partition]

@@ -14,6 +14,7 @@ from random_groups import random_group
 from sticky_chains import chain
 
 from assignors import Assignment, CannotTell, LeaderWouldFail, assign, same
+from assignors.sticky.balance import NEVER_ENDS
 
 pytestmark = pytest.mark.java
 
@@ -49,6 +50,8 @@ def _chains(random: Random, release: str, count: int) -> list[tuple[Case, Assign
 
     def decide(case: Case) -> Assignment | None:
         ours = decided(case, release)
+        if str(ours) == NEVER_ENDS:
+            return None  # the real class would not answer
         asked.append((case, ours))
         return None if isinstance(ours, Exception) else ours
 
