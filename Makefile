@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint bench soak clean
+.PHONY: help setup demo test lint bench soak fuzz clean
 
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel says of them (Ctrl-C ends it)"
@@ -10,6 +10,7 @@ help:
 	@echo "make test     lint, types and all tests"
 	@echo "make bench    the figures of the README, on this machine"
 	@echo "make soak     the long tests"
+	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases"
 	@echo "make setup    .venv and jars only; the others call it"
 
 setup:
@@ -31,6 +32,9 @@ bench: setup
 
 soak: setup
 	$(BIN)/pytest -m soak
+
+fuzz: setup
+	$(BIN)/pytest -m soak tests/offsets_log
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache

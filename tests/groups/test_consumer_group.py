@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import get_args
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +23,8 @@ from streaming.groups.modern_inputs import IdPartitions, ModernInput
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key
 from streaming.offsets_log.modern import decode_modern
 from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
+from tests.offsets_log.mutated import mutated_records
+from tests.offsets_log.real_records import REAL
 from tests.offsets_log.written import (
     current_assignment,
     group_epoch,
@@ -244,6 +249,23 @@ def test_share_and_streams_groups_go_the_same_way() -> None:
         group, said = lived(*[(other_key(key_type, "g", part), modern_value(key_type)) for key_type, part in keys])
         assert [type(word) for word in said] == [Decision]
         assert list(group.members) == list(group.targets) == ["a"]
+
+
+def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays_one_that_packs() -> None:
+    group: ModernGroup | None = None
+    kinds: Counter[str] = Counter()
+    for offset, (key_bytes, value) in enumerate(mutated_records(REAL, 20_000, 7)):
+        key = decode_key(key_bytes)
+        if isinstance(key, OtherKey):
+            item = decode_modern(offset, offset, key, value)
+            kinds[type(item).__name__] += 1
+            if not isinstance(item, Rejected | UnknownVersion):
+                group, _ = take(group, item)
+                if group is not None and offset % 50 == 0:
+                    behind(group)
+                    packed = msgspec.msgpack.encode(group)
+                    assert msgspec.msgpack.decode(packed, type=ModernGroup) == group
+    assert kinds.keys() >= {kind.__name__ for kind in get_args(ModernInput)} | {"Rejected", "UnknownVersion"}
 
 
 @settings(max_examples=300)

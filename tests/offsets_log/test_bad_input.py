@@ -29,14 +29,10 @@ from streaming.offsets_log.decode_json import decode_line
 from .compacting import counted
 from .mutated import mutated_records
 from .one_by_one import Record, as_folded, fold_one_by_one
-from .test_golden import GOLDEN
-from .test_releases import GOLDEN as RELEASES
+from .real_records import REAL
 
 MUTATED = 100_000
 SEED = 20_261_121
-
-REAL = [(bytes.fromhex(row["key"]), None if row["value"] is None else bytes.fromhex(row["value"])) for row in GOLDEN]
-REAL += [(bytes.fromhex(row["hex_key"]), bytes.fromhex(row["hex_value"])) for row in RELEASES]
 
 
 def test_a_hundred_thousand_mutated_records_are_each_decoded_alike_both_ways_or_kept_as_unread() -> None:

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,10 +15,7 @@ from streaming.groups.inputs import MembershipRecord
 from streaming.offsets_log import decode_membership
 from streaming.offsets_log.decode_json import decode_line
 
-GOLDEN: list[dict[str, Any]] = [
-    json.loads(line)
-    for line in (Path(__file__).parent / "data" / "golden.jsonl").read_text(encoding="utf-8").splitlines()
-]
+from .real_records import GOLDEN
 
 
 @pytest.mark.parametrize("row", GOLDEN, ids=lambda row: row["what"])

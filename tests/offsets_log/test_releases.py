@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -15,14 +14,9 @@ from streaming.offsets_log import RECORD_TYPES
 from streaming.offsets_log.decode_json import decode_line
 from streaming.offsets_log.schema import Field, RecordSchema
 
-RECORDS = int(os.environ.get("EVENKEEL_RECORDS", "20000"))
-"""How many random records; more in a long run."""
+from .real_records import RELEASES as GOLDEN
 
-SEED = int(os.environ.get("EVENKEEL_SEED", str(record_releases.SEED)))
-
-GOLDEN: list[dict[str, Any]] = [
-    json.loads(line) for line in record_releases.GOLDEN.read_text(encoding="utf-8").split("\n")[:-1]
-]
+RECORDS = 20_000
 
 # Types that no release's classes can write: 18 was never released.
 UNRELEASED = {18}
@@ -30,7 +24,7 @@ UNRELEASED = {18}
 
 @pytest.fixture(scope="module")
 def written() -> list[dict[str, Any]]:
-    return list(random_records(SEED, RECORDS))
+    return list(random_records(record_releases.SEED, RECORDS))
 
 
 def printed(record: dict[str, Any]) -> dict[str, Any]:
@@ -63,24 +57,33 @@ def test_the_golden_records_hold_every_type_and_version_of_the_schemas() -> None
 
 @pytest.mark.java
 def test_the_golden_records_are_what_the_classes_write_today(written: list[dict[str, Any]]) -> None:
-    if SEED == record_releases.SEED:
-        assert record_releases.golden(written) == GOLDEN
+    assert record_releases.golden(written) == GOLDEN
 
 
 @pytest.mark.java
 def test_random_records_of_every_release_are_printed_as_its_own_classes_print_them(
     written: list[dict[str, Any]],
 ) -> None:
-    compared: Counter[tuple[str, int]] = Counter()
-    for record in written:
-        name = (record["release"], record["key_type"])
-        if name in EARLY_ACCESS:
-            continue
-        decoded = decode_line({"key": record["hex_key"], "value": record["hex_value"]})
-        assert decoded == printed(record), record
-        compared[name] += 1
+    compared = compare(written)
     assert {key_type for _, key_type in compared} == set(RECORD_TYPES) - UNRELEASED
     assert {release for release, _ in compared} == set(RELEASES)
+
+
+@pytest.mark.java
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(50))
+def test_a_million_random_records_are_printed_as_the_classes_of_their_release_print_them(seed: int) -> None:
+    assert sum(compare(random_records(seed, RECORDS)).values()) > RECORDS * 0.9
+
+
+def compare(records: Iterable[dict[str, Any]]) -> Counter[tuple[str, int]]:
+    compared: Counter[tuple[str, int]] = Counter()
+    for record in records:
+        name = (record["release"], record["key_type"])
+        if name not in EARLY_ACCESS:
+            assert decode_line({"key": record["hex_key"], "value": record["hex_value"]}) == printed(record), record
+            compared[name] += 1
+    return compared
 
 
 @pytest.mark.java
