@@ -26,7 +26,7 @@ class Known:
 
     Attributes:
         added: Since when it is a target, ms.
-        done: Transitions that it has been sent, or is not to be sent.
+        done: Of those asked for, the transitions that it has been sent, or is not to be sent.
         sent: Occurrences whose firing it has been sent, and whose end it has not.
     """
 
@@ -50,8 +50,8 @@ class Deliveries:
         self._table = DeltaTable(DeltaLake(lake).path("alert_deliveries"))
         self._cluster = cluster
 
-    def know(self, targets: Sequence[str], now: int) -> Mapping[str, Known]:
-        """What is known of targets; those never seen before are added now (ms)."""
+    def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, Known]:
+        """What is known of targets and of transitions (ids); targets never seen before are added now (ms)."""
         self._table.update_incremental()
         with duckdb.connect() as connection:
             connection.register("alert_deliveries", self._table.to_pyarrow_dataset())
@@ -67,9 +67,11 @@ class Deliveries:
                 ).fetchall()
             )
             done = pairs(
-                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?)",
+                "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?) "
+                "AND transition_id IN (SELECT unnest(?::VARCHAR[]))",
                 FAILED,
                 _ADDED,
+                list(transitions),
             )
             sent = pairs(
                 "SELECT target, alert_id FROM alert_deliveries WHERE cluster = ? AND outcome = ? "

@@ -130,10 +130,11 @@ class Lane:
         """
         with self._changed:
             for transition in decided:
+                if not transition.told:
+                    continue
                 if transition.closes:
                     self._ended.add(transition.alert_id)
-                if transition.told:
-                    self._items.append(_Item(transition))
+                self._items.append(_Item(transition))
             self._fresh = fresh
             self._changed.notify()
 

@@ -78,6 +78,7 @@ class Alerter:
         self._clocks = (clock(), steady())
         self._placed_at = self._ms()
         self._behind = True
+        self._trouble: str | None = None
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.wake = threading.Event()
         """Set when a lane has something to write down."""
@@ -115,9 +116,19 @@ class Alerter:
             decided += self._commit(self._evaluation.silence(self._ms(), self._silent_s()))
         except _PASSING as error:
             self._behind = True
-            _LOG.warning("the tables cannot be judged now, again in a moment: %s", _one_line(error))
+            self._say_trouble(_one_line(error))
+        else:
+            self._say_trouble(None)
         self._offer(decided)
         return decided
+
+    def _say_trouble(self, trouble: str | None) -> None:
+        """Say what is wrong once, not at every look, and once that it is over."""
+        if trouble is not None and self._trouble is None:
+            _LOG.warning("the tables cannot be judged now, again in a moment: %s", trouble)
+        elif trouble is None and self._trouble is not None:
+            _LOG.info("the tables can be judged again")
+        self._trouble = trouble
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop; at once again when a lane has something to write down."""
@@ -168,9 +179,9 @@ class Alerter:
 
     def _open_lanes(self, targets: Mapping[str, Send]) -> list[Lane]:
         now = self._ms()
-        known = self._deliveries.know(list(targets), now)
         firing = {alert.alert_id for alert in self._decisions.remember().active.values()}
         decided = self._decisions.since(now - self._alerts.give_up_after_ms)
+        known = self._deliveries.know(list(targets), [d.transition_id for d in decided], now)
         patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
         lanes = []
         for name, send in targets.items():

@@ -261,6 +261,11 @@ def test_a_test_message_goes_to_each_target_and_what_came_of_it_is_said_without_
     assert out == err == ""
 
 
+def test_a_test_without_a_target_is_something_for_a_person(lake: Lake) -> None:
+    with pytest.raises(SetupError, match="There is no alert target to test"):
+        send_test(lake.settings(), print)
+
+
 @pytest.mark.parametrize("url", ["nonsense", "hunter2secret://x", "json://", "slack://hunter2secret", "", "mailto://"])
 def test_a_url_that_apprise_does_not_know_is_one_sentence_that_does_not_show_it(lake: Lake, url: str) -> None:
     with pytest.raises(SetupError, match=r"The URL of the alert target ops is none that Apprise knows") as error:

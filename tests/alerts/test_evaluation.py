@@ -231,12 +231,12 @@ def test_where_evaluation_stands_is_kept_without_a_commit_per_round(
     shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
     writer, clock = Writer(tmp_path), _Clock()
     alerter = _alerter(writer, made, clock)
-    for number in range(0, 140, 10):
+    for number in range(0, 150, 10):
         writer.write(number, {"group_health": [_even("g", 0.0)]})
         clock.ms = time_of(number)
         alerter.look()
     table = DeltaTable(f"{writer.root}/alerts")
-    assert table.version() == 2, "14 rounds in 22 minutes: a place is kept every ten minutes"
+    assert table.version() == 2, "15 rounds in 24 minutes: a place is kept every ten minutes"
     assert (table.transaction_version("alerts/c/round") or 0) >= 120
     assert writer.transitions() == []
 
@@ -386,3 +386,23 @@ def _drain(alerter: Alerter) -> None:
         alerter.wake.wait(10)
         alerter.wake.clear()
         alerter.look()
+
+
+def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginning(
+    made: tuple[Rule, ...], empty: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
+    writer, clock = Writer(tmp_path), _Clock()
+    alerter = _alerter(writer, made, clock)
+    writer.write(0, {"drift": [_verdict("g", "drifted")]})
+    alerter.look()
+    writer.write(1, {"drift": [_verdict("h", "drifted")]})
+    table = DeltaTable(f"{writer.root}/drift")
+    table.optimize.compact()
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    assert alerter.look() == alerter.look()[:0]
+    assert [(r["group_id"], r["state"]) for r in writer.transitions()] == [("g", "firing"), ("h", "firing")]
+    said = [record.getMessage() for record in caplog.records if "judged" in record.getMessage()]
+    assert len(said) == 2
+    assert said[0].startswith("the tables cannot be judged now, again in a moment: LostTrackError")

@@ -154,7 +154,7 @@ def test_before_the_first_round_only_the_clock_can_fire(made: dict[str, Rule]) -
 _ROUNDS = st.lists(st.lists(st.sampled_from("TF?x-"), min_size=4, max_size=4), min_size=1, max_size=14)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(rounds=_ROUNDS, jumps=st.lists(st.integers(1, 6), min_size=14, max_size=14))
 def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
     made: dict[str, Rule], rounds: list[list[str]], jumps: list[int]
