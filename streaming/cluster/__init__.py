@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.cluster.submit import submit
+from streaming.cluster.spark_submit import submit
 
 __all__ = ["submit"]

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
-from py4j.protocol import Py4JError
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError, Py4JNetworkError
+from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
 from streaming.config import Settings
 from streaming.job.batch import batch_writer
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["checkpoint_of", "run", "start_query"]
 
 _LOG = logging.getLogger("streaming.job")
+
+_GONE = "Spark's JVM is gone (killed, or out of memory?): start the job again, it goes on where it was"
 
 # How often the main loop looks whether it should stop: the longest that Ctrl-C waits beside the batch itself.
 _POLL_S = 0.2
@@ -108,17 +110,19 @@ def run(
         hold = Path(folder) / "hold"
         lake = DeltaLake(settings.lake)
         lake.create()
-        spark = start_session(settings.job, f"evenkeel {settings.cluster}")
-        query = start_query(
-            spark, settings, lake, checkpoint=checkpoint, available_now=available_now, done=done, hold=hold
-        )
+        try:
+            spark = start_session(settings.job, f"evenkeel {settings.cluster}")
+            query = start_query(
+                spark, settings, lake, checkpoint=checkpoint, available_now=available_now, done=done, hold=hold
+            )
+        except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
+            raise QueryEndedError(_GONE) from error
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
         try:
             failure = _wait_for_the_end(query, stop, hold)
             spark.stop()
         except (Py4JError, OSError) as error:
-            message = "Spark's JVM is gone (killed, or out of memory?): start the job again, it goes on where it was"
-            raise QueryEndedError(message) from error
+            raise QueryEndedError(_GONE) from error
         if failure is not None:
             raise QueryEndedError(_cause(str(failure)))
 

@@ -194,11 +194,10 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
         up = _Up(tmp_path, port, page)
         try:
             up.until(lambda: up.newest_round() >= 0, "no round")
-            up.kill("the job's JVM", "java", "SparkSubmit")
+            up.kill("a worker of the job", "pyspark.daemon")
             for name, module in (("probe", "streaming.probe"), ("alerter", "streaming.alerts"), ("page", "dashboards")):
                 up.kill(name, "-m", module)
-            # (A batch has begun: its workers are there.)
-            up.kill("a worker of the job", "pyspark.daemon")
+            up.kill("the job's JVM", "java", "SparkSubmit")
             up.kill("the job", "-m", "streaming.job")
             began = time.monotonic()
             newest = up.newest_round()
@@ -235,6 +234,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     assert "job     | " in up.output
     # The job's own last words of a killed JVM are one sentence, also told by up.
     assert "job ended with code 1 (Spark's JVM is gone" in up.output
+    print(up.output)
 
     assert _SECRET not in up.output + told + logs
     assert "EVENKEEL_LAKE" in without

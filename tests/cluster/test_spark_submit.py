@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from streaming.cluster.submit import pack, submit
+from streaming.cluster import spark_submit
+from streaming.cluster.spark_submit import pack, submit
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.job.operator import operator
@@ -53,3 +56,23 @@ def test_a_spark_home_without_spark_submit_is_named(tmp_path: Path, monkeypatch:
     monkeypatch.setenv("SPARK_HOME", str(tmp_path))
     with pytest.raises(SetupError, match=f"SPARK_HOME is {tmp_path}, which has no bin/spark-submit"):
         submit(Settings(), "spark://nowhere:7077")
+
+
+def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = tmp_path / "entry.py"
+    driver.write_text(
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "print('ready', flush=True)\ntime.sleep(600)\n"
+    )
+    monkeypatch.setattr(spark_submit, "_ENTRY", driver)
+    # The shell stands for the JVM: had it got the signal, its code would be -15.
+    command = ["bash", "-c", f"{sys.executable} {driver}; exit $?"]
+    submitted = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
+    assert submitted.stdout is not None
+    assert submitted.stdout.readline() == b"ready\n"
+    with spark_submit._passed_on(submitted.pid):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert submitted.wait(30) == 7

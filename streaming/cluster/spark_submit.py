@@ -15,7 +15,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]  # it ships no types
@@ -123,10 +123,7 @@ def _passed_on(submitted: int) -> Iterator[None]:
     """Pass SIGINT and SIGTERM on to the driver alone; to all there is as long as it has not started."""
 
     def ask(_number: int, _frame: object) -> None:
-        children = psutil.Process(submitted).children(recursive=True)
-        drivers = [child for child in children if str(_ENTRY) in child.cmdline() and "java" not in child.name()]
-        for process in drivers or [psutil.Process(submitted)]:
-            process.send_signal(signal.SIGTERM)
+        (_driver(submitted) or psutil.Process(submitted)).send_signal(signal.SIGTERM)
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -134,3 +131,12 @@ def _passed_on(submitted: int) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _driver(submitted: int) -> psutil.Process | None:
+    """The Python that runs the job, below the JVM of spark-submit."""
+    for process in psutil.Process(submitted).children(recursive=True):
+        with suppress(psutil.Error):  # it has ended meanwhile
+            if process.cmdline()[1:2] == [str(_ENTRY)]:
+                return process
+    return None
