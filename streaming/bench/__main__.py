@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming.bench import decode
+from streaming.bench.alerts import alerts
 from streaming.bench.catch_up import catch_up
 from streaming.bench.delay import delay
 from streaming.bench.figure import Figure, Say
@@ -35,10 +36,11 @@ _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
 """Those that need a broker, in the order of the table."""
 
 _DECODE = "decode"
+_ALERTS = "alerts"
 _FILE_WIDTH = 160
 """Of the table where no terminal tells: a line a figure."""
 
-_NAMES = [_DECODE, *_MEASURES]
+_NAMES = [_DECODE, *_MEASURES, _ALERTS]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,6 +81,8 @@ def _run(console: Console, names: list[str]) -> int:
                 if name == _DECODE:
                     say("best of three")
                     figures.append(_decode())
+                elif name == _ALERTS:
+                    figures.extend(alerts(say))
                 else:
                     if place is None:
                         say("the broker starts")
