@@ -51,7 +51,7 @@ ROOMS = {
     ),
     "streaming.job": room(
         # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
-        "deltalake delta kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
+        "deltalake delta kafka lz4 msgspec numpy pandas py4j pyarrow pydantic pyspark snappy zstandard",
         "streaming.config streaming.events streaming.exceptions streaming.groups streaming.jars streaming.java "
         "streaming.offsets_log streaming.tables",
     ),
@@ -65,7 +65,7 @@ ROOMS = {
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
         "psutil pyspark",
-        "streaming.config streaming.environment streaming.exceptions streaming.java streaming.job",
+        "streaming.config streaming.environment streaming.exceptions streaming.java streaming.job streaming.leash",
     ),
     "streaming.up": room(
         "pydantic rich supervisor",
@@ -76,11 +76,13 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.jars streaming.java streaming.leash streaming.offsets_log "
         "streaming.tables streaming.up",
     ),
-    "streaming.cli": room("msgspec rich typer", "assignors streaming"),
+    "streaming.cli": room("msgspec rich typer", "assignors dashboards streaming"),
     "streaming.bench": room(
         "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors streaming"
     ),
-    "dashboards": room("deltalake duckdb pandas plotly pyarrow streamlit", "streaming.config streaming.tables"),
+    "dashboards": room(
+        "altair jinja2 pandas streamlit", "streaming.config streaming.exceptions streaming.tables"
+    ),
 }
 
 PURE = ("assignors", "streaming.groups", "streaming.offsets_log")

@@ -112,7 +112,8 @@ def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
     report.unlink(missing_ok=True)
     say("the job starts")
     command = [sys.executable, "-m", "streaming.bench.measured_job", str(report)]
-    process = LeashedProcess(command, log=folder / "job.log", environment=environment_of(settings))
+    log = folder / "job.log"
+    process = LeashedProcess(command, log=log, environment=environment_of(settings))
     try:
         batches: list[BatchReport] = []
         for line in _lines(report, process.poll):
@@ -120,8 +121,8 @@ def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
                 return msgspec.structs.replace(line, batches=batches)
             batches.append(line)
             say(f"the job has done {len(batches)} batches")
-        message = f"the measured job failed: {process.last_line()} (all of it: {process.log})"
-        print(process.log.read_text("utf-8", "replace")[-4_000:], file=sys.stderr)
+        message = f"the measured job failed: {process.last_line()} (all of it: {log})"
+        print(log.read_text("utf-8", "replace")[-4_000:], file=sys.stderr)
         raise RuntimeError(message)
     finally:
         process.stop(_GRACE_S)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import zipfile
@@ -25,6 +24,7 @@ from streaming.config import Settings
 from streaming.environment import environment_of
 from streaming.exceptions import SetupError
 from streaming.java import find_java
+from streaming.leash import LeashedProcess
 
 __all__ = ["PACKAGES", "pack", "submit"]
 
@@ -60,16 +60,16 @@ def submit(
         SetupError: No Java, no spark-submit, or a secret that executors would not get.
     """
     _refuse_secrets_of_the_environment(settings)
-    environment = os.environ | environment_of(settings)
-    environment.setdefault("JAVA_HOME", str(find_java().resolve().parents[1]))
-    environment.setdefault("SPARK_CONF_DIR", str(_CONF))
+    environment = environment_of(settings)
+    for name, value in (("JAVA_HOME", str(find_java().resolve().parents[1])), ("SPARK_CONF_DIR", str(_CONF))):
+        environment[name] = os.environ.get(name, value)
     environment |= {"PYSPARK_PYTHON": python or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
         packages = Path(folder) / "evenkeel.zip"
         pack(packages)
         # Spark 4.2.0 plans a Python source on the driver, in a process with the executors' Python, and tells that
         # process a wrong folder for --py-files (PythonStreamingSourceRunner): so the packages are named here, too.
-        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), environment.get("PYTHONPATH")]))
+        environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")]))
         command = [
             str(_spark_home() / "bin" / "spark-submit"),
             *("--master", master),
@@ -82,10 +82,14 @@ def submit(
             str(_ENTRY),
             *arguments,
         ]
-        # A session of its own: a terminal's Ctrl-C would end the JVM, under which the driver runs, in the middle of a
-        # batch.
-        with subprocess.Popen(command, env=environment, start_new_session=True) as process, _passed_on(process.pid):
-            return process.wait()
+        # On a leash, and so out of reach of a terminal's Ctrl-C, which would end the JVM, under which the driver runs,
+        # in the middle of a batch.
+        process = LeashedProcess(command, log=None, environment=environment)
+        try:
+            with _passed_on(process.pid):
+                return process.wait()
+        finally:
+            process.kill()
 
 
 def pack(path: Path) -> None:

@@ -28,15 +28,15 @@ class LeashedProcess:
         self,
         command: Sequence[str | Path],
         *,
-        log: Path,
+        log: Path | None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """Start it; whatever it prints is appended to `log`.
+        """Start it.
 
         Args:
             command: Program and arguments.
-            log: File of its output.
+            log: File that whatever it prints is appended to; None for our standard error.
             cwd: Its folder; None for ours.
             environment: Variables on top of ours: secrets go this way, which no process list shows.
 
@@ -44,7 +44,7 @@ class LeashedProcess:
             OSError: The program or the log file cannot be opened.
         """
         self.log = log
-        with log.open("ab") as output:
+        with log.open("ab") if log is not None else contextlib.nullcontext() as output:
             self._leash = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_LEASH), *map(str, command)],
                 stdin=subprocess.PIPE,
@@ -94,7 +94,7 @@ class LeashedProcess:
 
     def last_line(self) -> str:
         """Return the last line of its log that says something, or "" for none."""
-        return last_line(self.log)
+        return last_line(self.log) if self.log is not None else ""
 
     def _order(self, order: bytes) -> None:
         pipe = self._leash.stdin
