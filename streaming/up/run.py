@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
@@ -58,7 +60,7 @@ def up(settings: Settings, console: Console) -> None:
     console.print(f"tables in {settings.lake}, logs in {logs}, page at {page}", highlight=False, soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
     follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
-    with stop_signals() as stop, follower as lines:
+    with _alone(logs), stop_signals() as stop, follower as lines:
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
                 if stop.is_set():
@@ -83,6 +85,29 @@ def _url(settings: Settings) -> str:
     page = settings.page
     host = f"[{page.address}]" if ":" in page.address else page.address
     return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
+
+
+@contextmanager
+def _alone(logs: Path) -> Iterator[None]:
+    """Keep a second `up` from the same lake: it would write the same logs, and its job the same checkpoint.
+
+    Raises:
+        SetupError: There is one, or the folder cannot be written.
+    """
+    try:
+        logs.mkdir(parents=True, exist_ok=True)
+        file = (logs / "up.lock").open("w")
+    except OSError as error:
+        message = f"The folder {logs} cannot be written ({error.strerror}): give this user the right, or another lake."
+        raise SetupError(message) from error
+    with file:
+        try:
+            # (It goes with the process, however that ends.)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            message = f"Another `evenkeel up` runs with the logs {logs}: end that one, or give this one another lake."
+            raise SetupError(message) from None
+        yield
 
 
 def _print(line: str) -> None:
