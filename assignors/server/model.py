@@ -87,7 +87,7 @@ class ServerGroup:
                 message = f"Member {member.member_id!r} stands twice in the group: list each member once."
                 raise DuplicateMember(message)
             seen.add(member.member_id)
-            if len({uuids[topic_id] for topic_id, _ in member.target}) != len(member.target):
+            if len({uuids[topic_id].text for topic_id, _ in member.target}) != len(member.target):
                 message = f"A topic stands twice in the target of member {member.member_id!r}: the broker refuses it."
                 raise BadTarget(message)
         _check_partitions(self.members)
