@@ -102,8 +102,12 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         became_empty: The last member left; there is no new target.
         exact: The members and targets are all that there were; see the module.
         members: Member metadata, in the order in which they joined.
-        targets: Target by member id, in the order of the members.
-        before: Target by member id at the decision before; None where it is not known.
+        subscriptions: Subscribed topic names by member id, sorted, with what its regular expression stood for then;
+            None where that was not resolved.
+        assignors: Server assignors that the decision can have been made with; () for the broker's default. See
+            `asked_assignors`.
+        targets: Target by member id, in the order of the members, each in the order of its record.
+        before: The same at the decision before; None where it is not known.
         joined: Ids of the members that were not there at the decision before, replacements aside; None likewise.
         left: Ids of those that are gone, likewise.
         replaced: (id before, id now) of static members that came back under a new id.
@@ -119,6 +123,8 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     became_empty: bool
     exact: bool
     members: tuple[ModernMember, ...]
+    subscriptions: dict[str, tuple[str, ...] | None]
+    assignors: tuple[str, ...]
     targets: dict[str, IdPartitions]
     before: dict[str, IdPartitions] | None
     joined: tuple[str, ...] | None
@@ -277,6 +283,8 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
         became_empty=isinstance(item, GroupEpoch),
         exact=group.exact,
         members=tuple(group.members.values()),
+        subscriptions={name: _sorted(subscribed(group, member)) for name, member in group.members.items()},
+        assignors=asked_assignors(group),
         targets=targets,
         before=before,
         joined=joined,
@@ -288,6 +296,10 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
     group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
     group.before = {}
     return decision
+
+
+def _sorted(topics: frozenset[str] | None) -> tuple[str, ...] | None:
+    return None if topics is None else tuple(sorted(topics))
 
 
 def _replaced(told: dict[str, str | None], members: dict[str, ModernMember]) -> tuple[tuple[str, str], ...]:

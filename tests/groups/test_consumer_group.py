@@ -113,6 +113,8 @@ def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() ->
             became_empty=False,
             exact=True,
             members=(group.members["a"],),
+            subscriptions={"a": ("t",)},
+            assignors=(),
             targets={"a": owned(0, 1)},
             before={},
             joined=("a",),
@@ -235,12 +237,16 @@ def test_members_of_the_classic_protocol_and_the_assignor_asked_for_are_known() 
     assert asked_assignors(group) == ("range", "uniform")
 
 
-def test_a_regular_expression_stands_for_its_topics_once_it_is_resolved() -> None:
+def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> None:
     group, _ = lived(metadata("a", regex="o.*"))
     assert subscribed(group, group.members["a"]) is None
-    (item,) = decoded([(other_key(16, "g", "o.*"), regular_expression(["orders"], 1, 2))])
-    take(group, item)
-    assert subscribed(group, group.members["a"]) == {"t", "orders"}
+    resolved = (other_key(16, "g", "o.*"), regular_expression(["orders"], 1, 2))
+    _, said = lived(metadata("a", regex="o.*"), epoch(1), target("a"), stands(1), resolved, epoch(2), stands(2))
+    first, second = said
+    assert isinstance(first, Decision)
+    assert isinstance(second, Decision)
+    assert first.subscriptions == {"a": None}
+    assert second.subscriptions == {"a": ("orders", "t")}
 
 
 def test_share_and_streams_groups_go_the_same_way() -> None:

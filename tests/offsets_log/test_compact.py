@@ -142,6 +142,23 @@ def test_other_types_are_counted_per_type_between_membership_records() -> None:
     ]
 
 
+def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_newer_version_counted() -> None:
+    pairs = [
+        (other_key(5, "g", "m"), member_metadata(["t"])[:-1]),
+        (other_key(3, "g"), group_epoch(1) + b"\x00"),
+        (other_key(3, "g"), b"\x00\x01" + group_epoch(1)[2:]),
+        (other_key(18, "g"), b"\x00\x00"),
+    ]
+    groups, unread, _ = compacted(numbered(pairs))
+    assert not groups
+    assert [item.reason for item in unread if isinstance(item, QuarantinedRecord)] == [
+        "value: tag 0 needs 1 bytes at byte 33, but 0 are left",
+        "value: 1 bytes follow the end of the value at byte 7",
+        "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
+    ]
+    assert [(item.key_type, item.value_version) for item in unread if isinstance(item, UnknownRecords)] == [(3, 1)]
+
+
 def test_what_is_not_watched_is_dropped_and_counted() -> None:
     pairs = [
         (offset_key("g", "t", 0), offset_value(3, 1)),
