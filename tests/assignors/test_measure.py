@@ -14,11 +14,13 @@ from assignors import (
     Group,
     Subscription,
     assign,
+    balance,
     counts,
     from_pairs,
     imbalance,
     imbalance_least,
     least_moves,
+    loads,
     moves,
 )
 from assignors.evenness import smallest_maximum
@@ -26,6 +28,21 @@ from assignors.evenness import smallest_maximum
 
 def alike(members: int, partitions: int) -> Group:
     return Group(tuple(Subscription(f"m{i}", ("t",)) for i in range(members)), {"t": partitions})
+
+
+class TestBalance:
+    def test_it_tells_the_emptiest_and_the_fullest_member(self) -> None:
+        told = balance([4, 2, 0])
+
+        assert told is not None
+        assert (told.least, told.most, told.imbalance) == (0, 4, pytest.approx(1.0))
+        assert balance([]) is None
+
+    def test_a_members_load_is_the_sum_over_its_partitions(self) -> None:
+        assignment = from_pairs({"a": [("t", 0), ("t", 2), ("u", 0)], "b": [("t", 1)]})
+
+        # Of u, and of a partition beyond the list, no load is known.
+        assert loads(assignment, {"t": [1, 2]}, ("a", "b", "c")) == {"a": 1, "b": 2, "c": 0}
 
 
 class TestImbalance:
