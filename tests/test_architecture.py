@@ -80,9 +80,7 @@ ROOMS = {
     "streaming.bench": room(
         "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors streaming"
     ),
-    "dashboards": room(
-        "altair jinja2 pandas streamlit", "streaming.config streaming.exceptions streaming.tables"
-    ),
+    "dashboards": room("jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables"),
 }
 
 PURE = ("assignors", "streaming.groups", "streaming.offsets_log")

@@ -6,6 +6,8 @@ and stay, with their newest revision.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from streaming.tables.schema import ALL_TABLES, Table
 
 __all__ = ["VIEWS", "current_sql"]
@@ -13,12 +15,18 @@ __all__ = ["VIEWS", "current_sql"]
 _WITH_LIVING_GROUP = frozenset({"drift"})
 
 
-def current_sql(table: Table) -> str:
-    """SELECT of the view `<table>_current` over tables and views of the plain names."""
+def current_sql(table: Table, source: str | None = None, only: Collection[str] | None = None) -> str:
+    """SELECT of the view `<table>_current` over tables and views of the plain names.
+
+    Args:
+        table: The table.
+        source: Where its rows are, if not under its own name: any part of them that has the newest of each key.
+        only: Columns, if not all.
+    """
     key = ", ".join(table.key)
     newest = ", ".join(f"{column} DESC" for column in table.newest_by)
-    ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM {table.name}"  # noqa: S608
-    columns = ", ".join(f"t.{c.name}" for c in table.columns)
+    ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM {source or table.name}"  # noqa: S608
+    columns = ", ".join(f"t.{c.name}" for c in table.columns if only is None or c.name in only)
     living = " AND NOT t.closed" if table.closes else ""
     joined = ""
     if table.name in _WITH_LIVING_GROUP:

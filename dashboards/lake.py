@@ -1,0 +1,163 @@
+"""The page's view of the lake: one per process, kept fresh by a thread, shared by all viewers.
+
+A viewer's refresh asks memory; the lake is read once, however many look at it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dashboards.query import columns_read, queries
+from streaming.exceptions import EvenkeelError
+from streaming.tables import ALL_TABLES
+from streaming.tables.mirror import LakeMirror, Wanted
+
+__all__ = ["PageLake"]
+
+_log = logging.getLogger(__name__)
+
+# Between two tidyings of what grows in memory; each rebuilds the tables of the past (a second or two for a day of a
+# thousand groups).
+_TIDY_EVERY_S = 1800.0
+
+# A lake that cannot be read is tried again after this time.
+_AGAIN_S = 5.0
+
+# Answers that are kept: all panels of a few dozen viewers.
+_MOST_ANSWERS = 512
+
+
+class PageLake:
+    """Answers to the panels' queries.
+
+    Attributes:
+        past: How far back it goes.
+        problem: One sentence when the lake cannot be read now; what was read before is still answered from.
+    """
+
+    def __init__(self, root: str, past: timedelta, heartbeat: timedelta, refresh: timedelta) -> None:
+        """Prepare; `start` begins to read.
+
+        Args:
+            root: Folder or URI of the lake.
+            past: How far back charts and timelines go.
+            heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
+            refresh: Time between two looks for new files.
+        """
+        self.past = past
+        self.problem: str | None = None
+        self._refresh_s = refresh.total_seconds()
+        self._mirror = LakeMirror(root, _wanted(past, heartbeat), past)
+        self._version = 0
+        self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        self._lock = threading.Lock()
+        self._read_once = threading.Event()
+        self._files = 0
+
+    def start(self) -> None:
+        """Begin to read, in a thread that ends with the process."""
+        threading.Thread(target=self._run, name="lake", daemon=True).start()
+
+    def wait_for_first_look(self, seconds: float) -> bool:
+        """Wait until the newest rows were read, or could not be; False when the time is up."""
+        return self._read_once.wait(seconds)
+
+    @property
+    def unread(self) -> float:
+        """Share of the files there were at the start that are not read yet, 0 to 1."""
+        return self._mirror.behind / self._files if self._files else 0.0
+
+    def ask(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """The rows of a query; the same list as long as nothing has changed, so do not change it."""
+        given = dict(parameters or {})
+        key = (name, *sorted((k, str(v)) for k, v in given.items()))
+        with self._lock:
+            version, known = self._version, self._answers.get(key)
+        if known is not None:
+            return known
+        rows = self._mirror.rows(queries()[name].duckdb, given)
+        with self._lock:
+            if version == self._version:
+                if len(self._answers) >= _MOST_ANSWERS:
+                    self._answers.clear()
+                self._answers[key] = rows
+        return rows
+
+    def look(self) -> None:
+        """Take in what is new: what the thread does again and again."""
+        try:
+            changed = self._mirror.update()
+            self.problem = None
+        except EvenkeelError as error:
+            changed = self.problem is None
+            self.problem = str(error)
+        if changed:
+            self._forget()
+
+    def read_on(self) -> bool:
+        """Read some of what lies further back; False when nothing is left."""
+        if not self._mirror.behind:
+            return False
+        self._files = max(self._files, self._mirror.behind)
+        try:
+            self._mirror.read_on()
+        except EvenkeelError as error:
+            self.problem = str(error)
+            return False
+        self._forget()
+        if not self._mirror.behind:
+            self._mirror.tidy()
+        return True
+
+    def _run(self) -> None:
+        tidied = time.monotonic()
+        while True:
+            began = time.monotonic()
+            try:
+                self.look()
+                self._read_once.set()
+                while self.read_on():
+                    if time.monotonic() - began > self._refresh_s:
+                        break
+                if time.monotonic() - tidied > _TIDY_EVERY_S:
+                    self._mirror.tidy()
+                    tidied = time.monotonic()
+            except Exception:  # noqa: BLE001 - the thread must not die: the page would show an old hour as the present
+                _log.exception("reading the lake failed")
+                self.problem = "Reading the lake failed; the page's log says why. It is tried again."
+            pause = _AGAIN_S if self.problem else self._refresh_s
+            if not self._mirror.behind:
+                time.sleep(max(0.1, pause - (time.monotonic() - began)))
+
+    def _forget(self) -> None:
+        with self._lock:
+            self._version += 1
+            self._answers.clear()
+
+
+def since(past: timedelta, now: datetime) -> datetime:
+    """Where the past begins, to the minute, so that questions of one minute are the same."""
+    return (now.astimezone(UTC) - past).replace(second=0, microsecond=0)
+
+
+def _wanted(past: timedelta, heartbeat: timedelta) -> dict[str, Wanted]:
+    """What the queries read, and how far back the newest rows of it can lie."""
+    read = columns_read(queries().values())
+    reach = {
+        # A living group and partition has a row every heartbeat; the rest forgives slow rounds.
+        "group_health": 1.25 * heartbeat + timedelta(minutes=1),
+        "lag": 1.25 * heartbeat + timedelta(minutes=1),
+        "rounds": timedelta(minutes=1),
+        "rebalance_churn": past,
+    }
+    found = {}
+    for table in ALL_TABLES:
+        current, of_past = read.get(f"{table.name}_current", frozenset()), read.get(table.name, frozenset())
+        if current or of_past:
+            found[table.name] = Wanted(current, of_past, reach.get(table.name))
+    return found

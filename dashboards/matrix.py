@@ -1,0 +1,147 @@
+"""Who should own what, and who does: cells of a matrix of partitions and members. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["MOST_MEMBERS", "MOST_ROWS", "Matrix", "MatrixRow", "matrix"]
+
+Row = Mapping[str, Any]
+
+# A person scans some dozen rows; beyond that what drifted comes first, and the rest is counted. A browser, too,
+# should not be handed a hundred thousand cells every few seconds.
+MOST_ROWS = 120
+MOST_MEMBERS = 40
+
+AS_EXPECTED, WRONG, EXPECTED_HERE, UNJUDGED = "ok", "wrong", "expected", "unjudged"
+"""Cells: owns it and should; owns it and should not; does not and should; owns it, and nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixRow:
+    """One partition.
+
+    Attributes:
+        topic: Its topic.
+        partition: Its number.
+        cells: Kind of cell by place of the member.
+        kind: Kind of drift; None where there is none.
+        expected: Member id of the expected owner, where it differs and is known.
+        actual: Member ids of the owners.
+        lag: Its row of partitions.sql; None where there is none.
+    """
+
+    topic: str
+    partition: int
+    cells: dict[int, str]
+    kind: str | None
+    expected: str | None
+    actual: tuple[str, ...]
+    lag: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """The matrix.
+
+    Attributes:
+        members: Rows of members.sql, as columns.
+        rows: Its rows, by topic and partition.
+        hidden_rows: Partitions that are not shown; none of them drifted unless `hidden_drifted`.
+        hidden_drifted: Those of them that drifted.
+        hidden_members: Members that are not shown.
+        judged: Whether the expected owners are known.
+        why_not: Why not; "" when they are.
+    """
+
+    members: Sequence[Row]
+    rows: Sequence[MatrixRow]
+    hidden_rows: int = 0
+    hidden_drifted: int = 0
+    hidden_members: int = 0
+    judged: bool = True
+    why_not: str = ""
+
+
+@dataclass(slots=True)
+class _Partition:
+    owners: list[str] = field(default_factory=list)
+    drift: Row | None = None
+    lag: Row | None = None
+
+
+def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row]) -> Matrix:
+    """Lay out one group.
+
+    Args:
+        members: Rows of members.sql.
+        verdict: The row of verdict.sql, if there is one.
+        partitions: Rows of partitions.sql; those that nobody owns and the group subscribes to get a row, too.
+    """
+    why_not = _why_not(members, verdict)
+    known: dict[tuple[str, int], _Partition] = {}
+    for member in members:
+        for given in member["partitions"] or ():
+            for partition in given["partitions"]:
+                known.setdefault((given["topic"], partition), _Partition()).owners.append(member["member_id"])
+    for row in partitions:
+        place = (row["topic"], row["partition"])
+        if place in known or row["subscribed"]:
+            known.setdefault(place, _Partition()).lag = row
+    drifted = verdict["drifted_partitions"] or () if verdict is not None and not why_not else ()
+    for item in drifted:
+        known.setdefault((item["topic"], item["partition"]), _Partition()).drift = item
+    shown_members = _columns(members, drifted)
+    at = {member["member_id"]: column for column, member in enumerate(shown_members)}
+    places = sorted(known)
+    if len(places) > MOST_ROWS:
+        wrong = [place for place in places if known[place].drift is not None]
+        fine = [place for place in places if known[place].drift is None]
+        places = sorted([*wrong, *fine][:MOST_ROWS])
+    rows = [_row(place, known[place], at, judged=not why_not) for place in places]
+    return Matrix(
+        members=shown_members,
+        rows=rows,
+        hidden_rows=len(known) - len(rows),
+        hidden_drifted=len(drifted) - sum(row.kind is not None for row in rows),
+        hidden_members=len(members) - len(shown_members),
+        judged=not why_not,
+        why_not=why_not,
+    )
+
+
+def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
+    if not members:
+        return "The group has no members that the log tells of."
+    if verdict is None or verdict["record_offset"] < max(member["record_offset"] for member in members):
+        return "The newest decision waits for its verdict: shown is who owns what, not yet who should."
+    if verdict["verdict"] not in {"identical", "drifted"}:
+        return f"Shown is who owns what. Who should cannot be recomputed: {verdict['reason'] or 'no reason was given'}."
+    return ""
+
+
+def _columns(members: Sequence[Row], drifted: Sequence[Row]) -> Sequence[Row]:
+    if len(members) <= MOST_MEMBERS:
+        return members
+    involved = {name for item in drifted for name in (item["expected"], *(item["actual"] or ()))}
+    first = [m for m in members if m["member_id"] in involved] + [m for m in members if m["member_id"] not in involved]
+    chosen = {m["member_id"] for m in first[:MOST_MEMBERS]}
+    return [m for m in members if m["member_id"] in chosen]
+
+
+def _row(place: tuple[str, int], known: _Partition, at: Mapping[str, int], *, judged: bool) -> MatrixRow:
+    drift = known.drift
+    owners = tuple(known.owners or (drift["actual"] or () if drift is not None else ()))
+    cells: dict[int, str] = {}
+    for owner in owners:
+        if owner in at:
+            as_expected = drift is None or owner == drift["expected"]
+            cells[at[owner]] = UNJUDGED if not judged else AS_EXPECTED if as_expected else WRONG
+    expected: str | None = drift["expected"] if drift is not None else None
+    if expected is not None and expected in at and at[expected] not in cells:
+        cells[at[expected]] = EXPECTED_HERE
+    return MatrixRow(
+        place[0], place[1], cells, drift["kind"] if drift is not None else None, expected, owners, known.lag
+    )

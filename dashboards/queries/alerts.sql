@@ -1,0 +1,11 @@
+-- What has fired and not been resolved? The alerts that stand now, the gravest and newest first.
+--
+-- Parameters:
+--   :cluster   STRING  one cluster; NULL for all
+--   :group_id  STRING  one group; NULL for all
+-- Columns: one row per alert, those of the table alerts by their own names.
+SELECT cluster, rule, severity, group_id, topic, partition, state, since, round_time, value, message, alert_id
+FROM alerts_current
+WHERE state = 'firing' AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+ORDER BY CASE severity WHEN 'critical' THEN 0 WHEN 'warning' THEN 1 ELSE 2 END, since DESC, rule, group_id, topic,
+  partition, cluster

@@ -1,0 +1,58 @@
+-- Which groups are off, and why? Every living group, the worst first.
+--
+-- Parameters:
+--   :cluster   STRING  one cluster; NULL for all
+--   :group_id  STRING  one group; NULL for all
+-- Columns: one row per group; those of group_health by their own names, and
+--   problems   what is wrong or worth knowing, the worst first, words with a space between; '' when nothing is:
+--              drifted, unassigned, stopped, stalled                    partitions are with the wrong member or with
+--                                                                       nobody, or stand still
+--              falling_behind, rewound, ahead, imbalance, mismatch      works, and not as it should
+--              log_held_back, lag_unknown, stale_metadata, topic_unseen cannot be told now, or is about to change
+--   health     3, 2, 1: by the worst problem, as the lines above; 0 nothing is wrong; -1 nothing is wrong, no members
+--   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
+-- Imbalance counts from 0.5 above the least that any assignment could reach: one member with half as much again as
+-- the mean. Findings are looked for in their JSON, where no name can imitate them: its quotes would be escaped.
+WITH health AS (
+  SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_least, 0) AS avoidable
+  FROM group_health_current
+  WHERE (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+),
+judged AS (
+  SELECT *,
+    concat_ws(' ',
+      CASE WHEN verdict = 'drifted' THEN 'drifted' END,
+      CASE WHEN contains(findings_json, '{"finding":"unassigned"') THEN 'unassigned' END,
+      CASE WHEN lag_status IN ('stopped', 'stalled') THEN lag_status END
+    ) AS off,
+    concat_ws(' ',
+      CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
+      CASE WHEN avoidable >= 0.5 THEN 'imbalance' END,
+      CASE WHEN strategy_mismatch THEN 'mismatch' END
+    ) AS strained,
+    concat_ws(' ',
+      CASE WHEN contains(findings_json, '{"finding":"log_held_back"') THEN 'log_held_back'
+           WHEN lag_status = 'unknown' THEN 'lag_unknown' END,
+      CASE WHEN contains(findings_json, '{"finding":"stale_metadata"') THEN 'stale_metadata' END,
+      CASE WHEN contains(findings_json, '{"finding":"topic_unseen"') THEN 'topic_unseen' END
+    ) AS unclear
+  FROM health
+),
+ranked AS (
+  SELECT *,
+    trim(concat_ws(' ', nullif(off, ''), nullif(strained, ''), nullif(unclear, ''))) AS problems,
+    CASE WHEN off <> '' THEN 3 WHEN strained <> '' THEN 2 WHEN unclear <> '' THEN 1 WHEN members = 0 THEN -1 ELSE 0
+    END AS health
+  FROM judged
+)
+SELECT
+  r.cluster, r.group_id, r.health, r.problems, r.round_time, r.state, r.group_type, r.protocol_type, r.strategy,
+  r.expected_strategy, r.generation, r.last_decision_time, r.members, r.verdict, r.verdict_reason, r.drifted_count,
+  r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total, r.lag_max, r.lag_unknown, r.lag_status,
+  r.imbalance, r.imbalance_least, d.drifted_partitions
+FROM ranked AS r
+LEFT JOIN drift_current AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
+ORDER BY r.health DESC,
+  CASE WHEN r.verdict = 'drifted' THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
+       WHEN r.off <> '' THEN 3 ELSE 4 END,
+  r.group_id, r.cluster

@@ -1,0 +1,33 @@
+-- What was decided, why, and what did it cost? Decisions of one group or of all, the newest first.
+--
+-- Parameters:
+--   :cluster   STRING     one cluster; NULL for all
+--   :group_id  STRING     one group; NULL for all
+--   :since     TIMESTAMP  how far to look back
+--   :most      INT        rows at the most
+-- Columns: one row per decision; those of rebalance_churn by their own names, and
+--   verdict        of this decision; NULL while it is pending
+--   drifted_count  partitions of it whose owner was not the expected one; NULL while it is pending
+WITH decisions AS (
+  SELECT *
+  FROM rebalance_churn_current
+  WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
+    AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+  ORDER BY record_time DESC, record_offset DESC, group_id, cluster
+  LIMIT :most
+),
+verdicts AS (
+  SELECT cluster, group_id, log_partition, record_offset, verdict, drifted_count
+  FROM drift
+  WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
+    AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
+)
+SELECT
+  c.cluster, c.group_id, c.record_offset, c.record_time, c.kind, c.generation, c.previous_generation,
+  c.generations_skipped, c.follows, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left, c.replaced,
+  c.moves, c.moves_least, c.in_transfer, c.unowned_partition_seconds_min, c.unowned_partition_seconds_max,
+  d.verdict, d.drifted_count
+FROM decisions AS c
+LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.log_partition = c.log_partition
+  AND d.record_offset = c.record_offset
+ORDER BY c.record_time DESC, c.record_offset DESC, c.group_id, c.cluster

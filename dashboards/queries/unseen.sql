@@ -1,0 +1,11 @@
+-- What was not seen? Records that nobody could decode, and ranges that were gone before they were read.
+--
+-- Parameters: none.
+-- Columns: one row per cluster and kind, without those that have nothing.
+--   cluster  its configured name
+--   kind     quarantine: records that could not be decoded; gap: ranges of a topic, or times without rounds
+--   number   records; ranges
+SELECT cluster, 'quarantine' AS kind, CAST(sum(records) AS BIGINT) AS number FROM quarantine_current GROUP BY cluster
+UNION ALL
+SELECT cluster, 'gap' AS kind, count(*) AS number FROM gaps_current GROUP BY cluster
+ORDER BY cluster, kind

@@ -1,0 +1,99 @@
+"""Start Streamlit with our page and our settings, headless and silent towards everybody but the viewer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from dashboards.theme import THEME
+from streaming.config import PageSettings, load_settings
+from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+
+__all__ = ["main", "options", "serve"]
+
+_PAGE = Path(__file__).parent / "page.py"
+
+
+def main() -> int:
+    """Serve until SIGTERM or SIGINT; failures are one sentence. Returns the exit code."""
+    try:
+        return serve()
+    except SetupError as error:
+        sys.stderr.write(f"{error}\n")
+        return SETUP_EXIT_CODE
+    except EvenkeelError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def serve(lake: str | None = None, port: int | None = None) -> int:
+    """Serve the page until SIGTERM or SIGINT.
+
+    Args:
+        lake: The lake; None takes the settings'.
+        port: The port; None takes the settings'.
+
+    Raises:
+        SetupError: A setting is wrong, or the port is taken.
+    """
+    # The page's script loads the settings for itself, from the environment of this process.
+    if lake is not None:
+        os.environ["EVENKEEL_LAKE"] = lake
+    if port is not None:
+        os.environ["EVENKEEL_PAGE__PORT"] = str(port)
+    settings = load_settings()
+    _check_port(settings.page)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    from streamlit.web import bootstrap  # noqa: PLC0415 - two seconds of imports, not before the port is known
+
+    flags = options(settings.page)
+    bootstrap.load_config_options(flags)
+    host = f"[{settings.page.address}]" if ":" in settings.page.address else settings.page.address
+    path = f"/{settings.page.path.strip('/')}" if settings.page.path.strip("/") else ""
+    sys.stdout.write(f"the page is at http://{host}:{settings.page.port}{path}, of the tables in {settings.lake}\n")
+    sys.stdout.flush()
+    bootstrap.run(str(_PAGE), is_hello=False, args=[], flag_options=flags)
+    return 0
+
+
+def options(page: PageSettings) -> dict[str, Any]:
+    """Streamlit's own options, by their names with "_" for "."; they win over any file of the user's."""
+    return {
+        "server_address": page.address,
+        "server_port": page.port,
+        "server_baseUrlPath": page.path,
+        "server_headless": True,
+        "server_fileWatcherType": "none",
+        "server_runOnSave": False,
+        "server_showEmailPrompt": False,
+        "server_enableStaticServing": False,
+        "browser_gatherUsageStats": False,
+        "client_toolbarMode": "minimal",
+        "client_showErrorDetails": "none",
+        "client_showErrorLinks": False,
+        "client_showSidebarNavigation": False,
+        "global_developmentMode": False,
+        "logger_level": "warning",
+        "logger_hideWelcomeMessage": True,
+        "runner_magicEnabled": False,
+        **THEME,
+    }
+
+
+def _check_port(page: PageSettings) -> None:
+    """Ask for the port before Streamlit does, which would end without a word on what to do."""
+    family = socket.AF_INET6 if ":" in page.address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_STREAM) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((page.address, page.port))
+    except OSError as error:
+        message = (
+            f"The page cannot listen on {page.address}:{page.port} ({error.strerror}): end what holds the port, or "
+            "choose another with [page] port in conf/evenkeel.toml, EVENKEEL_PAGE__PORT or --port."
+        )
+        raise SetupError(message) from error

@@ -1,0 +1,128 @@
+"""What one look at the page is made for, and its head: whose groups, how fresh, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from typing import Any
+
+from dashboards.board import board, render
+from dashboards.lake import PageLake, since
+from dashboards.words import Clock, age, visible
+
+__all__ = ["HEALTH", "View", "head"]
+
+HEALTH = {3: "off", 2: "strained", 1: "unclear", 0: "as it should be", -1: "no members"}
+"""Words for the column `health` of groups.sql."""
+
+# Silence is told after three intervals, as the shipped alert does it; below this a loaded machine is no silence.
+_SILENT_ROUNDS, _SILENT_AT_LEAST = 3, timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One look of one viewer.
+
+    Attributes:
+        lake: The lake.
+        now: Time of the look.
+        zone: The viewer's zone.
+        cluster: The cluster that the address names; None for all.
+        group: What the address names as the group; None for the overview.
+        show: The one health, in its word, that the overview shows; None for all.
+        span: How far back the charts of a group go, in its word; None for the usual.
+    """
+
+    lake: PageLake
+    now: datetime
+    zone: tzinfo
+    cluster: str | None
+    group: str | None
+    show: str | None
+    span: str | None
+
+    @property
+    def clock(self) -> Clock:
+        """The viewer's clock."""
+        return Clock(self.now, self.zone, self.lake.past)
+
+    @property
+    def since(self) -> datetime:
+        """Where the past begins that the queries look back on."""
+        return since(self.lake.past, self.now)
+
+    def ask(self, query: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Rows of a query."""
+        return self.lake.ask(query, parameters)
+
+
+def head(view: View) -> bool:
+    """Draw the head; False when there is nothing to draw below it."""
+    rounds = view.ask("rounds")
+    groups_seen = bool(rounds) or bool(view.ask("groups", cluster=None, group_id=None))
+    newest = max((row["round_time"] for row in rounds), default=None)
+    notes, empty = [], None
+    if view.lake.problem is not None:
+        notes.append({"head": "The lake cannot be read.", "text": visible(view.lake.problem), "mild": False})
+    silent = [row for row in rounds if _is_silent(row, view.now)]
+    notes += [_silence(row, view) for row in silent]
+    notes += [_held(row) for row in rounds if row["held_partitions"]]
+    if view.lake.unread:
+        text = f"What lies further back is still being read, {view.lake.unread:.0%} of the files to go."
+        notes.append({"head": "The page has just started.", "text": text, "mild": True})
+    if not groups_seen and view.lake.problem is None:
+        empty = {
+            "head": "No round yet.",
+            "text": (
+                "The tables are empty, or not there. The first round shows up here by itself, about half a minute "
+                "after probe and job have started; `evenkeel up` starts both. If nothing comes, see their logs, and "
+                "whether this page and the job name the same lake."
+            ),
+        }
+    shown = None
+    if newest is not None:
+        shown = {
+            "age": age(view.now - newest),
+            "time": view.clock.time(newest),
+            "whole": view.clock.whole(newest),
+        }
+    html = render(
+        "head.html.j2",
+        clusters=[row["cluster"] for row in rounds],
+        newest=shown,
+        silent=bool(silent) and len(silent) == len(rounds),
+        notes=notes,
+        empty=empty,
+        health_words=HEALTH,
+    )
+    board(html, key="head", place=f"{view.cluster or ''}/{view.group or ''}")
+    return groups_seen
+
+
+def _is_silent(row: Mapping[str, Any], now: datetime) -> bool:
+    quiet: timedelta = now - row["round_time"]
+    return quiet > _SILENT_AT_LEAST and quiet > _SILENT_ROUNDS * timedelta(milliseconds=row["interval_ms"] or 0)
+
+
+def _silence(row: Mapping[str, Any], view: View) -> dict[str, Any]:
+    quiet = age(view.now - row["round_time"])
+    return {
+        "head": f"Nothing heard of {visible(row['cluster'])} for {quiet}.",
+        "text": (
+            f"Rounds come every {(row['interval_ms'] or 0) / 1000:g} s. Everything below is as of "
+            f"{view.clock.time(row['round_time'])}: see whether probe and job run."
+        ),
+        "mild": False,
+    }
+
+
+def _held(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "head": "Part of the offsets log is held back.",
+        "text": (
+            f"Open transactions hold {row['held_partitions']} of {row['log_partitions']} partitions of "
+            f"__consumer_offsets in {visible(row['cluster'])}: what is newer there cannot be read yet."
+        ),
+        "mild": True,
+    }

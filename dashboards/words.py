@@ -1,0 +1,250 @@
+"""Numbers, times and names as people read them, and the one sentence that says what is wrong with a group.
+
+Pure functions over rows of the queries; what they return is text, never markup.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+__all__ = [
+    "DASH",
+    "Clock",
+    "age",
+    "calm",
+    "cause",
+    "cut",
+    "key_of",
+    "number",
+    "ratio",
+    "reasons",
+    "seconds",
+    "visible",
+]
+
+Row = Mapping[str, Any]
+
+DASH = "\N{EN DASH}"
+"""Stands where there is no value."""
+
+# How long a name may be in a table before its middle is left out.
+_CUT_AT = 44
+
+# Longer names travel in links as a digest: browsers and proxies end an address after some thousand characters.
+_LINK_AT = 300
+
+_KINDS = {
+    "misplaced": "misplaced",
+    "unassigned": "without an owner",
+    "doubly_assigned": "with two owners",
+    "not_subscribed": "with a member that did not ask for them",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Times of one viewer.
+
+    Attributes:
+        now: The time of this look.
+        zone: The viewer's zone.
+        past: How far back the tables in memory go.
+    """
+
+    now: datetime
+    zone: tzinfo
+    past: timedelta = timedelta(hours=24)
+
+    def time(self, moment: datetime | None, *, exact: bool = True) -> str:
+        """Time of day, with the day where that is not today: "14:03:10", "20 Nov 14:03:10"."""
+        if moment is None:
+            return DASH
+        local = moment.astimezone(self.zone)
+        text = f"{local:%H:%M:%S}" if exact else f"{local:%H:%M}"
+        return text if local.date() == self.now.astimezone(self.zone).date() else f"{local.day} {local:%b} {text}"
+
+    def whole(self, moment: datetime | None) -> str:
+        """Everything about a moment, for hovering: in the viewer's zone, and in UTC."""
+        if moment is None:
+            return ""
+        return f"{moment.astimezone(self.zone):%Y-%m-%d %H:%M:%S %Z} · {moment.astimezone(UTC):%H:%M:%S} UTC"
+
+    def since(self, moment: datetime | None) -> str:
+        """Words for a sentence: since 14:03, or how long where it began before what is held; with a space before."""
+        if moment is None:
+            return ""
+        if self.now - moment > self.past - timedelta(minutes=10):
+            return f" for over {age(self.past - timedelta(minutes=10))}"
+        return f" since {self.time(moment, exact=False)}"
+
+    def at_least(self, moment: datetime | None) -> str:
+        """Words for a sentence: for at least 3 min; with a space before."""
+        return "" if moment is None else f" for at least {age(self.now - moment)}"
+
+
+def number(value: float | None) -> str:
+    """A count: "12,400"; a dash where there is none."""
+    return DASH if value is None else f"{value:,.0f}"
+
+
+def ratio(value: float | None) -> str:
+    """An imbalance: "1.50"; "0" where it is nothing."""
+    if value is None:
+        return DASH
+    return "0" if abs(value) < 0.005 else f"{value:.2f}"
+
+
+def seconds(value: float | None) -> str:
+    """Seconds of a cost: "0.4", "12", "1,240"."""
+    if value is None:
+        return DASH
+    return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
+
+
+def age(span: timedelta) -> str:
+    """A span in one unit or two: "40 s", "3 min", "2 h 10 min", "3 days"."""
+    total = max(0, int(span.total_seconds()))
+    if total < 120:
+        return f"{total} s"
+    if total < 7200:
+        return f"{total // 60} min"
+    if total < 172_800:
+        hours, minutes = divmod(total // 60, 60)
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{total // 86_400} days"
+
+
+def visible(name: str) -> str:
+    """A name with everything in it visible: control characters, and those that turn text around, as escapes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
+
+
+def cut(name: str, most: int = _CUT_AT) -> str:
+    """A visible name of at most so many characters, its middle left out: beginning and end tell names apart."""
+    # (A name can have 32 KB: only its ends are made visible.)
+    if len(name) > 2 * most:
+        name = name[:most] + name[-most:]
+        shown = visible(name)
+    else:
+        shown = visible(name)
+        if len(shown) <= most:
+            return shown
+    head = (most - 1) // 2
+    return f"{shown[:head]}…{shown[-(most - 1 - head) :]}"
+
+
+def key_of(name: str) -> str:
+    """What stands for a name in a link: the name, or a digest where it is too long."""
+    if len(name) <= _LINK_AT:
+        return name
+    return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[str]:
+    """What is wrong with a group, the worst first, a sentence each; empty when nothing is.
+
+    Args:
+        group: A row of groups.sql.
+        clock: The viewer's.
+        since: Its row of since.sql, if it has one.
+    """
+    known = since or {}
+    return [_REASONS[problem](group, clock, known) for problem in group["problems"].split() if problem in _REASONS]
+
+
+def calm(group: Row) -> str:
+    """What is said of a group with which nothing is wrong."""
+    verdict = group["verdict"]
+    if verdict == "identical":
+        return "as expected"
+    if verdict == "pending":
+        return "the newest decision waits for its verdict"
+    if verdict == "valid_unverified":
+        return f"not recomputed: {visible(group['verdict_reason'] or '')}"
+    return visible(group["verdict_reason"] or "")
+
+
+def cause(decision: Row) -> str:
+    """Why a rebalance happened, as far as the log tells: who joined, left, was replaced."""
+    kind = decision["kind"]
+    if kind == "static_replacement":
+        return "a static member came back, no rebalance"
+    said = []
+    for names, word in ((decision["joined"], "joined"), (decision["left"], "left")):
+        if names:
+            said.append(f"{len(names)} {word}")
+    if decision["replaced"]:
+        said.append(f"{len(decision['replaced'])} replaced")
+    if kind == "became_empty":
+        said.append("the group became empty")
+    elif kind == "migration":
+        said.append("moved to another protocol")
+    elif kind == "created" or decision["joined"] is None:
+        said.append("first decision seen")
+    if decision["follows"] is not None:
+        said.append("second half of a cooperative rebalance")
+    if not said:
+        said.append("same members: subscription or metadata changed, or a member asked for it")
+    if decision["generations_skipped"]:
+        said.append(f"{decision['generations_skipped']} generations before it left no record")
+    return ", ".join(said)
+
+
+def _drifted(group: Row, clock: Clock, since: Row) -> str:
+    of = number(group["partitions"] or group["assigned_partitions"])
+    kinds = Counter(item["kind"] for item in group["drifted_partitions"] or ())
+    when = clock.since(since.get("drifted_since") or group["last_decision_time"])
+    if not kinds:
+        return f"{number(group['drifted_count'])} of {of} partitions with the wrong owner{when}"
+    if len(kinds) == 1:
+        kind, count = next(iter(kinds.items()))
+        return f"{number(count)} of {of} partitions {_KINDS.get(kind, kind)}{when}"
+    parts = ", ".join(f"{number(count)} {_KINDS.get(kind, kind)}" for kind, count in kinds.most_common())
+    return f"of {of} partitions {parts}{when}"
+
+
+def _finding(name: str) -> Any:
+    def say(group: Row, clock: Clock, _since: Row) -> str:
+        found = next((f for f in group["findings"] or () if f["finding"] == name), None)
+        if found is None:
+            return name.replace("_", " ")
+        return f"{visible(found['detail'])}{clock.since(found['since'])}"
+
+    return say
+
+
+def _imbalance(group: Row, _clock: Clock, _since: Row) -> str:
+    return f"imbalance {ratio(group['imbalance'])}, could be {ratio(group['imbalance_least'])}"
+
+
+def _mismatch(group: Row, _clock: Clock, _since: Row) -> str:
+    return f"runs {cut(group['strategy'] or 'no strategy')}, should run {cut(group['expected_strategy'] or '')}"
+
+
+def _lag(text: str) -> Any:
+    def say(group: Row, clock: Clock, since: Row) -> str:
+        return f"lag {number(group['lag_total'])}{text}{clock.at_least(since.get('lag_since'))}"
+
+    return say
+
+
+_REASONS: dict[str, Any] = {
+    "drifted": _drifted,
+    "unassigned": _finding("unassigned"),
+    "stopped": _lag(" and nothing committed"),
+    "stalled": _lag(" and not moving"),
+    "falling_behind": _lag(" and growing"),
+    "rewound": lambda g, c, s: f"commits went back, lag {number(g['lag_total'])}",  # noqa: ARG005
+    "ahead": lambda g, c, s: "commits lie beyond the end of the log",  # noqa: ARG005
+    "imbalance": _imbalance,
+    "mismatch": _mismatch,
+    "log_held_back": _finding("log_held_back"),
+    "lag_unknown": lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known",  # noqa: ARG005
+    "stale_metadata": _finding("stale_metadata"),
+    "topic_unseen": _finding("topic_unseen"),
+}

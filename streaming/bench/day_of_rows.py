@@ -1,0 +1,348 @@
+"""A lake as a day of a busy cluster leaves it: a batch every ten seconds, a file per batch and table.
+
+Nobody has run maintenance: 8,640 files in each of `lag`, `group_health` and `rounds`, hundreds to thousands in the
+others. The files are Parquet as delta-rs writes them, with the statistics that readers prune by. They are added to
+Delta's log an hour at a time, where the job would commit each for itself; a reader opens the table from a checkpoint,
+in which that is the same list.
+
+Seven groups in ten commit all the time, so that each of their partitions has a row in every round; two in ten every
+five minutes; one in ten never, and has its heartbeats only. A group rebalances once an hour. Two in a hundred have
+drifted for the last hour, one has stopped, one falls behind.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction, RemoveAction
+
+from streaming.tables import DeltaLake, Table, table_named
+
+__all__ = ["DaySize", "write_day"]
+
+_CLUSTER = "bench"
+_MEMBERS = 2
+_OCCASIONAL_ROUNDS = 30
+_HEARTBEAT_ROUNDS = 60
+_REBALANCE_ROUNDS = 360
+_BUSY, _OCCASIONAL = 0.7, 0.2
+_FIRST_ROUND = 1_000
+
+_DRIFTED_OF_100, _STOPPED_OF_100, _BEHIND_OF_100 = (0, 1), (2,), (3,)
+
+
+@dataclass(frozen=True, slots=True)
+class DaySize:
+    """How much is written.
+
+    Attributes:
+        groups: Groups, of two members.
+        partitions: Partitions of each, of one topic.
+        hours: How far back it goes.
+        interval_s: From one round, and batch, to the next.
+    """
+
+    groups: int = 1_000
+    partitions: int = 10
+    hours: float = 24
+    interval_s: int = 10
+
+    @property
+    def rounds(self) -> int:
+        """Rounds in all."""
+        return int(self.hours * 3600 / self.interval_s)
+
+
+def write_day(root: Path, size: DaySize, say: Callable[[str], None], end: datetime | None = None) -> dict[str, int]:
+    """Write it; returns the number of files per table.
+
+    Args:
+        root: Folder of the lake; new.
+        size: How much.
+        say: Told how far it is.
+        end: Time of the last round; None for now.
+    """
+    lake = DeltaLake(str(root))
+    lake.create()
+    made = _Made(root, size, end or datetime.now(UTC))
+    files: dict[str, int] = {}
+    an_hour = max(1, 3600 // size.interval_s)
+    with ThreadPoolExecutor(2) as pool:
+        for first in range(0, size.rounds, an_hour):
+            say(f"writing a day of rounds: hour {first // an_hour + 1} of {size.hours:.0f}")
+            rounds = range(first, min(first + an_hour, size.rounds))
+            for name, actions in _by_table(pool.map(made.round, rounds)).items():
+                files[name] = files.get(name, 0) + len(actions)
+                table = DeltaTable(lake.path(name))
+                added: list[AddAction | RemoveAction] = [*actions]
+                table.create_write_transaction(added, "append", table.schema(), ["event_date"])
+    for name in files:
+        DeltaTable(lake.path(name)).create_checkpoint()
+    return files
+
+
+def _by_table(rounds: Any) -> dict[str, list[AddAction]]:
+    found: dict[str, list[AddAction]] = {}
+    for actions in rounds:
+        for name, action in actions:
+            found.setdefault(name, []).append(action)
+    return found
+
+
+class _Made:
+    """Columns of each round."""
+
+    def __init__(self, root: Path, size: DaySize, end: datetime) -> None:
+        self._root = root
+        self._size = size
+        self._begin = end - timedelta(seconds=size.interval_s * (size.rounds - 1))
+        number = np.arange(size.groups)
+        kind = np.random.default_rng(7).random(size.groups)
+        self._busy = kind < _BUSY
+        self._occasional = (kind >= _BUSY) & (kind < _BUSY + _OCCASIONAL)
+        self._number = number
+        self._group = pa.array([f"checkout-service-{n:04d}" for n in range(size.groups)])
+        self._topic = pa.array([f"orders-{n // 10:03d}" for n in range(size.groups)])
+        self._member = [
+            f"consumer-checkout-service-{n:04d}-{m}-{uuid.UUID(int=n * 7 + m)}"
+            for n in range(size.groups)
+            for m in range(_MEMBERS)
+        ]
+        self._members = pa.array(self._member)
+        self._clients = pa.array([f"checkout-{m}" for m in range(_MEMBERS)])
+        self._hosts = pa.array([f"/10.0.{n // 250}.{n % 250}" for n in range(size.groups)])
+
+    def round(self, at: int) -> list[tuple[str, AddAction]]:
+        """Write the files of one round."""
+        time = self._begin + timedelta(seconds=self._size.interval_s * at)
+        made = {
+            "lag": self._lag(at, time),
+            "group_health": self._health(at, time),
+            **self._decisions(at, time),
+            "rounds": self._round(at, time),
+        }
+        return [(name, self._write(table_named(name), columns, time)) for name, columns in made.items() if columns]
+
+    def _active(self, at: int) -> Any:
+        return (
+            self._busy
+            | (self._occasional & ((at + self._number) % _OCCASIONAL_ROUNDS == 0))
+            | ((at + self._number) % _HEARTBEAT_ROUNDS == 0)
+        )
+
+    def _is(self, which: tuple[int, ...], groups: Any) -> Any:
+        return np.isin(groups % 100, which)
+
+    def _behind(self, groups: Any, at: int) -> Any:
+        """Records that each partition of each group is behind."""
+        noise = np.random.default_rng(at).integers(0, 200, len(groups))
+        late = np.maximum(0, at - (self._size.rounds - 360))
+        return noise + np.where(self._is(_STOPPED_OF_100 + _BEHIND_OF_100, groups), 40 * late, 0)
+
+    def _status(self, groups: Any, at: int) -> pa.Array:
+        late = at > self._size.rounds - 360
+        names = pa.array(["ok", "stopped", "falling_behind"])
+        code = np.where(self._is(_STOPPED_OF_100, groups), 1, np.where(self._is(_BEHIND_OF_100, groups), 2, 0))
+        return names.take(pa.array(code if late else np.zeros_like(code)))
+
+    def _lag(self, at: int, time: datetime) -> dict[str, Any]:
+        groups = self._number[self._active(at)].repeat(self._size.partitions)
+        partition = np.tile(np.arange(self._size.partitions, dtype=np.int32), len(groups) // self._size.partitions)
+        owner = groups * _MEMBERS + partition % _MEMBERS
+        committed = 1_000_000 + 37 * at + 1000 * partition
+        lag = self._behind(groups, at)
+        return {
+            "group_id": self._group.take(groups),
+            "topic": self._topic.take(groups),
+            "partition": partition,
+            "round": _same(_FIRST_ROUND + at, len(groups)),
+            "round_time": _same(time, len(groups)),
+            "closed": _same(False, len(groups)),
+            "committed_offset": committed,
+            "end_offset": committed + lag,
+            "stable_offset": committed + lag,
+            "start_offset": np.zeros_like(lag),
+            "lag": lag,
+            "lag_stable": lag,
+            "ahead_by": np.zeros_like(lag),
+            "lag_status": self._status(groups, at),
+            "commits": np.full_like(lag, 2),
+            "last_commit_time": _same(time, len(groups)),
+            "rewound_by": np.zeros_like(lag),
+            "offset_deleted": _same(False, len(groups)),
+            "subscribed": _same(True, len(groups)),
+            "member_id": self._members.take(owner),
+            "client_id": self._clients.take(owner % _MEMBERS),
+            "client_host": self._hosts.take(groups),
+        }
+
+    def _health(self, at: int, time: datetime) -> dict[str, Any]:
+        groups = self._number[self._active(at)]
+        n, each = len(groups), self._size.partitions
+        lag = self._behind(groups, at) * each
+        drifted = self._drifted(groups, at)
+        return {
+            "cluster_id": _same("bench", n),
+            "group_id": self._group.take(groups),
+            "log_partition": (groups % 50).astype(np.int32),
+            "round": _same(_FIRST_ROUND + at, n),
+            "round_time": _same(time, n),
+            "closed": _same(False, n),
+            "state": _same("Stable", n),
+            "group_type": _same("classic", n),
+            "protocol_type": _same("consumer", n),
+            "strategy": _same("range", n),
+            "incarnation": _same(1, n, pa.int32()),
+            "generation": self._generation(groups, at),
+            "last_decision_time": _same(time, n),
+            "members": _same(_MEMBERS, n, pa.int32()),
+            "verdict": pa.array(["identical", "drifted"]).take(pa.array(drifted.astype(np.int8))),
+            "drifted_count": drifted.astype(np.int32),
+            "findings": pa.array([[]] * n, table_named("group_health").arrow_schema.field("findings").type),
+            "topics": _same(1, n, pa.int32()),
+            "partitions": _same(each, n, pa.int32()),
+            "assigned_partitions": _same(each, n, pa.int32()),
+            "lag_total": lag,
+            "lag_stable_total": lag,
+            "lag_max": lag // each + 1,
+            "lag_unknown": _same(0, n, pa.int32()),
+            "lag_status": self._status(groups, at),
+            "commits": np.full_like(lag, 2 * each),
+            "imbalance": _same(0.0, n),
+            "imbalance_least": _same(0.0, n),
+        }
+
+    def _decisions(self, at: int, time: datetime) -> dict[str, dict[str, Any]]:
+        groups = self._number[(at + self._number) % _REBALANCE_ROUNDS == 0] if at else self._number
+        if not len(groups):
+            return {}
+        n, each = len(groups), self._size.partitions
+        drifted = self._drifted(groups, at)
+        generation = self._generation(groups, at)
+        head = {
+            "group_id": self._group.take(groups),
+            "log_partition": (groups % 50).astype(np.int32),
+            "record_offset": _same(_FIRST_ROUND + 5 * at, n),
+            "record_time": _same(time, n),
+        }
+        members = groups.repeat(_MEMBERS) * _MEMBERS + np.tile(np.arange(_MEMBERS), n)
+        ids = [[self._member[g * _MEMBERS]] for g in groups]
+        wrong = [
+            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2], [self._member[g * 2 + 1]])] if d else []
+            for g, d in zip(groups, drifted, strict=True)
+        ]
+        given = [[(f"orders-{m // 20:03d}", [p for p in range(each) if p % _MEMBERS == m % _MEMBERS])] for m in members]
+        return {
+            "rebalance_churn": head
+            | {
+                "revision": _same(1, n, pa.int32()),
+                "kind": _same("rebalance", n),
+                "incarnation": _same(1, n, pa.int32()),
+                "generation": generation,
+                "previous_generation": generation - 1,
+                "generations_skipped": _same(0, n, pa.int32()),
+                "protocol_type": _same("consumer", n),
+                "strategy": _same("range", n),
+                "leader": self._members.take(groups * _MEMBERS),
+                "members": _same(_MEMBERS, n, pa.int32()),
+                "partitions": _same(each, n, pa.int32()),
+                "joined": ids,
+                "left": ids,
+                "replaced": [[]] * n,
+                "moves": _same(each // 2, n, pa.int32()),
+                "moves_least": _same(each // 2, n, pa.int32()),
+                "in_transfer": _same(0, n, pa.int32()),
+                "unowned_partition_seconds_min": _same(0.1, n),
+                "unowned_partition_seconds_max": _same(3.5, n),
+            },
+            "drift": head
+            | {
+                "incarnation": _same(1, n, pa.int32()),
+                "generation": generation,
+                "round": _same(_FIRST_ROUND + at, n),
+                "round_time": _same(time, n),
+                "strategy": _same("range", n),
+                "verdict": pa.array(["identical", "drifted"]).take(pa.array(drifted.astype(np.int8))),
+                "matched_library": _same("java 3.7", n),
+                "candidates": _same(4, n, pa.int32()),
+                "drifted_count": drifted.astype(np.int32),
+                "drifted_partitions": wrong,
+            },
+            "members": {
+                "group_id": self._group.take(members // _MEMBERS),
+                "member_id": self._members.take(members),
+                "log_partition": (members // _MEMBERS % 50).astype(np.int32),
+                "record_offset": _same(_FIRST_ROUND + 5 * at, len(members)),
+                "record_time": _same(time, len(members)),
+                "closed": _same(False, len(members)),
+                "incarnation": _same(1, len(members), pa.int32()),
+                "generation": generation.repeat(_MEMBERS),
+                "client_id": self._clients.take(members % _MEMBERS),
+                "client_host": self._hosts.take(members // _MEMBERS),
+                "leader": members % _MEMBERS == 0,
+                "subscription": [[f"orders-{m // 20:03d}"] for m in members],
+                "partition_count": _same(each // _MEMBERS, len(members), pa.int32()),
+                "partitions": given,
+            },
+        }
+
+    def _round(self, at: int, time: datetime) -> dict[str, Any]:
+        return {
+            "cluster_id": ["bench"],
+            "round": [_FIRST_ROUND + at],
+            "round_time": [time],
+            "closed_time": [time],
+            "interval_ms": [self._size.interval_s * 1000],
+            "probe": ["bench"],
+            "groups": [self._size.groups],
+            "events": [self._size.groups],
+            "log_partitions": [50],
+            "held_partitions": [0],
+            "log_records": [20_000],
+        }
+
+    def _drifted(self, groups: Any, at: int) -> Any:
+        return self._is(_DRIFTED_OF_100, groups) & (at > self._size.rounds - 2 * _REBALANCE_ROUNDS)
+
+    def _generation(self, groups: Any, at: int) -> Any:
+        return ((at + groups) // _REBALANCE_ROUNDS + 1).astype(np.int32)
+
+    def _write(self, table: Table, columns: dict[str, Any], time: datetime) -> AddAction:
+        rows = len(next(iter(columns.values())))
+        whole = {"cluster": _same(_CLUSTER, rows)} | columns
+        schema = pa.schema([f.remove_metadata() for f in table.arrow_schema if f.name not in table.partition_by])
+        arrays = [_array(whole.get(f.name), f.type, rows) for f in schema]
+        day = time.date().isoformat()
+        path = f"event_date={day}/part-00000-{uuid.uuid4()}-c000.snappy.parquet"
+        target = self._root / table.name / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_arrays(arrays, schema=schema), target, compression="snappy")
+        seen = time.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        bounds: dict[str, str] = {"cluster": _CLUSTER, **{c: seen for c in ("round_time", "record_time") if c in whole}}
+        stats = {"numRecords": rows, "minValues": bounds, "maxValues": bounds, "nullCount": dict.fromkeys(bounds, 0)}
+        written = int(time.timestamp() * 1000)
+        return AddAction(path, target.stat().st_size, {"event_date": day}, written, True, json.dumps(stats))
+
+
+def _same(value: Any, rows: int, kind: pa.DataType | None = None) -> pa.Array:
+    if isinstance(value, datetime):
+        return pa.repeat(pa.scalar(value, pa.timestamp("us", "UTC")), rows)
+    return pa.repeat(pa.scalar(value, kind), rows)
+
+
+def _array(value: Any, kind: pa.DataType, rows: int) -> pa.Array:
+    if value is None:
+        return pa.nulls(rows, kind)
+    made = value if isinstance(value, pa.Array) else pa.array(value, kind if isinstance(value, list) else None)
+    return made if made.type == kind else made.cast(kind)

@@ -1,0 +1,287 @@
+"""Lakes for the page's tests: groups with something to say, written row by row as the job writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streaming.tables import ALL_TABLES, DeltaLake, table_named
+
+CLUSTER = "demo"
+INTERVAL_S = 10
+_FIRST_ROUND = 5_000
+
+HOSTILE = (
+    '<img src=x onerror="alert(1)"><b>bold</b>',
+    'quote\'d "group"; DROP TABLE lag; --',
+    "two\nlines\r\nand\ttabs",
+    "\u202eright to left\u202c \x00\x1b[31m",
+    "{{ 7 * 7 }} {% raw %} $x^2$ :material/home:",
+    "javascript:alert(1)//" + "x" * 32_000,
+)
+
+
+@dataclass
+class MadeGroup:
+    """One group.
+
+    Attributes:
+        name: Its name.
+        members: Client ids; member ids are made of them.
+        topics: Partitions by topic.
+        strategy: Its strategy.
+        verdict: Verdict of its newest decision, from the round `drifted_after` on where it is "drifted".
+        moved: Partitions that are with another than the expected member: (topic, partition, place of the actual one).
+        all_on_first: Everything is with the first member.
+        lag: Lag of one partition at a round.
+        status: lag_status at a round.
+        findings: What holds now.
+        decisions: Rounds before the last at which it decided, the newest last.
+    """
+
+    name: str
+    members: tuple[str, ...] = ("worker-1", "worker-2")
+    topics: Mapping[str, int] = field(default_factory=lambda: {"orders": 6})
+    strategy: str | None = "range"
+    verdict: str = "identical"
+    reason: str | None = None
+    moved: tuple[tuple[str, int, int], ...] = ()
+    all_on_first: bool = False
+    lag: Any = lambda at, partition: (at * 7 + partition * 13) % 40
+    status: Any = lambda ago: "ok"  # noqa: ARG005
+    findings: tuple[tuple[str, str], ...] = ()
+    decisions: tuple[int, ...] = (300, 120)
+    drifted_since: int = 120
+    unowned: tuple[float | None, float | None] = (0.4, 3.1)
+
+    def member_id(self, place: int) -> str:
+        return f"{self.members[place]}-0c1f{place:02d}e7-6a1b-4d2c-9e8f-{place:012d}"
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        return [(topic, partition) for topic, count in sorted(self.topics.items()) for partition in range(count)]
+
+    def expected(self) -> dict[tuple[str, int], int]:
+        """Owners by what range would give."""
+        owners = {}
+        for topic, count in self.topics.items():
+            size, extra = divmod(count, len(self.members))
+            at = 0
+            for place in range(len(self.members)):
+                for _ in range(size + (place < extra)):
+                    owners[topic, at] = place
+                    at += 1
+        return owners
+
+    def actual(self, *, drifted: bool) -> dict[tuple[str, int], int]:
+        owners = self.expected()
+        if drifted and self.all_on_first:
+            return dict.fromkeys(owners, 0)
+        if drifted:
+            owners |= {(topic, partition): place for topic, partition, place in self.moved}
+        return owners
+
+
+class MadeLake:
+    """A lake that grows by rounds."""
+
+    def __init__(
+        self, root: Path, groups: Sequence[MadeGroup], *, end: datetime | None = None, rounds: int = 1
+    ) -> None:
+        """Write so many rounds, the last at `end` (None: now), in one batch."""
+        self.lake = DeltaLake(str(root))
+        self.lake.create(ALL_TABLES)
+        self.groups = groups
+        self.batch = 0
+        self.end = end or datetime.now(UTC)
+        self.last = _FIRST_ROUND + rounds - 1
+        tables: dict[str, list[list[Any]]] = {}
+        for ago in range(rounds - 1, -1, -1):
+            self._round(tables, self.last - ago, self._ms(ago), ago)
+        self._append(tables)
+
+    def next_round(self) -> None:
+        """Write one more round, a moment from now."""
+        self.last += 1
+        tables: dict[str, list[list[Any]]] = {}
+        self.end = datetime.now(UTC)
+        self._round(tables, self.last, self._ms(0), 0)
+        self._append(tables)
+
+    def add(self, table: str, *rows: Mapping[str, Any]) -> None:
+        """Write rows of any table, columns by name."""
+        self._append({table: [_row(table, row) for row in rows]})
+
+    def _ms(self, ago: int) -> int:
+        return int(self.end.timestamp() * 1000) - ago * INTERVAL_S * 1000
+
+    def _append(self, tables: dict[str, list[list[Any]]]) -> None:
+        for table, rows in tables.items():
+            self.lake.append(table, rows, "made", self.batch)
+        self.batch += 1
+
+    def _round(self, tables: dict[str, list[list[Any]]], number: int, ms: int, ago: int) -> None:
+        def put(table: str, **values: Any) -> None:
+            day = ms // 86_400_000
+            tables.setdefault(table, []).append(_row(table, {"cluster": CLUSTER, "event_date": day, **values}))
+
+        seen = {"round": number, "round_time": ms, "closed": False}
+        for at, group in enumerate(self.groups):
+            drifted = group.verdict == "drifted" and ago <= group.drifted_since
+            verdict = group.verdict if drifted or group.verdict != "drifted" else "identical"
+            actual = group.actual(drifted=drifted) if group.members else {}
+            if ago in group.decisions or (ago == 0 and number == _FIRST_ROUND):
+                self._decision(put, group, at, number, ms, actual, verdict)
+            counts = [sum(place == p for p in actual.values()) for place in range(len(group.members))]
+            mean = sum(counts) / len(counts) if counts else 0
+            least = -(-len(actual) // len(counts)) / mean - 1 if mean else None
+            lags = [group.lag(number, partition) for _, partition in group.places]
+            decided = max((self._ms(d) for d in group.decisions if d >= ago), default=ms)
+            put(
+                "group_health", **seen, group_id=group.name, log_partition=at % 50, cluster_id="uWx",
+                state="Stable" if group.members else "Empty", group_type="classic",
+                protocol_type="consumer" if group.members else None, strategy=group.strategy,
+                generation=10 + sum(d >= ago for d in group.decisions) if group.members else None, incarnation=1,
+                last_decision_time=decided if group.members else None, members=len(group.members), verdict=verdict,
+                verdict_reason=group.reason, drifted_count=len(self._wrong(group, actual)) if drifted else 0,
+                findings=[[name, ms - 180_000, detail] for name, detail in group.findings], topics=len(group.topics),
+                partitions=len(group.places), assigned_partitions=len(actual), lag_total=sum(lags), lag_max=max(lags),
+                lag_stable_total=sum(lags), lag_unknown=0, lag_status=group.status(ago), commits=len(lags),
+                imbalance=max(counts) / mean - 1 if mean else None, imbalance_least=least,
+            )  # fmt: skip
+            if ago > 30:
+                continue  # the newest rows of partitions are what the page shows of them
+            for (topic, partition), lag in zip(group.places, lags, strict=True):
+                owner = actual.get((topic, partition))
+                put(
+                    "lag", **seen, group_id=group.name, topic=topic, partition=partition,
+                    committed_offset=80_000 + number, end_offset=80_000 + number + lag, lag=lag, lag_stable=lag,
+                    ahead_by=0, lag_status=group.status(ago), commits=1, last_commit_time=ms - 2_000, rewound_by=0,
+                    offset_deleted=False, subscribed=True,
+                    member_id=None if owner is None else group.member_id(owner),
+                    client_id=None if owner is None else group.members[owner], client_host="/10.0.3.17",
+                )  # fmt: skip
+        put(
+            "rounds", cluster_id="uWx", round=number, round_time=ms, closed_time=ms + 40, interval_ms=INTERVAL_S * 1000,
+            probe="probe-1", groups=len(self.groups), events=len(self.groups), log_partitions=50, held_partitions=0,
+            log_records=100,
+        )  # fmt: skip
+
+    @staticmethod
+    def _wrong(group: MadeGroup, actual: Mapping[tuple[str, int], int]) -> list[list[Any]]:
+        return [
+            [topic, partition, "misplaced", group.member_id(place), [group.member_id(actual[topic, partition])]]
+            for (topic, partition), place in sorted(group.expected().items())
+            if actual[topic, partition] != place
+        ]
+
+    def _decision(
+        self, put: Any, group: MadeGroup, at: int, number: int, ms: int, actual: Mapping[Any, int], verdict: str
+    ) -> None:
+        if not group.members:
+            return
+        head = {
+            "group_id": group.name, "log_partition": at % 50, "record_offset": number * 100, "record_time": ms - 1_500,
+            "incarnation": 1, "generation": 10 + (number % 90),
+        }  # fmt: skip
+        moved = len(actual) // len(group.members)
+        low, high = group.unowned
+        put(
+            "rebalance_churn", **head, revision=2, kind="rebalance", previous_generation=9 + (number % 90),
+            generations_skipped=0, protocol_type="consumer", strategy=group.strategy, leader=group.member_id(0),
+            members=len(group.members), partitions=len(actual),
+            joined=[group.member_id(len(group.members) - 1)] if number % 2 else [],
+            left=[] if number % 3 else [group.member_id(0)], replaced=[], moves=moved, moves_least=min(moved, 2),
+            in_transfer=0, unowned_partition_seconds_min=low, unowned_partition_seconds_max=high,
+        )  # fmt: skip
+        put(
+            "drift", **head, round=number, round_time=ms, strategy=group.strategy, verdict=verdict, reason=group.reason,
+            matched_library="java 2.4" if verdict == "identical" else None, candidates=4,
+            drifted_count=len(self._wrong(group, actual)) if verdict == "drifted" else 0,
+            drifted_partitions=self._wrong(group, actual) if verdict == "drifted" else [],
+        )  # fmt: skip
+        for place, client in enumerate(group.members):
+            given = [[t, [p for (u, p), o in sorted(actual.items()) if u == t and o == place]] for t in group.topics]
+            put(
+                "members", **head, member_id=group.member_id(place), closed=False, client_id=client,
+                client_host=f"/10.0.3.{17 + place}", leader=place == 0, subscription=list(group.topics),
+                partition_count=sum(len(partitions) for _, partitions in given),
+                partitions=[item for item in given if item[1]],
+            )  # fmt: skip
+
+
+def _row(table: str, values: Mapping[str, Any]) -> list[Any]:
+    columns = [column.name for column in table_named(table).columns]
+    unknown = values.keys() - set(columns)
+    assert not unknown, f"{table} has no {unknown}"
+    return [values.get(column) for column in columns]
+
+
+def stories() -> Iterator[MadeGroup]:
+    """Groups as a platform's are: most are well, a few are not."""
+    yield MadeGroup(
+        "payments-audit",
+        members=tuple(f"audit-{n}" for n in range(1, 7)),
+        topics={"payments": 18, "refunds": 12},
+        verdict="drifted",
+        moved=(("payments", 4, 4), ("refunds", 9, 0)),
+        drifted_since=120,
+        decisions=(390, 300, 210, 120),
+    )
+    yield MadeGroup(
+        "clicks-pile-up",
+        members=("clicks-1", "clicks-2", "clicks-3"),
+        topics={"clicks": 12},
+        verdict="drifted",
+        all_on_first=True,
+        drifted_since=45,
+        decisions=(330, 45),
+        lag=lambda at, partition: 300 + (at * 31 + partition * 17) % 900,
+    )
+    yield MadeGroup(
+        "billing-stuck",
+        members=("billing-1", "billing-2"),
+        topics={"invoices": 4},
+        lag=lambda at, partition: 20 + max(0, at - 5_000 - 330) * (60 if partition == 2 else 0) + partition,
+        status=lambda ago: "stopped" if ago < 45 else "ok",
+        decisions=(350, 200),
+    )
+    yield MadeGroup(
+        "search-indexer",
+        members=tuple(f"indexer-{n}" for n in range(1, 5)),
+        topics={"catalogue-changes": 16},
+        strategy="cooperative-sticky",
+        verdict="valid_unverified",
+        reason="strategy 'cooperative-sticky' is not known",
+        lag=lambda at, partition: max(0, (at - 5_200)) * 9 + partition * 5 + (at * 13) % 60,
+        status=lambda ago: "falling_behind" if ago < 90 else "ok",
+    )
+    yield MadeGroup(
+        "signups-growing",
+        topics={"signups": 8},
+        findings=(("stale_metadata", "new partitions that the leader has not seen: signups (8 to 12 partitions)"),),
+    )
+    yield MadeGroup(
+        "orders-pinned", strategy="pinned", verdict="valid_unverified", reason="strategy 'pinned' is not known"
+    )
+    yield MadeGroup(
+        "orders-mirror",
+        members=(),
+        strategy=None,
+        verdict="not_applicable",
+        reason="no membership: offsets are committed without joining (assign and commit)",
+    )
+    for name, members in (
+        ("checkout", 3), ("fraud-scoring", 4), ("inventory-sync", 2), ("ledger-export", 1), ("mailer", 2),
+        ("notifications-push-eu-central-1-production-blue", 3), ("orders-range", 3), ("pricing", 2),
+        ("recommendations", 6), ("shipping-labels", 2), ("tills-static", 4), ("transfers-exactly-once", 2),
+    ):  # fmt: skip
+        yield MadeGroup(
+            name,
+            members=tuple(f"{name[:12]}-{n}" for n in range(1, members + 1)),
+            topics={f"{name.split('-')[0]}-events": 12},
+            decisions=(300 - len(name) * 3, 100 - len(name)),
+        )

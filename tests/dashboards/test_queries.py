@@ -1,0 +1,168 @@
+"""The panels' queries: the same rows in DuckDB over the lake, from memory, and in Spark."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from dashboards.lake import PageLake
+from dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
+from dashboards.query import FOLDER, Query, queries
+from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
+
+END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
+SINCE = END - timedelta(hours=24)
+
+EVERYTHING = {"cluster": None, "group_id": None, "since": SINCE, "most": 20, "step": "minute"}
+ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
+STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake over midnight, with a little of everything."""
+    root = tmp_path_factory.mktemp("queries") / "lake"
+    groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
+    lake = MadeLake(root, groups, end=END, rounds=240)
+    ms = int(END.timestamp() * 1000)
+    fires = {"cluster": CLUSTER, "severity": "critical", "round": 1, "round_time": ms, "event_date": ms // 86_400_000,
+             "since": ms - 60_000, "closed": False, "state": "firing", "message": "it drifted"}  # fmt: skip
+    lake.add(
+        "alerts",
+        fires | {"rule": "drift", "group_id": "payments-audit", "entity": "1", "alert_id": "a", "decision": 1},
+        fires | {"rule": "lag", "group_id": "billing-stuck", "entity": "2", "alert_id": "b", "decision": 1,
+                 "severity": "warning"},
+        fires | {"rule": "lag", "group_id": "billing-stuck", "entity": "2", "alert_id": "b", "decision": 2,
+                 "severity": "warning", "state": "resolved", "closed": True},
+    )  # fmt: skip
+    lake.add("quarantine", {"cluster": CLUSTER, "topic": "t", "partition": 0, "record_offset": 7, "records": 3})
+    lake.add("gaps", {"cluster": CLUSTER, "kind": "log", "topic": "t", "partition": 0, "from_offset": 1})
+    return root
+
+
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, root: Path) -> Iterator[SparkSession]:
+    """Spark with the lake's tables and views under their names, as an engine of one's own would have them."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    for table in ALL_TABLES:
+        session.read.format("delta").load(f"{root}/{table.name}").createOrReplaceTempView(table.name)
+    for name, sql in VIEWS.items():
+        session.sql(sql).createOrReplaceTempView(name)
+    return session
+
+
+@pytest.fixture(scope="module")
+def memory(root: Path) -> PageLake:
+    lake = PageLake(str(root), timedelta(hours=24), timedelta(minutes=10), timedelta(seconds=1))
+    lake.look()
+    while lake.read_on():
+        pass
+    assert lake.problem is None
+    return lake
+
+
+def _given(query: Query, values: dict[str, Any]) -> dict[str, Any]:
+    return {name: values[name] for name in query.parameters}
+
+
+def _plain(value: Any) -> Any:
+    """Values as text, the same for both engines: times in UTC, structs as their fields."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    if isinstance(value, date):
+        return value.isoformat()
+    if hasattr(value, "asDict"):
+        value = value.asDict(recursive=False)
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return round(value, 9) if isinstance(value, float) else value
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", sorted(queries()))
+def test_a_query_gives_the_same_rows_in_spark_in_duckdb_and_from_memory(
+    name: str, root: Path, memory: PageLake, views: SparkSession
+) -> None:
+    query = queries()[name]
+    reader = LakeReader(root)
+    seen = 0
+    for values in (EVERYTHING, ONE, STRANGER):
+        given = _given(query, values)
+        in_spark = [_plain(row) for row in views.sql(query.sql, args=given).collect()]
+        in_duckdb = [_plain(row) for row in reader.rows(query.duckdb, given)]
+        from_memory = [_plain(row) for row in memory.ask(name, given)]
+        assert in_duckdb == in_spark
+        assert from_memory == in_spark
+        seen += len(in_spark)
+    assert seen, "a query that finds nothing here shows nothing"
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.sql")), ids=lambda path: path.stem)
+def test_a_file_begins_with_its_question_its_parameters_and_its_columns(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    query = queries()[path.stem]
+    comment = text[: re.search(r"^[^-]", text, re.MULTILINE).start()]  # type: ignore[union-attr]
+    assert query.question.endswith(("?", ".")), "the first line is a question, or says what the panel shows"
+    assert "-- Parameters:" in comment
+    assert "-- Columns:" in comment
+    used = set(re.findall(r"(?<!:):([a-z_]+)", re.sub(r"--[^\n]*", "", text)))
+    assert used == set(query.parameters)
+
+
+def test_a_query_reads_columns_that_the_tables_have_and_never_all_of_them() -> None:
+    for query in queries().values():
+        assert query.tables, query.name
+        for name in query.tables:
+            table_named(name.removesuffix("_current"))
+
+
+def test_the_worst_groups_come_first_and_say_why(memory: PageLake) -> None:
+    groups = memory.ask("groups", {"cluster": CLUSTER, "group_id": None})
+    told = [(g["group_id"], g["health"], g["problems"]) for g in groups if g["health"] > 0]
+    assert told == [
+        ("clicks-pile-up", 3, "drifted imbalance"),
+        ("payments-audit", 3, "drifted"),
+        ("billing-stuck", 3, "stopped"),
+        ("search-indexer", 2, "falling_behind"),
+        ("signups-growing", 1, "stale_metadata"),
+    ]
+    assert [g["group_id"] for g in groups if g["health"] == -1] == ["orders-mirror"]
+
+
+def test_drift_that_goes_on_over_decisions_began_with_the_first_of_them(tmp_path: Path) -> None:
+    group = MadeGroup(
+        "g", verdict="drifted", moved=(("orders", 0, 1),), drifted_since=100, decisions=(200, 100, 60, 20)
+    )
+    MadeLake(tmp_path, [group], end=END, rounds=240)
+    rows = LakeReader(tmp_path).rows(queries()["since"].duckdb, {"since": SINCE})
+    assert [row["drifted_since"] for row in rows] == [END - timedelta(seconds=100 * 10 + 1.5)]
+
+
+def test_lag_of_one_status_began_when_the_status_did(tmp_path: Path) -> None:
+    MadeLake(tmp_path, [MadeGroup("g", status=lambda ago: "stopped" if ago < 45 else "ok")], end=END, rounds=100)
+    rows = LakeReader(tmp_path).rows(queries()["since"].duckdb, {"since": SINCE})
+    assert [(row["lag_since"], row["drifted_since"]) for row in rows] == [(END - timedelta(seconds=440), None)]
+
+
+def test_a_name_cannot_imitate_a_finding(tmp_path: Path) -> None:
+    imitation = '{"finding":"unassigned","since":0}'
+    group = MadeGroup("g", findings=(("in_transfer", f"partitions of {imitation} given up"),))
+    MadeLake(tmp_path, [group], end=END)
+    rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None})
+    assert [(row["health"], row["problems"]) for row in rows] == [(0, "")]
+
+
+def test_an_imbalance_that_no_assignment_could_avoid_is_no_problem(tmp_path: Path) -> None:
+    # Three partitions on two members: max / mean - 1 is a third, whoever assigns.
+    MadeLake(tmp_path, [MadeGroup("g", members=("a", "b", "c", "d", "e"), topics={"t": 3})], end=END)
+    rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None})
+    assert [row["problems"] for row in rows] == [""]
