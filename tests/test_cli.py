@@ -73,6 +73,27 @@ def test_the_tools_answer_each_line_in_order_and_a_bad_line_with_its_reason(tmp_
     assert [list(answer) for answer in answers[1:]] == [["error"]] * 4
 
 
+def test_a_member_that_stands_twice_or_a_name_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    start = '{"strategy": "range", "partitions_per_topic": {"t": 2}, "members": '
+    lines = [
+        start + '{"a": {"topics": ["t"]}, "a": {"topics": ["t"]}}}',
+        start + '{"a": {"topics": ["t"]}, "b\\ud800": {"topics": ["t"]}}}',
+        start.replace("2", "Infinity") + "{}}",
+    ]
+    done = _evenkeel("assign", given="\n".join(lines) + "\n", cwd=tmp_path)
+    assert [json.loads(line)["error"] for line in done.stdout.splitlines()] == [
+        "not JSON: the key 'a' stands twice in one object",
+        "a text holds half of a surrogate pair: it cannot be written",
+        "not JSON: Infinity is no JSON",
+    ]
+
+
+def test_what_if_answers_with_an_object_a_strategy(tmp_path: Path) -> None:
+    question = {"partitions_per_topic": {"t": 2}, "members": {"a": {"topics": ["t"]}}, "current": {}}
+    done = _evenkeel("what-if", given=json.dumps(question) + "\n", cwd=tmp_path)
+    assert set(json.loads(done.stdout)) == {"range", "roundrobin", "sticky", "cooperative-sticky"}
+
+
 def test_decode_prints_a_record_in_kafkas_names(tmp_path: Path) -> None:
     # Key type 1: group "g", topic "t", partition 0; value version 3: offset 42, leader epoch 5, metadata "", time 7.
     key = "0001" + "0001" + "67" + "0001" + "74" + "00000000"
