@@ -25,10 +25,18 @@ __all__ = ["Evaluation"]
 class Evaluation:
     """The state of one cluster's alerts. Call `begin`, then `look` and `silence` again and again."""
 
-    def __init__(self, lake: str, cluster: str, rules: Sequence[Rule], heartbeat_ms: int, look_back_ms: int) -> None:
+    def __init__(self, cluster: str, rules: Sequence[Rule], judge: Judge, feed: Feed, look_back_ms: int) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            cluster: The cluster.
+            rules: The rules.
+            judge: Judges rows by them.
+            feed: Gives the cluster's rows.
+            look_back_ms: How far back the first start on a lake looks.
+        """
         self._rules = {rule.name: rule for rule in rules}
-        self._judge = Judge(rules)
-        self._feed = Feed(lake, cluster, self._judge.columns, heartbeat_ms)
+        self._judge, self._feed = judge, feed
         self._look_back_ms = look_back_ms
         self._cluster = cluster
         self._state = State(cluster, self._rules)

@@ -144,13 +144,16 @@ class Lane:
         with self._changed:
             return not self._items
 
-    def stop(self, patience_s: float) -> None:
+    def stop(self) -> None:
         """End after the attempt in progress; what is left is sent after the next start."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
+
+    def join(self, patience_s: float) -> None:
+        """Wait for the end; an attempt that takes longer is left alone, and made again after the next start."""
         if self._thread.is_alive():
-            self._thread.join(patience_s)
+            self._thread.join(max(0.0, patience_s))
 
     def _run(self) -> None:
         while (item := self._next()) is not None:

@@ -18,11 +18,12 @@ from streaming.alerts.decisions import Decided, Decisions
 from streaming.alerts.deliveries import Deliveries
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.feed import LostTrackError
+from streaming.alerts.feed import Feed, LostTrackError
 from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.lanes import Delivery, Lane, Patience
 from streaming.alerts.rules import Rule, load_rules
 from streaming.alerts.targets import Message, Outcome, Target, trial_message
+from streaming.alerts.truths import Judge
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 
@@ -71,9 +72,9 @@ class Alerter:
         self._clock, self._steady = clock, steady
         self._decisions = Decisions(settings.lake, settings.cluster)
         self._deliveries = Deliveries(settings.lake, settings.cluster)
-        self._evaluation = Evaluation(
-            settings.lake, settings.cluster, rules, settings.job.heartbeat_ms, self._alerts.look_back_ms
-        )
+        judge = Judge(rules)
+        feed = Feed(settings.lake, settings.cluster, judge.columns, settings.job.heartbeat_ms)
+        self._evaluation = Evaluation(settings.cluster, rules, judge, feed, self._alerts.look_back_ms)
         self._waits_since = steady()
         self._clocks = (clock(), steady())
         self._placed_at = self._ms()
@@ -91,7 +92,10 @@ class Alerter:
 
     def __exit__(self, *_: object) -> None:
         for lane in self._lanes:
-            lane.stop(2 * self._alerts.timeout_ms / 1000)
+            lane.stop()
+        until = time.monotonic() + 2 * self._alerts.timeout_ms / 1000  # one to connect, one to answer
+        for lane in self._lanes:
+            lane.join(until - time.monotonic())
         try:
             self._write_results()
             if not self._behind:
@@ -256,6 +260,7 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
 def main(settings: Settings) -> int:
     """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings hold paths of URLs
     stop = threading.Event()
     try:
         rules = load_rules(settings.alerts.rules)

@@ -1,0 +1,131 @@
+"""Restarts anywhere, with any of the rounds decided before: the transitions of one that never stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alerts.build import INTERVAL, UNEVEN, rules, time_of
+from streaming.alerts.decisions import Remembered
+from streaming.alerts.evaluation import Evaluation
+from streaming.alerts.feed import Chunk, Round
+from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Observed, Seen, State, Subject, Transition, step
+from streaming.alerts.rules import Rule
+
+_SUBJECTS = [Subject(f'{{"group_id":"{name}"}}', name) for name in "gh"]
+
+_Signs = tuple[str, ...]
+
+
+class _Rows:
+    """Rounds in memory, in the place of feed and judge: a sign per key and round, as in test_firing."""
+
+    def __init__(self, keys: Sequence[tuple[str, Subject]], rounds: Sequence[_Signs]) -> None:
+        self._keys = keys
+        self._rounds = rounds
+        self.closed = 0
+        """Rounds that are there by now."""
+
+    def seen(self, number: int) -> dict[Key, Seen]:
+        found = {}
+        for (rule, subject), sign in zip(self._keys, self._rounds[number], strict=True):
+            truth = {"T": True, "F": False}.get(sign)
+            if sign != "-":
+                text = f"{rule} {subject.group_id} {number}"
+                found[rule, subject.entity] = Seen(rule, subject, truth, sign == "x", float(number), text)
+        return found
+
+    def begin(self, since: int | None, _look_back_ms: int) -> Iterator[Chunk]:
+        first = since or 0
+        if self.closed:
+            yield replace(self._chunk([first]), rows={**self._chunk([first]).rows, "current": pa.table({})})
+            for start in range(first + 1, self.closed, 3):
+                yield self._chunk(range(start, min(start + 3, self.closed)))
+
+    def look(self, newest: int | None) -> Chunk | None:
+        new = [n for n in range(self.closed) if newest is None or time_of(n) > newest]
+        return self._chunk(new) if new else None
+
+    def rounds(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
+        """What the judge tells: of keys that are active, or true somewhere in the piece."""
+        first = chunk.rounds[0].number
+        by_round = {r.number: self.seen(r.number) for r in chunk.rounds}
+        if "current" in chunk.rows:
+            by_round[first] = {key: row for n in range(first + 1) for key, row in self.seen(n).items()}
+        wanted = {*active, *(key for seen in by_round.values() for key, row in seen.items() if row.truth)}
+        return [
+            Observed(r.number, r.time, r.interval_ms, tuple(s for k, s in by_round[r.number].items() if k in wanted))
+            for r in chunk.rounds
+        ]
+
+    def _chunk(self, numbers: Sequence[int]) -> Chunk:
+        rows = {"rounds": pa.table({"round": list(numbers)})}
+        return Chunk(tuple(Round(n, time_of(n), INTERVAL) for n in numbers), rows)
+
+
+def _stored(active: dict[Key, Active], transitions: Sequence[Transition]) -> dict[Key, Active]:
+    """What the table knows after transitions: no more of an alert than its last row holds."""
+    active = dict(active)
+    for t in transitions:
+        key = (t.rule, t.alert.subject.entity)
+        if t.state in CLOSED:
+            del active[key]
+        else:
+            since_round = t.round if t.state == PENDING else None
+            stored = Active(t.alert.subject, t.alert.severity, t.state, t.alert.alert_id, t.alert.since, since_round)
+            active[key] = replace(stored, value=t.value, message=t.alert.message, labels=t.alert.labels)
+    return active
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
+    folder: Path = tmp_path_factory.mktemp("rules")
+    found = []
+    for name, hold in {"at_once": "0 rounds", "rounds": "2 rounds", "long": "45s"}.items():
+        (rule,) = rules(folder, UNEVEN, hold=hold)
+        found.append(replace(rule, name=name))
+    return tuple(found)
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopped(
+    made: tuple[Rule, ...], data: st.DataObject
+) -> None:
+    keys = [(rule.name, subject) for rule in made for subject in _SUBJECTS]
+    signs = st.tuples(*[st.sampled_from("TTFF?x---") for _ in keys])
+    rounds = data.draw(st.lists(signs, min_size=1, max_size=14))
+    rows = _Rows(keys, rounds)
+
+    straight: list[Transition] = []
+    state = State("c", {rule.name: rule for rule in made})
+    for number in range(len(rounds)):
+        state, found = step(state, Observed(number, time_of(number), INTERVAL, tuple(rows.seen(number).values())))
+        straight += found
+
+    told: list[Transition] = []
+    active: dict[Key, Active] = {}
+    decided: int | None = None
+    evaluation = None
+    while rows.closed < len(rounds):
+        rows.closed = min(len(rounds), rows.closed + data.draw(st.integers(1, 4)))
+        if evaluation is None or data.draw(st.booleans()):
+            evaluation = Evaluation("c", made, rows, rows, 0)  # type: ignore[arg-type]
+            evaluation.begin(Remembered(decided, active))
+        transitions = evaluation.look()
+        # Where it stands is kept with each transition, and otherwise now and then.
+        if transitions or data.draw(st.booleans()):
+            told += transitions
+            active, decided = _stored(active, transitions), evaluation.round
+
+    def shown(found: list[Transition]) -> list[tuple[object, ...]]:
+        rows = [(t.round, t.rule, t.alert.subject.group_id, t.state, t.from_state, t.transition_id) for t in found]
+        return sorted((*row, t.alert.since, t.alert.message) for row, t in zip(rows, found, strict=True))
+
+    assert shown(told) == shown(straight)
