@@ -16,6 +16,7 @@ from streaming.offsets_log.consumer_protocol import (
 from streaming.offsets_log.decode_json import decode_line
 from streaming.offsets_log.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.membership import decode_membership
+from streaming.offsets_log.modern import decode_modern
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.partitioner import partition_for
 from streaming.offsets_log.record_types import RECORD_TYPES, RecordValue, decode_record_value
@@ -39,6 +40,7 @@ __all__ = [
     "decode_key",
     "decode_line",
     "decode_membership",
+    "decode_modern",
     "decode_offset_commit",
     "decode_record_value",
     "decode_subscription",

@@ -20,8 +20,7 @@ from streaming.groups.consumer_group import (
     take,
 )
 from streaming.groups.modern_inputs import IdPartitions, ModernInput
-from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key
-from streaming.offsets_log.modern import decode_modern
+from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern
 from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.real_records import REAL
