@@ -51,7 +51,7 @@ from assignors.recognise import recognise
 from assignors.registry import assign, known_strategies, strategy_named
 from assignors.sticky import claimed_partitions, remembers_generations
 from assignors.strategy import Era, PartitionRacks, Strategy
-from assignors.what_if import Outcome, what_if
+from assignors.what_if import Bounds, Outcome, what_if
 
 __all__ = [
     "BEYOND_COUNT",
@@ -63,6 +63,7 @@ __all__ = [
     "BadPartitionCount",
     "BadStrategy",
     "Balance",
+    "Bounds",
     "CannotTell",
     "CustomStrategies",
     "CustomStrategy",

@@ -14,10 +14,23 @@ from assignors.registry import assign, known_strategies
 from assignors.sticky.user_data import write_sticky
 from assignors.strategy import PartitionRacks, Strategy
 
-__all__ = ["Outcome", "outcome", "what_if"]
+__all__ = ["Bounds", "Outcome", "bounds_of", "outcome", "what_if"]
 
 # A cooperative rebalance gives up in one generation what it hands over in the next; nothing is left for a third.
 _MOST_GENERATIONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The best that any strategy could do with a group; the same for all of them.
+
+    Attributes:
+        moves_least: The least moves after which the group could be balanced; None where it is too large to tell.
+        imbalance_least: The least imbalance that any assignment could have; None when nothing can be assigned.
+    """
+
+    moves_least: int | None
+    imbalance_least: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +40,8 @@ class Outcome:
     Attributes:
         assignment: Partitions by topic by member.
         moves: Partitions whose owner would change, as `moves` counts them.
-        moves_least: The least moves after which the group could be balanced; None where it is too large to tell.
+        bounds: The best that any strategy could do.
         partitions: Balance of the partition counts; None without members.
-        imbalance_least: The least imbalance that any assignment could have; None when nothing can be assigned.
         load: Balance of the loads; None when no load was given.
         generations: Rebalances until the assignment stands: 2 where a cooperative strategy has to take partitions
             back first.
@@ -37,29 +49,39 @@ class Outcome:
 
     assignment: Assignment
     moves: int
-    moves_least: int | None
+    bounds: Bounds
     partitions: Balance | None
-    imbalance_least: float | None
     load: Balance | None
     generations: int = 1
 
     @property
     def stickiness_cost(self) -> int | None:
         """Moves beyond the least; below 0 where a strategy leaves a group less even than possible and moves less."""
-        return None if self.moves_least is None else self.moves - self.moves_least
+        least = self.bounds.moves_least
+        return None if least is None else self.moves - least
+
+
+def bounds_of(group: Group, current: Assignment) -> Bounds:
+    """Work out what any strategy could do at best."""
+    return Bounds(least_moves(current, group), imbalance_least(group))
 
 
 def outcome(
-    group: Group, current: Assignment, assignment: Assignment, load: Load | None = None, *, generations: int = 1
+    group: Group,
+    current: Assignment,
+    assignment: Assignment,
+    bounds: Bounds,
+    load: Load | None = None,
+    *,
+    generations: int = 1,
 ) -> Outcome:
     """Measure an assignment of a group against what its members have now."""
     ids = [member.member_id for member in group.members]
     return Outcome(
         assignment,
         moves(current, assignment),
-        least_moves(current, group),
+        bounds,
         balance(counts(assignment, ids).values()),
-        imbalance_least(group),
         None if load is None else balance(loads(assignment, load, ids).values()),
         generations,
     )
@@ -91,12 +113,13 @@ def what_if(
         The outcome by the strategy's name; where it cannot be told, the error that says why.
     """
     now = _owned(group) if current is None else current
+    bounds = bounds_of(group, now)
     result: dict[str, Outcome | AssignorError] = {}
     for strategy in known_strategies() if strategies is None else strategies:
         name = strategy if isinstance(strategy, str) else strategy.name
         try:
             assignment, generations = _settled(strategy, name, _informed(group, name, now), library, partition_racks)
-            result[name] = outcome(group, now, assignment, load, generations=generations)
+            result[name] = outcome(group, now, assignment, bounds, load, generations=generations)
         except AssignorError as error:
             result[name] = error
     return result

@@ -11,7 +11,7 @@ from assignors.json_fields import BadLine, a_list, a_text, an_object, optional_t
 from assignors.json_lines import read_client_group, read_library, read_racks
 from assignors.measure import Load
 from assignors.registry import known_strategies
-from assignors.rocketmq import CallWouldFail, known_allocate_strategies
+from assignors.rocketmq import AllocateStrategy, CallWouldFail, known_allocate_strategies
 from assignors.rocketmq import json_lines as rocketmq
 from assignors.rocketmq.what_if import Dealt, what_if_in_rocketmq
 from assignors.server import json_lines as server
@@ -86,15 +86,17 @@ def _of_rocketmq(question: dict[str, Any]) -> dict[str, Any]:
         names = [rocketmq.PREFIX + name for name in known_allocate_strategies()]
         if isinstance(options, dict) and options.get("room_separator"):
             names.append(f"{rocketmq.PREFIX}MACHINE_ROOM_NEARBY-AVG")
-    result = {}
+    made: dict[str, AllocateStrategy] = {}
+    result: dict[str, Any] = {}
     for name in names:
         try:
-            strategy = rocketmq.read_strategy(name, options)
+            made[name] = rocketmq.read_strategy(name, options)
+            result[name] = None  # in the line's order
         except AssignorError as error:
             result[name] = {"error": str(error)}
-            continue
-        [told] = what_if_in_rocketmq([strategy], queues, clients, current, presort=presort, load=weights).values()
-        result[name] = _rocketmq_written(told)
+    told = what_if_in_rocketmq(list(made.values()), queues, clients, current, presort=presort, load=weights)
+    for name, strategy in made.items():
+        result[name] = _rocketmq_written(told[strategy.name])
     return result
 
 
@@ -122,9 +124,9 @@ def _written(outcome: Outcome | AssignorError, listed: Any) -> dict[str, Any]:
 def _measures(outcome: Outcome) -> dict[str, Any]:
     return {
         "moves": outcome.moves,
-        "moves_least": outcome.moves_least,
+        "moves_least": outcome.bounds.moves_least,
         "imbalance": outcome.partitions and outcome.partitions.imbalance,
-        "imbalance_least": outcome.imbalance_least,
+        "imbalance_least": outcome.bounds.imbalance_least,
         "load_imbalance": outcome.load and outcome.load.imbalance,
         "generations": outcome.generations,
     }

@@ -12,7 +12,7 @@ from assignors.rocketmq.exceptions import CallWouldFail
 from assignors.rocketmq.queues import MessageQueue
 from assignors.rocketmq.registry import allocate_all
 from assignors.rocketmq.strategy import AllocateStrategy, Queues
-from assignors.what_if import Outcome, outcome
+from assignors.what_if import Outcome, bounds_of, outcome
 
 __all__ = ["Dealt", "what_if_in_rocketmq"]
 
@@ -64,6 +64,7 @@ def what_if_in_rocketmq(
         # (The last load counts of a queue that stands twice.)
         of_queue = dict(zip(queues, load, strict=True))
         weights = {_ALL: [of_queue[queue] for queue in list(position)[:here]]}
+    bounds = bounds_of(group, now)
     result: dict[str, Dealt | AssignorError] = {}
     for strategy in strategies:
         try:
@@ -75,5 +76,5 @@ def what_if_in_rocketmq(
             client: now.get(client, {}) if isinstance(mine, CallWouldFail) else {_ALL: numbered(mine or ())}
             for client, mine in dealt.items()
         }
-        result[strategy.name] = dealt, outcome(group, now, after, weights)
+        result[strategy.name] = dealt, outcome(group, now, after, bounds, weights)
     return result

@@ -12,7 +12,7 @@ from assignors.measure import Load
 from assignors.model import Group, Subscription
 from assignors.server.model import ServerGroup, ServerMember
 from assignors.server.registry import assign_on_server, known_server_strategies
-from assignors.what_if import Outcome, outcome
+from assignors.what_if import Outcome, bounds_of, outcome
 
 __all__ = ["what_if_on_server"]
 
@@ -47,10 +47,11 @@ def what_if_on_server(
     }  # fmt: skip
     asked = group if any(targets.values()) else _with_targets(group, now)
     measured = Group(tuple(_as_subscription(group, member) for member in group.members), group.counts)
+    bounds = bounds_of(measured, now)
     result: dict[str, Outcome | AssignorError] = {}
     for strategy in known_server_strategies() if strategies is None else strategies:
         try:
-            result[strategy] = outcome(measured, now, assign_on_server(strategy, asked, release), load)
+            result[strategy] = outcome(measured, now, assign_on_server(strategy, asked, release), bounds, load)
         except AssignorError as error:
             result[strategy] = error
     return result

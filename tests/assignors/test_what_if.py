@@ -42,17 +42,17 @@ def test_range_moves_more_than_needed_when_a_member_joins() -> None:
 
     assert same(outcome.assignment, assign("range", JOINED))
     # 2 goes to b, 4 and 5 to c.
-    assert (outcome.moves, outcome.moves_least, outcome.stickiness_cost) == (3, 2, 1)
+    assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (3, 2, 1)
     assert outcome.partitions is not None
     assert (outcome.partitions.least, outcome.partitions.most, outcome.partitions.imbalance) == (2, 2, 0.0)
-    assert outcome.imbalance_least == 0.0
+    assert outcome.bounds.imbalance_least == 0.0
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_sticky_strategies_are_told_what_members_have_now(strategy: str) -> None:
     outcome = told(JOINED, strategy, HAD)
 
-    assert (outcome.moves, outcome.moves_least, outcome.stickiness_cost) == (2, 2, 0)
+    assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (2, 2, 0)
     assert outcome.partitions is not None
     assert outcome.partitions.imbalance == 0.0
 
@@ -97,7 +97,7 @@ def test_without_names_all_strategies_are_tried() -> None:
 def test_a_group_without_members_has_no_balance() -> None:
     outcome = told(group(t=3), "range", HAD)
 
-    assert (outcome.partitions, outcome.imbalance_least, outcome.moves) == (None, None, 0)
+    assert (outcome.partitions, outcome.bounds.imbalance_least, outcome.moves) == (None, None, 0)
 
 
 LINE: dict[str, Any] = {
