@@ -49,7 +49,7 @@ from assignors.metadata import topics_without_metadata
 from assignors.model import Group, Subscription
 from assignors.recognise import recognise
 from assignors.registry import assign, known_strategies, strategy_named
-from assignors.sticky import claimed_partitions, remembers_generations
+from assignors.sticky import claimed_partitions, unrecorded
 from assignors.strategy import Era, PartitionRacks, Strategy
 from assignors.what_if import Bounds, Outcome, what_if
 
@@ -99,12 +99,12 @@ __all__ = [
     "owners",
     "parse_library",
     "recognise",
-    "remembers_generations",
     "same",
     "strategy_named",
     "to_pairs",
     "topics_without_metadata",
     "unassigned",
+    "unrecorded",
     "violations",
     "what_if",
 ]

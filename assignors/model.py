@@ -53,6 +53,8 @@ class Group:
         remembered_generation: Highest generation that the leader's assignor has met in earlier decisions, which it
             keeps as long as its process lives (Java's sticky strategies from 3.0 on); -1 for none. Matters only where
             it is above all generations of the members.
+        other_topics_known: Whether the leader's metadata has topics that no member subscribes to, which changes what
+            kafka-python's sticky strategies do.
 
     Raises:
         DuplicateMember: A member id stands twice.
@@ -62,6 +64,7 @@ class Group:
     members: tuple[Subscription, ...]
     partitions_per_topic: Mapping[str, int]
     remembered_generation: int = -1
+    other_topics_known: bool = False
     _by_id: dict[str, Subscription] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -20,7 +20,7 @@ from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential
 from assignors.sticky.racks import RackInfo
 
-__all__ = ["NEVER_ENDS", "Task", "balance", "pairwise_differences"]
+__all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
 
 NEVER_ENDS = "the leader would move the same partitions to and fro for ever"
 """Reason of `LeaderWouldFail` where Java's loop comes back to a state in which it was before."""
@@ -50,15 +50,6 @@ class Task:
     revocation: bool
 
 
-def balance(board: Board, potential: Potential, task: Task, racks: RackInfo | None) -> list[dict[int, None]]:
-    """Assign what is unassigned, then move partitions until nothing gets better; Java's result.
-
-    Raises:
-        LeaderWouldFail: Java throws NullPointerException here.
-    """
-    return _Balance(board, potential, task, racks).result()
-
-
 def pairwise_differences(sizes: Iterable[int]) -> int:
     """Java's balance score: sum of the differences of all pairs, as a 32-bit number that may have wrapped round."""
     ordered = sorted(sizes)
@@ -66,7 +57,12 @@ def pairwise_differences(sizes: Iterable[int]) -> int:
     return (score + 0x80000000) % 0x100000000 - 0x80000000
 
 
-class _Balance:
+class Balance:
+    """Assign what is unassigned, then move partitions until nothing gets better: `Balance(...).result()`.
+
+    The steps are Java's; other libraries, which were written after it, change some of them.
+    """
+
     def __init__(self, board: Board, potential: Potential, task: Task, racks: RackInfo | None) -> None:
         self.board = board
         self.ranks = board.ranks
@@ -80,9 +76,14 @@ class _Balance:
         for member, ids in enumerate(task.current):
             for partition in ids:
                 self.owner[partition] = member
-        self.movements = Movements(board, self.topic_of)
+        self.movements = self._no_movements()
 
     def result(self) -> list[dict[int, None]]:
+        """Partitions of each member, in the order in which it came to them.
+
+        Raises:
+            LeaderWouldFail: The leader throws here, or never ends.
+        """
         initializing = not any(self.sizes)
         self._assign()
         shared = self.potential.shared
@@ -101,16 +102,16 @@ class _Balance:
         self.shared_topics = [row for row, is_shared in enumerate(shared) if is_shared]
         before = [self.sizes[member] for member in self.moving]
         kept = [dict(ids) for ids in self.current]
+        self.everything = partitions
         if not self.task.revocation:
             self._reassign(unassigned)
         moved = self._reassign(partitions)
-        if (
-            not initializing
-            and moved
-            and pairwise_differences(self.sizes[m] for m in self.moving) >= pairwise_differences(before)
-        ):
+        if not initializing and moved and self._score() >= pairwise_differences(before):
             return kept
         return self.current
+
+    def _no_movements(self) -> Movements:
+        return Movements(self.board, self.topic_of)
 
     def _assign(self) -> None:
         """Give each unassigned partition to the member with the fewest that may have it."""
@@ -181,9 +182,7 @@ class _Balance:
                     break
                 size = sizes[owner[partition]]
                 target = previous.get(partition) if previous else None
-                if target is not None and self.fixed[target]:
-                    raise LeaderWouldFail(_FIXED)
-                if target is None or size <= sizes[target] + 1:
+                if target is None or size <= self._size_of_previous(target, size) + 1:
                     row = self.topic_of[partition]
                     if self.potential.classes[row] != of_class:
                         of_class = self.potential.classes[row]
@@ -202,9 +201,12 @@ class _Balance:
             if not modified:
                 return performed
 
-    def _move(self, partition: int, target: int) -> tuple[int, int]:
-        """Move a partition, or the one that must move in its place, to a member; the two members that changed."""
+    def _move(self, partition: int, target: int) -> Sequence[int]:
+        """Move a partition, or the one that must move in its place, to a member; the members that changed."""
         moved = self.movements.actual(partition, self.owner[partition], target)
+        return self._transfer(moved, target)
+
+    def _transfer(self, moved: int, target: int) -> tuple[int, int]:
         source = self.owner[moved]
         self.movements.record(moved, source, target)
         del self.current[source][moved]
@@ -218,6 +220,15 @@ class _Balance:
             del owners[source]
         owners[target] = owners.get(target, 0) + 1
         return source, target
+
+    def _score(self) -> int:
+        return pairwise_differences(self.sizes[member] for member in self.moving)
+
+    def _size_of_previous(self, member: int, _size: int) -> int:
+        """Partitions of the previous owner of a partition whose owner now has so many."""
+        if self.fixed[member]:
+            raise LeaderWouldFail(_FIXED)
+        return self.sizes[member]
 
     def _is_balanced(self) -> bool:
         """Java's `isBalanced`."""

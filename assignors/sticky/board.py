@@ -6,7 +6,7 @@ partition). Partitions that a member claims and that its topic does not have ("p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -58,13 +58,23 @@ class Board:
         "total",
     )
 
-    def __init__(self, group: Group, members: Sequence[Subscription], topics: Sequence[str]) -> None:
+    def __init__(
+        self, group: Group, members: Sequence[Subscription], topics: Sequence[str], ranked: Iterable[str]
+    ) -> None:
+        """Lay out a group.
+
+        Args:
+            group: The group.
+            members: Its members, in the order in which the leader walks them.
+            topics: Topics that exist and have a subscriber, in the leader's order of strings.
+            ranked: Member ids in that order.
+        """
         self.members = members
         self._record_order = [member.member_id for member in group.members]
         self.remembered = max(group.remembered_generation, -1)
         by_id = {member.member_id: place for place, member in enumerate(members)}
         self.ranks = [0] * len(members)
-        for rank, member_id in enumerate(sorted_utf16(by_id)):
+        for rank, member_id in enumerate(ranked):
             self.ranks[by_id[member_id]] = rank
         self.topics = topics
         self.index = {topic: place for place, topic in enumerate(topics)}
@@ -95,7 +105,15 @@ class Board:
             raise CannotTell(reason)
         counts = group.partitions_per_topic
         wanted = {topic for member in group.members for topic in member.topics if counts.get(topic)}
-        return cls(group, [by_id[member_id] for member_id in in_hash_order(by_id)], sorted_utf16(wanted))
+        members = [by_id[member_id] for member_id in in_hash_order(by_id)]
+        return cls(group, members, sorted_utf16(wanted), sorted_utf16(by_id))
+
+    @classmethod
+    def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
+        """Lay out a group for C or Python: members as given, strings in the order of their bytes or code points."""
+        counts = group.partitions_per_topic
+        wanted = {topic for member in members for topic in member.topics if counts.get(topic)}
+        return cls(group, members, sorted(wanted), sorted(member.member_id for member in members))
 
     def ids_of(self, partitions: TopicPartitions) -> Ids:
         """Ids of claimed partitions in their order; those of topics that do not exist are left out."""
@@ -151,6 +169,10 @@ class Board:
         for member, ids in zip(self.members, lists, strict=True):
             result[member.member_id] = self._by_topic(ids)
         return result
+
+    def assignment_of_sets(self, sets: Iterable[Collection[int]]) -> Assignment:
+        """The same from ordered sets."""
+        return self.assignment([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in sets])
 
     def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
         """Write the members' ids out as pairs in their order; members in record order."""

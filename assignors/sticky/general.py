@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from assignors.sticky.balance import Task, balance
+from assignors.sticky.balance import Balance, Task
 from assignors.sticky.board import Board, Ids
 from assignors.sticky.claims import Claims
 from assignors.sticky.constrained import Dealt
@@ -45,7 +45,7 @@ def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackI
     else:
         unassigned = partitions
     task = Task([dict.fromkeys(ids.tolist()) for ids in kept], previous, partitions, unassigned, revocation)
-    result = balance(board, potential, task, racks)
+    result = Balance(board, potential, task, racks).result()
     return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in result], None)
 
 

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heapreplace
 
 import numpy as np
 
 from assignors.exceptions import CannotTell
 from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
-from assignors.sticky.balance import Task, balance
+from assignors.sticky.balance import Balance, Task
 from assignors.sticky.board import Board
 from assignors.sticky.constrained import Dealt
-from assignors.sticky.potential import Potential, partitions_of
+from assignors.sticky.potential import Potential, largest_first, partitions_of
 from assignors.sticky.user_data import MemberData
 
 __all__ = ["general_by_generations"]
@@ -77,7 +76,8 @@ def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_
         taken.update(kept)
         current.append(dict.fromkeys(kept))
     unassigned = [partition for partition in partitions if partition not in taken]
-    result = balance(board, potential, Task(current, previous, partitions, unassigned, revocation), None)
+    task = Task(current, previous, partitions, unassigned, revocation)
+    result = Balance(board, potential, task, None).result()
     return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
 
 
@@ -116,18 +116,7 @@ def _spread(board: Board, existing: Sequence[Sequence[int]], previous: dict[int,
         mine = set(ids)
         had_another = [partition for partition in previous if partition in mine]
         queues.append([*had_another, *(partition for partition in ids if partition not in previous)])
-    heap = [(-len(queue), -board.ranks[member], member) for member, queue in enumerate(queues) if queue]
-    heapify(heap)
-    taken = [0] * len(queues)
-    result = []
-    while heap:
-        left, rank, member = heap[0]
-        result.append(queues[member][taken[member]])
-        taken[member] += 1
-        if left == -1:
-            heappop(heap)
-        else:
-            heapreplace(heap, (left + 1, rank, member))
+    result = largest_first(board, queues)
     listed = set(result)
     # Topics go from a HashSet, which is filled member by member, into a HashMap.
     subscribed = in_hash_order(topic for member in board.members for topic in member.topics)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
 
 from assignors.sticky.board import Board
 
-__all__ = ["Potential"]
+__all__ = ["Potential", "largest_first", "partitions_of"]
 
 
 class Potential:
@@ -61,3 +62,25 @@ class Potential:
 def partitions_of(board: Board, rows: Sequence[int]) -> list[int]:
     """Partitions of topics, in the order of the topics."""
     return [partition for row in rows for partition in range(board.base[row], board.base[row + 1])]
+
+
+def largest_first(board: Board, queues: Sequence[Sequence[int]]) -> list[int]:
+    """Take partitions one by one, each from the member that has most left, of equal ones the last by member id.
+
+    Args:
+        board: The group.
+        queues: What each member has, in the order in which it is taken.
+    """
+    heap = [(-len(queue), -board.ranks[member], member) for member, queue in enumerate(queues) if queue]
+    heapify(heap)
+    taken = [0] * len(queues)
+    result = []
+    while heap:
+        left, rank, member = heap[0]
+        result.append(queues[member][taken[member]])
+        taken[member] += 1
+        if left == -1:
+            heappop(heap)
+        else:
+            heapreplace(heap, (left + 1, rank, member))
+    return result

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from assignors.model import TopicPartitions
 
-__all__ = ["NOTHING", "MemberData", "read_generation", "read_sticky", "write_sticky"]
+__all__ = ["NOTHING", "MemberData", "read_generation", "read_kafka_python", "read_sticky", "write_sticky"]
 
 _INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
@@ -54,6 +54,9 @@ class _Buffer:
 
     def int32(self) -> int:
         return int(self._number(_INT32))
+
+    def int16(self) -> int:
+        return int(self._number(_INT16))
 
     def length(self, number: struct.Struct) -> int:
         length = self._number(number)
@@ -111,6 +114,22 @@ def read_generation(data: bytes | None, position: int = 0) -> tuple[int | None, 
         return buffer.int32(), buffer.position
     except _Underflow:
         return -1, buffer.position
+
+
+def read_kafka_python(data: bytes | None) -> MemberData:
+    """Read the user data of `sticky` as kafka-python from 3.0 on does, which puts the version before it.
+
+    Empty and unreadable bytes, those of Java among them, mean no partitions in generation -1.
+    """
+    buffer = _Buffer(data or b"", 0)
+    try:
+        version = buffer.int16()
+        if version < 0:
+            return _UNREADABLE
+        partitions = buffer.previous_assignment()
+        return MemberData(partitions, buffer.int32() if version else -1)
+    except _Underflow:
+        return _UNREADABLE
 
 
 def write_sticky(partitions: TopicPartitions, generation: int | None) -> bytes:

@@ -14,7 +14,7 @@ Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, product
 
 from assignors import (
@@ -30,10 +30,10 @@ from assignors import (
     from_topics,
     known_strategies,
     recognise,
-    remembers_generations,
     same,
     strategy_named,
     topics_without_metadata,
+    unrecorded,
     violations,
 )
 from assignors.library import CUSTOM
@@ -60,9 +60,6 @@ _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribe
 # Combinations of partition counts that are tried: four topics, each with two possible counts at one time, are already
 # a rare coincidence, and every combination costs a recomputation per candidate.
 _MOST_VARIANTS = 16
-
-# Above every generation that a record can hold.
-_ABOVE_ALL = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,19 +355,20 @@ def _computed(strategy: Strategy, group: Group, library: Library, actual: Assign
     """What a candidate gives, and whether that is the assignment.
 
     Raises:
-        CannotTell: It is not, and it may be if the leader remembered a generation that is in no record.
+        CannotTell: It cannot be told; or it is not, and may be by what is in no record.
     """
     result = assign(strategy, group, library)
     if same(result, actual):
         return result, True
-    if remembers_generations(strategy.name, library):
+    for other, reason in unrecorded(strategy.name, group, library):
         try:
-            remembering = assign(strategy, replace(group, remembered_generation=_ABOVE_ALL), library)
+            fits = same(assign(strategy, other, library), actual)
         except LeaderWouldFail:
-            return result, False
-        if same(remembering, actual):
-            reason = "it fits only a leader that remembers a higher generation than any member's"
+            continue
+        if fits and reason is not None:
             raise CannotTell(reason)
+        if fits:
+            return result, True
     return result, False
 
 

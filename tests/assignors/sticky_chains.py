@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from oracle.java_assignors import Case
@@ -37,7 +37,14 @@ class _Member:
 
 
 def chain(
-    random: Random, strategy: str, decide: Decide, *, steps: int = 10, racks: bool = False, tidy: bool = False
+    random: Random,
+    strategy: str,
+    decide: Decide,
+    *,
+    steps: int = 10,
+    racks: bool = False,
+    tidy: bool = False,
+    kafka_python: bool = False,
 ) -> Iterator[Case]:
     """Yield the decisions of one group.
 
@@ -47,6 +54,7 @@ def chain(
         decide: The leader.
         steps: Decisions at most.
         racks: Whether members and replicas have racks.
+        kafka_python: Whether the members write as kafka-python does: no generation, the version before user data.
         tidy: Nothing goes wrong: every member says what it was given, in the generation before.
     """
     topics = names(random, random.choice((1, 1, 2, 3, 5, 8)))
@@ -73,7 +81,8 @@ def chain(
         join()
     generation = random.randrange(5)
     for _ in range(steps):
-        group = Group(tuple(_subscription(random, strategy, member, tidy=tidy) for member in members), dict(counts))
+        said = (_subscription(random, strategy, member, tidy=tidy) for member in members)
+        group = Group(tuple(map(_of_kafka_python, said) if kafka_python else said), dict(counts))
         case = Case(strategy, group, _replicas(random, group) if racks else None)
         yield case
         result = decide(case)
@@ -169,6 +178,11 @@ def _subscription(random: Random, strategy: str, member: _Member, *, tidy: bool)
         rack=member.rack,
         user_data=user_data,
     )
+
+
+def _of_kafka_python(member: Subscription) -> Subscription:
+    data = member.user_data
+    return replace(member, user_data=b"\x00\x01" + data if data else b"")
 
 
 def _replicas(random: Random, group: Group) -> PartitionRacks:
