@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from pyspark.sql import SparkSession
 
 from dashboards.lake import PageLake
-from dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from dashboards.query import FOLDER, Query, queries
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 

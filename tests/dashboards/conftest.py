@@ -1,0 +1,69 @@
+"""A real browser for the page, and an eye on what it tells beside what it shows."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# A machine that runs other tests beside these needs its time; nothing waits longer than what it waits for.
+PATIENCE_MS = 90_000
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for the whole run, from the system's packages."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip(f"no browser: install one of {', '.join(BROWSERS)} (make test does, as root on Debian)")
+    with sync_playwright() as playwright:
+        # Root, as in a container, must do without the sandbox; what is shown here is ours.
+        arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
+        running = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield running
+        running.close()
+
+
+@dataclass
+class Seen:
+    """What a browser tells about a page beside what it shows."""
+
+    complaints: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    dialogs: list[str] = field(default_factory=list)
+
+
+@pytest.fixture
+def look(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open an address; at the end nothing may have been complained of, asked of a foreign host, or popped up."""
+    seen = Seen()
+    contexts = []
+
+    def open_page(address: str, *, zone: str = "Europe/Berlin", scheme: str = "light", ready: str = ".groups") -> Page:
+        context = browser.new_context(
+            viewport={"width": 1440, "height": 900},
+            timezone_id=zone,
+            color_scheme=scheme,  # type: ignore[arg-type]
+        )
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        own = address.split("?", maxsplit=1)[0].rstrip("/")
+        ours = (own, own.replace("http:", "ws:"), f"blob:{own}", "data:")
+        page.on("console", lambda m: seen.complaints.append(m.text) if m.type == "error" else None)
+        page.on("pageerror", lambda e: seen.complaints.append(str(e)))
+        page.on("request", lambda r: None if r.url.startswith(ours) else seen.foreign.append(r.url))
+        page.on("dialog", lambda d: (seen.dialogs.append(d.message), d.dismiss()))
+        page.goto(address, timeout=PATIENCE_MS)
+        page.wait_for_selector(ready)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert seen == Seen()

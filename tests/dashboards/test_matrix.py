@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from typing import Any
+
+from dashboards.matrix import MOST_MEMBERS, MOST_ROWS, matrix
+
+OFFSET = 100
+
+
+def member(name: str, *partitions: int, topic: str = "t", offset: int = OFFSET) -> dict[str, Any]:
+    given = [{"topic": topic, "partitions": list(partitions)}] if partitions else []
+    return {"member_id": name, "client_id": name, "record_offset": offset, "partitions": given}
+
+
+def verdict(*drifted: tuple[int, str, str | None, list[str]], kind: str = "drifted", offset: int = OFFSET) -> Any:
+    rows = [{"topic": "t", "partition": p, "kind": k, "expected": e, "actual": a} for p, k, e, a in drifted]
+    return {"verdict": kind, "reason": "why", "record_offset": offset, "drifted_partitions": rows}
+
+
+def shown(*arguments: Any) -> list[tuple[int, dict[int, str], str | None]]:
+    return [(row.partition, row.cells, row.kind) for row in matrix(*arguments).rows]
+
+
+def test_where_nothing_drifted_each_partition_is_with_its_owner() -> None:
+    members = [member("a", 0, 2), member("b", 1)]
+    assert shown(members, verdict(kind="identical"), []) == [
+        (0, {0: "ok"}, None),
+        (1, {1: "ok"}, None),
+        (2, {0: "ok"}, None),
+    ]
+
+
+def test_a_misplaced_partition_shows_who_has_it_and_who_should() -> None:
+    members = [member("a", 0), member("b", 1)]
+    assert shown(members, verdict((1, "misplaced", "a", ["b"])), []) == [
+        (0, {0: "ok"}, None),
+        (1, {1: "wrong", 0: "expected"}, "misplaced"),
+    ]
+
+
+def test_a_partition_with_two_owners_has_two_wrong_ones_and_nobody_who_should() -> None:
+    members = [member("a", 0), member("b", 0)]
+    assert shown(members, verdict((0, "doubly_assigned", None, ["a", "b"])), []) == [
+        (0, {0: "wrong", 1: "wrong"}, "doubly_assigned")
+    ]
+
+
+def test_an_unassigned_partition_has_a_row_with_who_should_own_it() -> None:
+    assert shown([member("a")], verdict((3, "unassigned", "a", [])), []) == [(3, {0: "expected"}, "unassigned")]
+
+
+def test_an_older_verdict_says_nothing_of_a_newer_decision() -> None:
+    found = matrix([member("a", 0, offset=101)], verdict((0, "misplaced", "b", ["a"])), [])
+    assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
+    assert not found.judged
+    assert "waits for its verdict" in found.why_not
+
+
+def test_what_cannot_be_recomputed_shows_owners_only_with_the_reason() -> None:
+    found = matrix([member("a", 0)], verdict(kind="valid_unverified"), [])
+    assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
+    assert found.why_not.endswith("Who should cannot be recomputed: why.")
+
+
+def test_a_subscribed_partition_without_an_owner_has_a_row_and_a_foreign_one_has_none() -> None:
+    lag = [{"topic": "t", "partition": 1, "subscribed": True}, {"topic": "u", "partition": 0, "subscribed": False}]
+    found = matrix([member("a", 0)], verdict(kind="identical"), lag)
+    assert [(row.partition, row.cells) for row in found.rows] == [(0, {0: "ok"}), (1, {})]
+
+
+def test_of_too_many_partitions_and_members_those_that_drifted_are_shown() -> None:
+    many = [member(f"m{n:03}", *range(n * 10, n * 10 + 10)) for n in range(100)]
+    found = matrix(many, verdict((995, "misplaced", "m000", ["m099"]), (990, "misplaced", "m050", ["m099"])), [])
+    assert len(found.rows) == MOST_ROWS
+    assert [row.partition for row in found.rows if row.kind] == [990, 995]
+    assert (found.hidden_rows, found.hidden_drifted) == (1000 - MOST_ROWS, 0)
+    names = [column["member_id"] for column in found.members]
+    assert len(names) == MOST_MEMBERS
+    assert {"m000", "m050", "m099"} <= set(names)
+    assert found.hidden_members == 100 - MOST_MEMBERS
