@@ -7,7 +7,7 @@ BIN := .venv/bin
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel says of them (Ctrl-C ends it)"
 	@echo "              SECONDS=180 ends by itself and checks every story; LAKE=folder chooses where the tables lie"
-	@echo "make test     lint, types and all tests"
+	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page)"
 	@echo "make bench    the figures of the README, on this machine"
 	@echo "make soak     the long tests"
 	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases"
@@ -25,6 +25,7 @@ lint: setup
 	$(BIN)/mypy
 
 test: lint
+	@$(PYTHON) conf/setup.py browser
 	$(BIN)/pytest -m "not soak" --durations=25
 
 bench: setup

@@ -1,6 +1,7 @@
 """Set up a checkout: `.venv` with everything pinned by version and hash, and the jars; nothing when all is there.
 
-    python3 conf/setup.py
+    python3 conf/setup.py            # what is missing
+    python3 conf/setup.py browser    # a browser for the page's tests, where that can be done
 
 Standard library only, and written so that an old Python can still read it: its first task is to say, in one
 sentence, what is missing. Exit code 2 when a person must do something first.
@@ -21,6 +22,10 @@ STAMP = VENV / "set-up-for"
 OLDEST = (3, 11)
 # What .venv and the jars take together, and half as much again for pip's own work.
 SPACE_GIB = 3
+
+
+# Names that a browser of the Chromium family has on the PATH; tests/dashboards/conftest.py looks for the same.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main():
@@ -83,6 +88,31 @@ def install(python):
             stop("Set-up stopped at `%s`: %s" % (" ".join(step[:4]), (errors or said or ["it said nothing"])[-1]))
 
 
+def browser():
+    """Install Debian's Chromium for the page's tests; say in one sentence where that cannot be done, and go on."""
+    if any(shutil.which(name) for name in BROWSERS):
+        return
+    want = "install chromium or google-chrome, or the page's tests in a browser are left out."
+    if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        print("No browser was found, and only root on Debian or Ubuntu can be given one here: " + want)
+        return
+    print("installing Chromium for the page's tests ...", flush=True)
+    environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    said = ""
+    for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+        done = subprocess.run(
+            ["apt-get", *step],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=environment,
+            check=False,
+        )
+        said = ([line.strip() for line in done.stdout.splitlines() if line.startswith("E:")] or [said])[-1]
+    if not any(shutil.which(name) for name in BROWSERS):
+        print("Chromium could not be installed (%s): %s" % (said or "apt-get said nothing", want))
+
+
 def stop(sentence):
     """End with one sentence."""
     sys.stderr.write(sentence + "\n")
@@ -90,4 +120,7 @@ def stop(sentence):
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["browser"]:
+        browser()
+    else:
+        main()
