@@ -52,8 +52,8 @@ class StandaloneCluster:
             process.stop(10)
 
     def _start(self, name: str, main: str, *arguments: str) -> None:
-        # As on a machine of its own: nothing of Evenkeel in the environment, and another folder.
-        ours = [name for name in os.environ if name.startswith("EVENKEEL_") or name == "PYTHONPATH"]
+        # As on a machine of its own: nothing of ours, and of this process's Spark, in the environment.
+        ours = [name for name in os.environ if name.startswith(("EVENKEEL_", "SPARK_", "PY"))]
         without = ["/usr/bin/env", *(word for name in ours for word in ("-u", name))]
         self._processes.append(
             LeashedProcess(
