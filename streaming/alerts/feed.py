@@ -1,41 +1,32 @@
 """Rows of the lake as they come: what each round changed, for the rules to judge.
 
-A start reads what was current at one round, and all that came after it, through Delta's own snapshot. From then on the
-commits of each table are read one by one, so that a look costs as much as it finds: a lake of a year, with its tens of
-thousands of files, costs no more than one of a day. `rounds` is read first and written last, so all rows of the rounds
-that a look finds are there.
+A start reads what was current at one round, and all that came after it, through Delta's own snapshot. From then on only
+files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read first
+and written last, so all rows of the rounds that a look finds are there.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.fs as pf
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
 from streaming.alerts.expressions import fetched
+from streaming.tables.exceptions import LakeUnreadableError
+from streaming.tables.follow import TableFollower
 from streaming.tables.schema import Table, table_named
 
 __all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
 
 # Rounds that are judged at once after a start. More cost memory (10,000 rows a round at the worst), fewer time.
 _CHUNK_ROUNDS = 120
-
-# A look that finds nothing new asks Delta itself after so many such looks: commits may have been cleaned up from under
-# a reader that slept for a week.
-_ASK_AFTER = 60
 
 # `lag` and `group_health` repeat their rows at a heartbeat, so what is current at a round has a row of the last two.
 _WITH_HEARTBEAT = frozenset({"lag", "group_health"})
@@ -65,49 +56,52 @@ class Chunk:
 
 
 class _Tail:
-    """New rows of one table, commit by commit."""
+    """The rows of one table that wait for their round to be closed."""
 
-    def __init__(self, location: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
-        self._location = location
+    def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
+        self._location = f"{lake}/{table.name}"
         self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
         self._cluster = cluster
-        self._files: pf.PyFileSystem | None = None
-        self._empty_looks = 0
-        self.version = -1
+        self._follower = TableFollower(lake, table, "round_time")
+        self._is_there = False
+        self._after = 0
         self.waiting = self._schema.empty_table()
 
     def snapshot(self) -> ds.Dataset | None:
         """The newest version, from which `read` goes on; None where there is no table yet."""
-        self._empty_looks = 0
-        try:
-            table = DeltaTable(self._location)
-        except TableNotFoundError:
-            self.version = -1
+        self.waiting = self._schema.empty_table()
+        self._follower.forget()
+        self._is_there = self._follower.look().anew
+        if not self._is_there:
             return None
-        self.version = table.version()
-        self._files = pf.PyFileSystem(DeltaStorageHandler(self._location))
-        found = table.to_pyarrow_dataset()
+        # (Opened after the follower, so it may show a file more, which then comes once more: `keep` sees to that.)
+        found = DeltaTable(self._location).to_pyarrow_dataset()
         missing = [wanted for wanted in self._schema if wanted.name not in found.schema.names]
         # (The job adds the columns of a later release when it starts; the alerter may be there first.)
         return found.replace_schema(pa.schema([*found.schema, *missing])) if missing else found
 
+    def keep(self, rows: pa.Table, after: int) -> None:
+        """Let these rows wait, and of those to come only what is newer than a time, ms: the others were read."""
+        self.waiting, self._after = rows, after
+
     def read(self) -> None:
-        """Add the rows of new commits to `waiting`."""
-        found: list[pa.Table] = []
-        while (actions := self._commit(self.version + 1)) is not None:
-            adds = [action["add"] for action in actions if "add" in action]
-            # (A commit that only rewrites files, as compaction does, changes no data.)
-            changing = [add for add in adds if add.get("dataChange", True)]
-            found += [self._file(unquote(add["path"]), add.get("partitionValues") or {}) for add in changing]
-            self.version += 1
-            self._empty_looks = 0
-        if found:
-            self.waiting = pa.concat_tables([self.waiting, *found])
-            return
-        self._empty_looks += 1
-        if self._empty_looks >= _ASK_AFTER:
-            self._empty_looks = 0
-            self._ask()
+        """Add the rows of new files to `waiting`."""
+        try:
+            news = self._follower.look()
+            files = [f for f in news.files if f.clusters is None or f.clusters[0] <= self._cluster <= f.clusters[1]]
+            if news.anew and self._is_there:
+                message = f"{self._location} is another table than before, or its commits were cleaned up"
+                raise LostTrackError(message)
+            self._is_there = self._is_there or news.anew
+            if not files:
+                return
+            rows = self._follower.read(files, self._schema.names)
+        except LakeUnreadableError as error:
+            raise LostTrackError(str(error)) from error
+        ours = pc.and_(
+            pc.equal(rows["cluster"], self._cluster), pc.greater(rows["round_time"], _timestamp(self._after))
+        )
+        self.waiting = pa.concat_tables([self.waiting, rows.filter(ours).cast(self._schema)])
 
     def take(self, until: int) -> pa.Table:
         """Take the waiting rows of rounds up to a time, ms."""
@@ -117,44 +111,6 @@ class _Tail:
         taken = self.waiting.filter(now)
         self.waiting = self.waiting.filter(pc.invert(now))
         return taken
-
-    def _commit(self, version: int) -> list[dict[str, Any]] | None:
-        try:
-            if self._files is None:  # (nobody can open a folder that is not there yet)
-                self._files = pf.PyFileSystem(DeltaStorageHandler(self._location))
-            with self._files.open_input_stream(f"_delta_log/{version:020}.json") as stream:
-                text = stream.read()
-        except (FileNotFoundError, TableNotFoundError):
-            return None
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-
-    def _file(self, path: str, partition: Mapping[str, str | None]) -> pa.Table:
-        assert self._files is not None  # noqa: S101 - whoever knows the file has read its commit
-        try:
-            with self._files.open_input_file(path) as file:
-                rows = pq.ParquetFile(file).read(columns=self._schema.names)
-        except FileNotFoundError as error:
-            raise LostTrackError(path) from error
-        columns = []
-        for wanted in self._schema:
-            if wanted.name in rows.column_names:
-                columns.append(rows[wanted.name].cast(wanted.type))
-            elif wanted.name in partition and partition[wanted.name] is not None:
-                value = date.fromisoformat(str(partition[wanted.name]))
-                columns.append(pa.chunked_array([pa.array([value] * rows.num_rows, wanted.type)]))
-            else:  # a file from before the column was there
-                columns.append(pa.chunked_array([pa.nulls(rows.num_rows, wanted.type)]))
-        shaped = pa.Table.from_arrays(columns, schema=self._schema)
-        return shaped.filter(pc.equal(shaped["cluster"], self._cluster))
-
-    def _ask(self) -> None:
-        try:
-            newest = DeltaTable(self._location).version()
-        except TableNotFoundError:
-            return
-        if newest > self.version and self._commit(self.version + 1) is None:
-            message = f"commit {self.version + 1} of {self._location} is gone"
-            raise LostTrackError(message)
 
 
 class Feed:
@@ -185,7 +141,7 @@ class Feed:
             table = table_named(name)
             wanted = {*table.key, *_ALWAYS, *self._columns[name]} | ({"closed"} if table.closes else set())
             names = tuple(column.name for column in table.columns if column.name in wanted)
-            self._tails[name] = _Tail(f"{lake.rstrip('/')}/{name}", table, names, cluster)
+            self._tails[name] = _Tail(lake.rstrip("/"), table, names, cluster)
 
     def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
         """Read from a round on: first what was current at it, then in pieces what came after.
@@ -201,8 +157,6 @@ class Feed:
             LostTrackError: The tables changed meanwhile in a way that needs a new beginning.
         """
         sets = {name: tail.snapshot() for name, tail in self._tails.items()}
-        for tail in self._tails.values():
-            tail.waiting = tail.waiting.slice(0, 0)
         rounds = _in_order(self._rounds(sets["rounds"], since, look_back_ms), before=None)
         if not rounds:
             # Rows of rounds that nobody has closed yet may be there: all of them still wait.
@@ -299,7 +253,7 @@ class Feed:
         return found.to_table(columns=tail.waiting.column_names, filter=wanted).cast(tail.waiting.schema)
 
     def _keep(self, name: str, found: ds.Dataset | None, after: int) -> None:
-        self._tails[name].waiting = self._between(name, found, after, None)
+        self._tails[name].keep(self._between(name, found, after, None), after)
 
 
 def _of_living(drift: pa.Table, closings: pa.Table) -> pa.Table:

@@ -26,6 +26,7 @@ from streaming.alerts.targets import Message, Outcome, Target, trial_message
 from streaming.alerts.truths import Judge
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.tables.exceptions import LakeUnreadableError
 
 __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
@@ -36,7 +37,15 @@ _LOG = logging.getLogger("streaming.alerts")
 _KEEP_PLACE_MS = 600_000
 
 # What the tables can fail with while others write them, or while a store is away: tried again at the next look.
-_PASSING = (OSError, DeltaError, pa.ArrowException, duckdb.Error, LostTrackError, AnotherAlerterError)
+_PASSING = (
+    OSError,
+    DeltaError,
+    pa.ArrowException,
+    duckdb.Error,
+    LakeUnreadableError,
+    LostTrackError,
+    AnotherAlerterError,
+)
 
 # A clock that is set, or a machine that slept: how long we have waited ourselves is counted anew.
 _CLOCK_STEP_S = 5.0

@@ -7,10 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from alerts.build import DRIFT, UNEVEN, rules
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.cli import app
 
 _GOOD = {
     "name": "lag",
@@ -155,3 +157,11 @@ def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path
         "See docs/alerts.md for how to write a rule.\n"
     )
     assert not (tmp_path / "lake").exists()
+
+
+def test_check_says_what_the_rules_and_targets_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENKEEL_ALERTS__RULES", str(_file(tmp_path)))
+    monkeypatch.setenv("EVENKEEL_ALERTS__TARGETS__OPS", "json://user:hunter2secret@127.0.0.1/x")
+    done = CliRunner().invoke(app, ["alert", "--check", "--lake", str(tmp_path / "lake")])
+    assert done.output == "rules: lag\ntargets: ops\n"
+    assert done.exit_code == 0
