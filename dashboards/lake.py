@@ -97,7 +97,7 @@ class PageLake:
             changed = self.problem is None
             self.problem = str(error)
         if changed:
-            self._forget()
+            self.forget()
 
     def read_on(self) -> bool:
         """Read some of what lies further back; False when nothing is left."""
@@ -109,7 +109,7 @@ class PageLake:
         except EvenkeelError as error:
             self.problem = str(error)
             return False
-        self._forget()
+        self.forget()
         if not self._mirror.behind:
             self._mirror.tidy()
         return True
@@ -134,7 +134,8 @@ class PageLake:
             if not self._mirror.behind:
                 time.sleep(max(0.1, pause - (time.monotonic() - began)))
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Let every question be answered anew."""
         with self._lock:
             self._version += 1
             self._answers.clear()

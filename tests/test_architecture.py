@@ -68,7 +68,7 @@ ROOMS = {
         "streaming.config streaming.environment streaming.exceptions streaming.java streaming.job streaming.leash",
     ),
     "streaming.up": room(
-        "pydantic rich supervisor",
+        "deltalake duckdb pydantic rich supervisor",
         "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables",
     ),
     "streaming.devcluster": room(
@@ -78,7 +78,7 @@ ROOMS = {
     ),
     "streaming.cli": room("msgspec rich typer", "assignors dashboards streaming"),
     "streaming.bench": room(
-        "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors streaming"
+        "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors dashboards streaming"
     ),
     "dashboards": room("jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables"),
 }

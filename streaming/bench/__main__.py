@@ -22,6 +22,7 @@ from streaming.bench.catch_up import catch_up
 from streaming.bench.delay import delay
 from streaming.bench.figure import Figure, Say
 from streaming.bench.machine import load, machine
+from streaming.bench.page import page
 from streaming.bench.place import Place, bench_place
 from streaming.bench.steady_state import steady_state
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
@@ -36,11 +37,12 @@ _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
 """Those that need a broker, in the order of the table."""
 
 _DECODE = "decode"
+_PAGE = "page"
 _ALERTS = "alerts"
 _FILE_WIDTH = 160
 """Of the table where no terminal tells: a line a figure."""
 
-_NAMES = [_DECODE, *_MEASURES, _ALERTS]
+_NAMES = [_DECODE, *_MEASURES, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,6 +85,8 @@ def _run(console: Console, names: list[str]) -> int:
                     figures.append(_decode())
                 elif name == _ALERTS:
                     figures.extend(alerts(say))
+                elif name == _PAGE:
+                    figures.extend(page(say))
                 else:
                     if place is None:
                         say("the broker starts")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from streaming.tables import DeltaLake, Table, table_named
 
-__all__ = ["DaySize", "write_day"]
+__all__ = ["DaySize", "MadeDay", "write_day"]
 
 _CLUSTER = "bench"
 _MEMBERS = 2
@@ -64,8 +64,27 @@ class DaySize:
         return int(self.hours * 3600 / self.interval_s)
 
 
-def write_day(root: Path, size: DaySize, say: Callable[[str], None], end: datetime | None = None) -> dict[str, int]:
-    """Write it; returns the number of files per table.
+class MadeDay:
+    """A written day.
+
+    Attributes:
+        files: Number of files per table.
+    """
+
+    def __init__(self, lake: DeltaLake, made: _Made, rounds: int) -> None:
+        self.files: dict[str, int] = {}
+        self._lake = lake
+        self._made = made
+        self._rounds = rounds
+
+    def next_round(self) -> None:
+        """Write one round more, as one batch: a commit a table."""
+        _commit(self._lake, _by_table([self._made.round(self._rounds)]))
+        self._rounds += 1
+
+
+def write_day(root: Path, size: DaySize, say: Callable[[str], None], end: datetime | None = None) -> MadeDay:
+    """Write it.
 
     Args:
         root: Folder of the lake; new.
@@ -76,24 +95,29 @@ def write_day(root: Path, size: DaySize, say: Callable[[str], None], end: dateti
     lake = DeltaLake(str(root))
     lake.create()
     made = _Made(root, size, end or datetime.now(UTC))
-    files: dict[str, int] = {}
+    day = MadeDay(lake, made, size.rounds)
     an_hour = max(1, 3600 // size.interval_s)
     with ThreadPoolExecutor(2) as pool:
         for first in range(0, size.rounds, an_hour):
             say(f"writing a day of rounds: hour {first // an_hour + 1} of {size.hours:.0f}")
             rounds = range(first, min(first + an_hour, size.rounds))
-            for name, actions in _by_table(pool.map(made.round, rounds)).items():
-                files[name] = files.get(name, 0) + len(actions)
-                table = DeltaTable(lake.path(name))
-                added: list[AddAction | RemoveAction] = [*actions]
-                table.create_write_transaction(added, "append", table.schema(), ["event_date"])
-    for name in files:
+            written = _by_table(pool.map(made.round, rounds))
+            _commit(lake, written)
+            for name, actions in written.items():
+                day.files[name] = day.files.get(name, 0) + len(actions)
+    for name in day.files:
         DeltaTable(lake.path(name)).create_checkpoint()
-    return files
+    return day
 
 
-def _by_table(rounds: Any) -> dict[str, list[AddAction]]:
-    found: dict[str, list[AddAction]] = {}
+def _commit(lake: DeltaLake, written: dict[str, list[AddAction | RemoveAction]]) -> None:
+    for name, actions in written.items():
+        table = DeltaTable(lake.path(name))
+        table.create_write_transaction(actions, "append", table.schema(), ["event_date"])
+
+
+def _by_table(rounds: Iterable[list[tuple[str, AddAction]]]) -> dict[str, list[AddAction | RemoveAction]]:
+    found: dict[str, list[AddAction | RemoveAction]] = {}
     for actions in rounds:
         for name, action in actions:
             found.setdefault(name, []).append(action)
