@@ -20,8 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--checkpoint", help="folder of the checkpoint, in place of the lake's own")
     chosen = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for noisy in ("kafka", "py4j"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    # It shows each call to a JVM that is gone with its stack; we say that in a sentence.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
 
     def done(number: int, written: dict[str, int]) -> None:
         _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")

@@ -32,7 +32,7 @@ __all__ = ["checkpoint_of", "run", "start_query"]
 
 _LOG = logging.getLogger("streaming.job")
 
-_GONE = "Spark's JVM is gone (killed, or out of memory?): start the job again, it goes on where it was"
+_GONE = "Spark's JVM is gone (killed, or out of memory?): started again, the job goes on where it was"
 
 # How often the main loop looks whether it should stop: the longest that Ctrl-C waits beside the batch itself.
 _POLL_S = 0.2

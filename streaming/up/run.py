@@ -12,8 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
-from rich.console import Console
+import duckdb
+from deltalake.exceptions import DeltaError
+from rich.console import Console, RenderableType
 from rich.live import Live
+from rich.text import Text
 
 from streaming.config import Settings
 from streaming.environment import environment_of
@@ -41,6 +44,9 @@ PROGRAMS = (PROBE, JOB, ALERTER, PAGE)
 """In the order of their start; they stop in the reverse."""
 
 _REFRESH_S = 2.0
+
+# What the tables can fail with while a store is away.
+_PASSING = (OSError, DeltaError, duckdb.Error)
 
 _NOTICES = 3
 """Lines of the live view that tell what became of the processes; all of it is in `up.log`."""
@@ -124,17 +130,24 @@ def watch(lake: str, console: Console, stop: threading.Event, look: Callable[[],
         stop: Ends it.
         look: Called at every refresh; what it returns is shown as a notice.
     """
-    reader = LakeReader(lake)
     if not console.is_terminal:
         while not stop.wait(_REFRESH_S):
             look()
         return
+    reader = LakeReader(lake)
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while not stop.is_set():
-            notice = look()
-            reader.refresh()
-            live.update(render(reader, console.height, notice), refresh=True)
+            live.update(_drawn(reader, console.height, look()), refresh=True)
             stop.wait(_REFRESH_S)
+
+
+def _drawn(reader: LakeReader, height: int, notice: str) -> RenderableType:
+    try:
+        reader.refresh()
+        return render(reader, height, notice)
+    except _PASSING as error:
+        # The view is the least of what runs here, and the next look may be luckier.
+        return Text(f"the tables cannot be read now: {str(error).splitlines()[0]}\n{notice}")
 
 
 @contextmanager

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 
 from rich.console import Console
 
 from streaming.tables import DeltaLake, LakeReader, table_named
 from streaming.up.live import render, shown
+from streaming.up.run import _drawn as _drawn_by_up
 from streaming.up.summary import print_summary
 
 _HOSTILE = ("[bold red]markup[/]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)
@@ -21,6 +23,20 @@ def _drawn(reader: LakeReader) -> str:
 
 def test_an_empty_lake_is_a_sentence(tmp_path: Path) -> None:
     assert "waiting for the first round" in _drawn(LakeReader(tmp_path / "nothing"))
+
+
+def test_tables_that_cannot_be_read_for_a_while_are_a_sentence_too(tmp_path: Path) -> None:
+    DeltaLake(str(tmp_path)).create()
+    reader = LakeReader(tmp_path)
+    for file in (tmp_path / "group_health" / "_delta_log").glob("*.json"):
+        file.rename(file.with_suffix(".gone"))
+    shutil.rmtree(tmp_path / "rounds")
+    (tmp_path / "rounds").write_text("a broken store")
+    console = Console(file=io.StringIO(), width=160, force_terminal=False)
+    console.print(_drawn_by_up(reader, 50, "page at http://127.0.0.1:8501"))
+    told = console.file.getvalue()  # type: ignore[attr-defined]
+    assert told.startswith("the tables cannot be read now: ")
+    assert "page at http://127.0.0.1:8501" in told
 
 
 def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tmp_path: Path) -> None:

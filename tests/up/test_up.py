@@ -102,13 +102,10 @@ class _Up:
     def children(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)
 
-    def of(self, *words: str) -> psutil.Process | None:
-        """The running process whose command line has all these words, and is no leash."""
-        for process in self.children():
-            told = _command_line(process)
-            if all(word in told for word in words) and "_leash.py" not in told:
-                return process
-        return None
+    def of(self, *words: str) -> set[psutil.Process]:
+        """The running processes whose command lines have all these words, and are no leashes."""
+        told = {process: _command_line(process) for process in self.children()}
+        return {process for process, line in told.items() if all(w in line for w in words) and "_leash.py" not in line}
 
     def until(self, true: Callable[[], Any], what: str, seconds: float = 240) -> Any:
         deadline = time.monotonic() + seconds
@@ -120,11 +117,12 @@ class _Up:
         return found
 
     def kill(self, name: str, *words: str) -> None:
-        """Kill a process when it is there, and wait for the next of its kind."""
+        """Kill a process (all of its kind) when it is there, and wait for the next."""
         old = self.until(lambda: self.of(*words), f"there is no {name}")
         began = time.monotonic()
-        old.kill()
-        self.until(lambda: (new := self.of(*words)) and new != old, f"{name} is not back")
+        for process in old:
+            process.kill()
+        self.until(lambda: self.of(*words) - old, f"{name} is not back")
         self.back[name] = time.monotonic() - began
 
     def newest_round(self) -> int:
@@ -205,8 +203,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             up.back["a new round after the job"] = time.monotonic() - began
             up.until(lambda: _answers(page), "the page does not answer")
             told = "\n".join(map(_command_line, up.children()))
-            of_the_page = up.of("-m", "dashboards")
-            assert of_the_page is not None
+            (of_the_page,) = up.of("-m", "dashboards")
             without = of_the_page.environ()
             ours = [psutil.Process(up.process.pid), *up.children()]
             up.process.send_signal(signal.SIGTERM)
@@ -233,7 +230,6 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     assert "job     | " in up.output
     # The job's own last words of a killed JVM are one sentence, also told by up.
     assert "job ended with code 1 (Spark's JVM is gone" in up.output
-    print(up.output)
 
     assert _SECRET not in up.output + told + logs
     assert "EVENKEEL_LAKE" in without
