@@ -138,7 +138,7 @@ def message_of(decided: Decided) -> Message:
         "partition": decided.partition,
         "since": _utc(decided.since),
         "as of": _utc(decided.time) + (", found late" if decided.late else "") if decided.time is not None else None,
-        **dict(decided.labels),
+        "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
         "id": decided.transition_id,
         "alert": decided.alert_id,
     }

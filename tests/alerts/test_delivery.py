@@ -100,6 +100,21 @@ def test_a_message_says_what_holds_since_when_of_whom_and_which_copy_it_is(lake:
     assert lake.deliveries("ops") == [("delivered", "firing", 1, None)]
 
 
+def test_hostile_names_arrive_as_the_text_they_are(lake: Lake) -> None:
+    names = ["<b>bold</b> &amp; 'quoted'", 'two\nlines: "x"', "{value}", "*stars* _lines_ `ticks`", "x" * 32_000]
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        lake.write(**dict.fromkeys(names, "drifted"))
+        alerter.look()
+        receiver.wait(len(names))
+        _until_idle(alerter)
+    told = {message["group_id"] for message in receiver.messages}
+    assert told == {*(name.replace("\n", "\\n") for name in names[:4]), f"{'x' * 99}…{'x' * 99}"}
+    for message in receiver.messages:
+        assert f"\ngroup: {message['group_id']}\n" in message["message"]
+        assert "\n" not in message["title"]
+        assert len(message["title"]) < 130
+
+
 def test_what_was_told_to_fire_is_told_to_end_and_pending_is_told_to_nobody(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.rules = rules(tmp_path, DRIFT.replace("    severity", "    for: 1 rounds\n    severity"))
