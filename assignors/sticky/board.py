@@ -37,19 +37,25 @@ class Board:
         counts: Partition counts.
         base: Id of partition 0 of each topic.
         total: Partitions in all; ids from here on are phantoms.
+        listing: Whether the order of the members' lists is asked for, and not only what is in them.
         remembered: Highest generation of the leader's earlier decisions; -1 for none.
         phantoms: Topic index and number of each phantom.
     """
 
     __slots__ = (
+        "_alone",
         "_base",
         "_counts",
+        "_images",
+        "_names",
         "_phantom_ids",
         "_record_order",
+        "_row_of",
         "_rows",
         "base",
         "counts",
         "index",
+        "listing",
         "members",
         "phantoms",
         "ranks",
@@ -70,6 +76,7 @@ class Board:
             ranked: Member ids in that order.
         """
         self.members = members
+        self.listing = False
         self._record_order = [member.member_id for member in group.members]
         self.remembered = max(group.remembered_generation, -1)
         by_id = {member.member_id: place for place, member in enumerate(members)}
@@ -86,7 +93,12 @@ class Board:
         self.total = self.base[-1]
         self.phantoms: list[tuple[int, int]] = []
         self._phantom_ids: dict[tuple[int, int], int] = {}
-        self._rows: dict[tuple[str, ...], tuple[Ids, bool]] = {}
+        self._row_of = np.repeat(np.arange(len(topics), dtype=np.int64), self._counts)
+        self._rows: dict[tuple[str, ...], tuple[Ids, bool, bool]] = {}
+        # Ids that stand for exactly these partitions, topics sorted: what keeps all it had need not be built anew.
+        self._images: dict[int, tuple[Ids, TopicPartitions]] = {}
+        self._names: dict[bytes, list[str]] = {}
+        self._alone: list[tuple[int]] = []
 
     @classmethod
     def of_java(cls, group: Group) -> Board:
@@ -103,16 +115,14 @@ class Board:
         if is_crowded(by_id):
             reason = "member ids collide so often that the order of the leader's map is not followed"
             raise CannotTell(reason)
-        counts = group.partitions_per_topic
-        wanted = {topic for member in group.members for topic in member.topics if counts.get(topic)}
+        wanted = _wanted(group, group.members)
         members = [by_id[member_id] for member_id in in_hash_order(by_id)]
         return cls(group, members, sorted_utf16(wanted), sorted_utf16(by_id))
 
     @classmethod
     def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
         """Lay out a group for C or Python: members as given, strings in the order of their bytes or code points."""
-        counts = group.partitions_per_topic
-        wanted = {topic for member in members for topic in member.topics if counts.get(topic)}
+        wanted = _wanted(group, members)
         return cls(group, members, sorted(wanted), sorted(member.member_id for member in members))
 
     def ids_of(self, partitions: TopicPartitions) -> Ids:
@@ -123,8 +133,8 @@ class Board:
         known = self._rows.get(names)
         if known is None:
             rows = np.array([self.index.get(name, -1) for name in names], dtype=np.int64)
-            known = self._rows[names] = rows, bool((rows >= 0).all())
-        rows, all_exist = known
+            known = self._rows[names] = rows, bool((rows >= 0).all()), bool((rows[1:] > rows[:-1]).all())
+        rows, all_exist, ascend = known
         lengths = list(map(len, numbers))
         size = sum(lengths)
         parts = np.fromiter(chain.from_iterable(numbers), dtype=np.int64, count=size)
@@ -138,6 +148,8 @@ class Board:
         if beyond.any():
             for place in np.flatnonzero(beyond).tolist():
                 ids[place] = self._phantom(int(rows[place]), int(parts[place]))
+        elif all_exist and ascend:
+            self._images[id(ids)] = ids, partitions
         return ids
 
     def topics_of(self, ids: Ids) -> Ids:
@@ -167,7 +179,8 @@ class Board:
         """Write the members' ids out as an assignment; members in record order, topics sorted."""
         result: Assignment = {member_id: {} for member_id in self._record_order}
         for member, ids in zip(self.members, lists, strict=True):
-            result[member.member_id] = self._by_topic(ids)
+            image = self._images.get(id(ids))
+            result[member.member_id] = dict(image[1]) if image else self._by_topic(ids)
         return result
 
     def assignment_of_sets(self, sets: Iterable[Collection[int]]) -> Assignment:
@@ -187,16 +200,39 @@ class Board:
     def _by_topic(self, ids: Ids) -> dict[str, Partitions]:
         if not ids.size:
             return {}
-        rows = self.topics_of(ids)
-        numbers = self.numbers_of(ids, rows)
-        order = np.lexsort((numbers, rows))
-        rows, listed = rows[order], tuple(numbers[order].tolist())
-        starts = [0, *(np.flatnonzero(rows[1:] != rows[:-1]) + 1).tolist()]
-        stops = [*starts[1:], len(listed)]
+        real = not self.phantoms or int(ids.max()) < self.total
+        if not real:
+            rows = self.topics_of(ids)
+            numbers = self.numbers_of(ids, rows)
+            order = np.lexsort((numbers, rows))
+            rows, numbers = rows[order], numbers[order]
+        else:
+            ids = np.sort(ids)
+            rows = self._row_of[ids]
+            numbers = ids - self._base[rows]
+        starts = np.flatnonzero(rows[1:] != rows[:-1]) + 1
+        if real and starts.size + 1 == ids.size:
+            return self._one_of_each(rows, numbers)
+        listed = tuple(numbers.tolist())
+        begins = [0, *starts.tolist()]
+        ends = [*begins[1:], len(listed)]
         return {
-            self.topics[row]: listed[start:stop]
-            for row, start, stop in zip(rows[starts].tolist(), starts, stops, strict=True)
+            self.topics[row]: listed[begin:end]
+            for row, begin, end in zip(rows[begins].tolist(), begins, ends, strict=True)
         }
+
+    def _one_of_each(self, rows: Ids, numbers: Ids) -> dict[str, Partitions]:
+        """One partition of each of some topics: names and numbers repeat from member to member, so they are shared."""
+        key = rows.tobytes()
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = [self.topics[row] for row in rows.tolist()]
+        listed = numbers.tolist()
+        for number in range(len(self._alone), max(listed) + 1):
+            self._alone.append((number,))
+        if (numbers == numbers[0]).all():
+            return dict.fromkeys(names, self._alone[listed[0]])
+        return dict(zip(names, map(self._alone.__getitem__, listed), strict=True))
 
     def _phantom(self, row: int, number: int) -> int:
         known = self._phantom_ids.get((row, number))
@@ -204,3 +240,12 @@ class Board:
             known = self._phantom_ids[row, number] = self.total + len(self.phantoms)
             self.phantoms.append((row, number))
         return known
+
+
+def _wanted(group: Group, members: Iterable[Subscription]) -> list[str]:
+    """Topics that exist and that a member subscribes to."""
+    counts = group.partitions_per_topic
+    subscribed: set[str] = set()
+    for topics in {member.topics for member in members}:
+        subscribed.update(topics)
+    return [topic for topic in subscribed if counts.get(topic)]

@@ -102,17 +102,13 @@ def _keep(
             if sorts_owned:
                 revoked[owned[~match]] = member
             owned = owned[match]
-        if sorts_owned and owned.size > 1:
-            rows = board.topics_of(owned)
-            owned = owned[np.lexsort((rows, board.numbers_of(owned, rows)))]
         if multi.size and owned.size:
             owned = owned[~np.isin(owned, multi)]
         size = owned.size
         if size < quotas.low:
+            keep = size
             quotas.under.append(member)
-            kept.append(owned)
-            continue
-        if size >= quotas.high and quotas.over < quotas.expected:
+        elif size >= quotas.high and quotas.over < quotas.expected:
             keep = quotas.high
             quotas.over += 1
             if quotas.over == quotas.expected:
@@ -121,8 +117,11 @@ def _keep(
             keep = quotas.low
             if quotas.over < quotas.expected:
                 quotas.exact.append(member)
+        if sorts_owned and (keep < size or board.listing):
+            rows = board.topics_of(owned)
+            owned = owned[np.lexsort((rows, board.numbers_of(owned, rows)))]
         revoked[owned[keep:]] = member
-        kept.append(owned[:keep])
+        kept.append(owned[:keep] if keep < size else owned)
     return kept
 
 

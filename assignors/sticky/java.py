@@ -221,4 +221,5 @@ def listed(
     """
     behaviour = next(b for b in reversed(_BEHAVIOURS) if release is None or release >= b.since)
     board = Board.of_java(group)
+    board.listing = True
     return board.pairs(_lists(board, behaviour, racks, cooperative=cooperative))
