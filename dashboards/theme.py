@@ -61,7 +61,7 @@ LIGHT = Palette(
     warn_ground="#fdf3d6",
     unsure="#5a4b8a",
     unsure_ground="#efecf8",
-    owned="#7d98ad",
+    owned="#6c8ba3",
 )
 
 DARK = Palette(

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from dashboards.serve import options
+from dashboards.theme import DARK, LIGHT
+from streaming.config import PageSettings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _run(port: int, lake: Path) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "EVENKEEL_PAGE__PORT": str(port), "EVENKEEL_LAKE": str(lake)}
+    command = [sys.executable, "-m", "dashboards"]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=120, check=False, cwd=lake.parent
+    )
+
+
+def test_a_port_that_is_taken_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        done = _run(port, tmp_path / "lake")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"The page cannot listen on 127.0.0.1:{port} (")
+    assert "--port" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_nobody_but_this_machine_is_served_and_nobody_is_told_of_it_unless_asked() -> None:
+    given = options(PageSettings())
+    assert given["server_address"] == "127.0.0.1"
+    assert given["browser_gatherUsageStats"] is False
+    assert given["client_showErrorDetails"] == "none"
+    assert options(PageSettings(address="0.0.0.0", port=80, path="watch"))["server_baseUrlPath"] == "watch"
+
+
+def test_every_setting_of_the_page_is_explained_in_the_file_with_its_default() -> None:
+    text = (ROOT / "conf" / "evenkeel.toml").read_text(encoding="utf-8")
+    section = text.split("[page]", 1)[1].split("\n[", 1)[0].split("\n# [[", 1)[0]
+    lines = [line.removeprefix("# ") for line in section.splitlines() if " = " in line and line.startswith("# ")]
+    assert PageSettings.model_validate(tomllib.loads("\n".join(lines))) == PageSettings()
+    assert {line.split(" = ")[0] for line in lines} == set(PageSettings.model_fields)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _contrast(one: str, other: str) -> float:
+    bright, dark = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def test_every_colour_of_text_can_be_read_on_its_ground() -> None:
+    # WCAG 2.1, 1.4.3: 4.5 to 1 for text.
+    for palette in (LIGHT, DARK):
+        for name in ("text", "quiet", "accent", "bad", "warn", "unsure"):
+            assert _contrast(getattr(palette, name), palette.ground) >= 4.5, name
+        for name in ("bad", "warn", "unsure"):
+            assert _contrast(getattr(palette, name), getattr(palette, f"{name}_ground")) >= 4.5, name
+        assert _contrast(palette.ground, palette.bad) >= 4.5
+        # WCAG 2.1, 1.4.11: 3 to 1 for what is drawn.
+        assert _contrast(palette.owned, palette.ground) >= 3
