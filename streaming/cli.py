@@ -42,7 +42,7 @@ Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the clus
 
 @app.command()
 def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) -> None:
-    """Watch a cluster: probe, job and a live view on this machine, until Ctrl-C."""
+    """Watch a cluster: probe, job, alerter and page on this machine, and a live view, until Ctrl-C."""
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
 
     run_up(_settings(bootstrap, lake, cluster), _console())

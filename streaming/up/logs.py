@@ -20,9 +20,9 @@ _LONGEST = 1 << 20
 """Of an unfinished line: more is passed on as it is."""
 
 
-def logs_of(lake: str) -> Path:
-    """Where the logs of a lake's processes go: into it, or to `logs` here when it is no folder."""
-    return Path("logs") if "://" in lake else Path(lake) / "_logs"
+def logs_of(lake: str, cluster: str) -> Path:
+    """Where the logs of a cluster's processes go: into the lake, or to `logs` here when that is no folder."""
+    return (Path("logs") if "://" in lake else Path(lake) / "_logs") / cluster
 
 
 class LogFollower:

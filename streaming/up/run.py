@@ -61,7 +61,7 @@ def up(settings: Settings, console: Console) -> None:
     problems = check(settings)
     if problems:
         raise SetupError("\n".join(map(str, problems)))
-    logs = logs_of(settings.lake)
+    logs = logs_of(settings.lake, settings.cluster)
     page = _url(settings)
     console.print(f"tables in {settings.lake}, logs in {logs}, page at {page}", highlight=False, soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
@@ -95,7 +95,7 @@ def _url(settings: Settings) -> str:
 
 @contextmanager
 def _alone(logs: Path) -> Iterator[None]:
-    """Keep a second `up` from the same lake: it would write the same logs, and its job the same checkpoint.
+    """Keep a second `up` from the same cluster and lake: its job would have the same checkpoint.
 
     Raises:
         SetupError: There is one, or the folder cannot be written.
@@ -111,7 +111,9 @@ def _alone(logs: Path) -> Iterator[None]:
             # (It goes with the process, however that ends.)
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = f"Another `evenkeel up` runs with the logs {logs}: end that one, or give this one another lake."
+            message = (
+                f"Another `evenkeel up` runs with the logs {logs}: end that one, or choose another lake."
+            )
             raise SetupError(message) from None
         yield
 

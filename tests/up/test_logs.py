@@ -6,8 +6,8 @@ from streaming.up.logs import LogFollower, logs_of
 
 
 def test_the_logs_lie_in_the_lake_or_here_when_it_is_no_folder() -> None:
-    assert logs_of("/data/lake") == Path("/data/lake/_logs")
-    assert logs_of("s3://bucket/lake") == Path("logs")
+    assert logs_of("/data/lake", "mine") == Path("/data/lake/_logs/mine")
+    assert logs_of("s3://bucket/lake", "mine") == Path("logs/mine")
 
 
 def test_what_is_appended_from_now_on_is_told_line_by_line_with_the_name_of_the_process(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_without_a_terminal_it_prints_the_logs_and_stops_in_order_when_told(tmp_
         running.send_signal(signal.SIGTERM)
         rest = running.stdout.read().decode()
         assert running.wait(60) == 0
-    assert re.match(r"tables in .*lake, logs in .*_logs, page at http://127\.0\.0\.1:8501\n", lines[0])
+    assert re.match(r"tables in .*lake, logs in .*_logs/default, page at http://127\.0\.0\.1:8501\n", lines[0])
     assert "one     | 2026-11-21 18:00:00,000 INFO one: ready\n" in lines
     pattern = (
         r"up      \| \d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} WARNING up: needs cannot run: The port is taken\. It is "

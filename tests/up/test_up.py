@@ -223,7 +223,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     told_of = {"cluster": "mine", "group_id": "orders-check", "state": "Empty", "verdict": "not_applicable"}
     assert up.reader.rows(sql) == [told_of]
 
-    files = sorted((up.lake / "_logs").glob("*.log*"))
+    files = sorted((up.lake / "_logs" / "mine").glob("*.log*"))
     assert [file.stem for file in files] == ["alerter", "job", "page", "probe", "supervisor", "up"]
     logs = "\n".join(file.read_text(errors="replace") for file in files)
     assert up.output.rstrip().endswith("all processes have ended")
