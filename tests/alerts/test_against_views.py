@@ -1,0 +1,127 @@
+"""The alerter, which looks at new rows only, against the plain meaning of a rule: at every round its SQL over the whole
+`_current` view as of that round."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from alerts.build import BEHIND, DRIFT, INTERVAL, UNEVEN, Writer, rules, time_of
+from streaming.alerts import Alerter
+from streaming.alerts.expressions import connect
+from streaming.alerts.rules import Rule
+from streaming.config import AlertSettings, Settings
+from streaming.tables import TABLES, VIEWS, LakeReader
+
+_ROUNDS = 30
+
+_UNKNOWN_LAG = BEHIND.replace("behind\n", "known\n", 1).replace("severity", "for: 25s\n    severity")
+
+
+def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
+    """Rows as a job may write them: a change now and then, closing rows, and nothing after those."""
+    chance = random.Random(seed)
+    alive = {group: {0, 1} for group in "abcd"}
+    story = []
+    for number in range(_ROUNDS):
+        tables: dict[str, list[dict[str, Any]]] = {"group_health": [], "lag": [], "drift": []}
+        for group in list(alive):
+            if number and chance.random() < 0.02:
+                tables["group_health"].append({"group_id": group, "closed": True})
+                tables["lag"] += [
+                    {"group_id": group, "topic": "t", "partition": p, "closed": True} for p in alive[group]
+                ]
+                del alive[group]
+                continue
+            if number == 0 or chance.random() < 0.3:
+                imbalance = chance.choice([0.0, 0.5, 2.0, 3.0, 3.0, None])
+                tables["group_health"].append({"group_id": group, "imbalance": imbalance})
+            if chance.random() < 0.2:
+                verdict = chance.choice(["drifted", "drifted", "identical", "not_applicable"])
+                tables["drift"].append({"group_id": group, "verdict": verdict, "record_offset": number})
+            for partition in sorted(alive[group]):
+                if number and chance.random() < 0.02:
+                    tables["lag"].append({"group_id": group, "topic": "t", "partition": partition, "closed": True})
+                    alive[group].discard(partition)
+                elif number == 0 or chance.random() < 0.4:
+                    lag = {"lag": chance.choice([0, 50, 500, 900, None]), "subscribed": chance.random() < 0.9}
+                    tables["lag"].append({"group_id": group, "topic": "t", "partition": partition, **lag})
+        story.append(tables)
+    return story
+
+
+def _by_views(root: str, made: tuple[Rule, ...]) -> list[tuple[int, str, tuple[Any, ...], str]]:
+    """Every rule at every round over the whole view; one dict of what holds, and the words of the documentation."""
+    reader, plain = LakeReader(root), connect()
+    for table in TABLES:
+        rows = reader.rows(f"SELECT * FROM {table.name}")
+        names = table.arrow_schema.names
+        plain.register(
+            f"all_{table.name}", pa.Table.from_pylist([{n: r[n] for n in names} for r in rows], table.arrow_schema)
+        )
+        if "round" in names:
+            where = "WHERE round <= getvariable('now')"
+            plain.execute(f"CREATE VIEW {table.name} AS SELECT * FROM all_{table.name} {where}")
+        else:
+            plain.execute(f"CREATE VIEW {table.name} AS SELECT * FROM all_{table.name}")
+    for name, sql in VIEWS.items():
+        if not name.startswith("alert"):
+            plain.execute(f"CREATE VIEW {name} AS {sql}")
+    told: list[tuple[int, str, tuple[Any, ...], str]] = []
+    held: dict[tuple[str, tuple[Any, ...]], int | None] = {}  # intervals, None when it fires
+    was: dict[tuple[str, tuple[Any, ...]], bool | None] = {}
+    for number in range(_ROUNDS):
+        plain.execute(f"SET VARIABLE now = {number}")
+        for rule in made:
+            sql = f"SELECT ({rule.when.sql}), {', '.join(rule.key)} FROM {rule.table.name}_current"
+            truths = {tuple(key): truth for truth, *key in plain.execute(sql).fetchall()}
+            needed = rule.hold_rounds or -(-rule.hold_ms // INTERVAL)
+            for key in {*truths, *(key for name, key in held if name == rule.name)}:
+                place, truth = (rule.name, key), truths.get(key)
+                known = place in held
+                if key not in truths:
+                    told.append((number, rule.name, key, "gone"))
+                    del held[place]
+                elif truth is False and known:
+                    told.append((number, rule.name, key, "resolved"))
+                    del held[place]
+                elif truth and not known:
+                    held[place] = 0 if needed else None
+                    told.append((number, rule.name, key, "pending" if needed else "firing"))
+                elif known and held[place] is not None:
+                    before = was[place]
+                    held[place] = (held[place] or 0) + (1 if truth and before else 0)
+                    if truth and before and (held[place] or 0) >= needed:
+                        told.append((number, rule.name, key, "firing"))
+                        held[place] = None
+                was[place] = truth
+    return sorted(told, key=repr)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_alerter_says_what_each_rule_says_of_the_whole_view_at_every_round(tmp_path: Path, seed: int) -> None:
+    made = rules(tmp_path, UNEVEN, DRIFT, BEHIND, _UNKNOWN_LAG, hold="3 rounds")
+    writer, story, chance = Writer(tmp_path), _story(seed), random.Random(seed)
+    clock = [0.0]
+    settings = Settings(cluster="c", lake=writer.root, alerts=AlertSettings(look_back_ms=86_400_000))
+    alerter = Alerter(settings, made, {}, lambda: clock[0], lambda: clock[0])
+    number = 0
+    while number < _ROUNDS:
+        gulp = min(_ROUNDS - number, chance.randint(1, 6))
+        writer.write(number, *story[number : number + gulp])
+        number += gulp
+        clock[0] = time_of(number) / 1000
+        if chance.random() < 0.2:
+            alerter = Alerter(settings, made, {}, lambda: clock[0], lambda: clock[0])
+        if chance.random() < 0.7:
+            alerter.look()
+    alerter.look()
+    expected = _by_views(writer.root, made)
+    keys = {rule.name: rule.key for rule in made}
+    found = [(r["round"], r["rule"], tuple(r[k] for k in keys[r["rule"]]), r["state"]) for r in writer.transitions()]
+    assert sorted(found, key=repr) == expected
+    assert {state for *_, state in expected} == {"pending", "firing", "resolved", "gone"}
