@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dashboards.theme import THEME
 from streaming.config import PageSettings, load_settings
@@ -19,9 +19,9 @@ _PAGE = Path(__file__).parent / "page.py"
 
 
 def main() -> int:
-    """Serve until SIGTERM or SIGINT; failures are one sentence. Returns the exit code."""
+    """Serve until SIGTERM or SIGINT; failures are one sentence, and their exit code is returned."""
     try:
-        return serve()
+        serve()
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return SETUP_EXIT_CODE
@@ -30,8 +30,8 @@ def main() -> int:
         return 1
 
 
-def serve(lake: str | None = None, port: int | None = None) -> int:
-    """Serve the page until SIGTERM or SIGINT.
+def serve(lake: str | None = None, port: int | None = None) -> NoReturn:
+    """Serve the page until SIGTERM or SIGINT, and end the process with exit code 0.
 
     Args:
         lake: The lake; None takes the settings'.
@@ -57,7 +57,11 @@ def serve(lake: str | None = None, port: int | None = None) -> int:
     sys.stdout.write(f"the page is at http://{host}:{settings.page.port}{path}, of the tables in {settings.lake}\n")
     sys.stdout.flush()
     bootstrap.run(str(_PAGE), is_hello=False, args=[], flag_options=flags)
-    return 0
+    # The thread that reads the lake may be inside DuckDB: an interpreter that is taken down around it complains at
+    # length, and there is nothing left to save.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
 
 
 def options(page: PageSettings) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def dash(
     """Serve the page alone: groups by health, and why, in a browser."""
     from dashboards.serve import serve  # noqa: PLC0415
 
-    raise typer.Exit(serve(lake, port))
+    serve(lake, port)
 
 
 @app.command()
