@@ -133,7 +133,7 @@ class MadeLake:
             drifted = group.verdict == "drifted" and ago <= group.drifted_since
             verdict = group.verdict if drifted or group.verdict != "drifted" else "identical"
             actual = group.actual(drifted=drifted) if group.members else {}
-            if ago in group.decisions or (ago == 0 and number == _FIRST_ROUND):
+            if ago in group.decisions or (number == _FIRST_ROUND and max(group.decisions, default=ago) >= ago):
                 self._decision(put, group, at, number, ms, actual, verdict)
             counts = [sum(place == p for p in actual.values()) for place in range(len(group.members))]
             mean = sum(counts) / len(counts) if counts else 0

@@ -35,10 +35,12 @@ def served(lake: Path, log: Path) -> Iterator[str]:
         finally:
             process.terminate()
             try:
-                process.wait(30)
+                code = process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait()
+                raise
+        assert code == 0
+        assert "Traceback" not in log.read_text()
 
 
 def _await(address: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A lake over midnight, with a little of everything."""
     root = tmp_path_factory.mktemp("queries") / "lake"
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
-    lake = MadeLake(root, groups, end=END, rounds=240)
+    lake = MadeLake(root, groups, end=END, rounds=130)
     ms = int(END.timestamp() * 1000)
     fires = {"cluster": CLUSTER, "severity": "critical", "round": 1, "round_time": ms, "event_date": ms // 86_400_000,
              "since": ms - 60_000, "closed": False, "state": "firing", "message": "it drifted"}  # fmt: skip
