@@ -10,6 +10,8 @@ of kind `static_replacement` (same generation, a new member id under the same in
 
 from __future__ import annotations
 
+import time
+
 from streaming.devcluster.kafka_python_member import KafkaPythonMember, MemberSettings
 from streaming.devcluster.stage import Stage, Story
 
@@ -29,7 +31,8 @@ def _play(stage: Stage) -> None:
     while True:
         for till, member in list(running.items()):
             stage.exit(member)
-            stage.sleep(1)
+            # (Not the stage's sleep: one that goes quiet here would miss a till, whose session ends half a minute later.)
+            time.sleep(1)
             running[till] = _start(stage, till)
             stage.step(3, f"{till} was restarted", group=_GROUP)
             stage.sleep(30)
