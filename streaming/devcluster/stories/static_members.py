@@ -31,7 +31,7 @@ def _play(stage: Stage) -> None:
     while True:
         for till, member in list(running.items()):
             stage.exit(member)
-            # (Not the stage's sleep: one that goes quiet here would miss a till, whose session ends half a minute later.)
+            # (Not the stage's sleep: one that goes quiet here would miss a till, and its session would end later.)
             time.sleep(1)
             running[till] = _start(stage, till)
             stage.step(3, f"{till} was restarted", group=_GROUP)
