@@ -137,6 +137,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) 
     failed: Exception | None = query.exception()
     if failed is None:
         # In a catch-up one batch begins where the other ends: without this the stop would wait for the last of them.
+        hold.parent.mkdir(exist_ok=True)  # (an empty folder among temporary files may be gone after some days)
         hold.touch()
         _stop_between_batches(query)
     return failed

@@ -153,6 +153,8 @@ class Programs:
             self._wait_for_leftovers()
             self._supervisor.launch()
         states = self._supervisor.states()
+        if not states:
+            return  # it does not answer: if it was killed, so were all, and the next look says that
         for kept in self._kept:
             codes = kept.ends()
             if kept.rests_until is not None:

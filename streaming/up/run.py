@@ -111,9 +111,7 @@ def _alone(logs: Path) -> Iterator[None]:
             # (It goes with the process, however that ends.)
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            message = (
-                f"Another `evenkeel up` runs with the logs {logs}: end that one, or choose another lake."
-            )
+            message = f"Another `evenkeel up` runs with the logs {logs}: end that one, or choose another lake."
             raise SetupError(message) from None
         yield
 

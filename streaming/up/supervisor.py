@@ -48,6 +48,9 @@ _RETRIES = 20
 _PATIENCE_S = 20.0
 """Until a supervisord answers that starts in half a second; a machine that swaps is no reason to fail."""
 
+_FRESH_S = 3600.0
+"""Machines empty their folder of temporary files of what nobody has touched for days: ours are touched once an hour."""
+
 _FILES = 256
 """Descriptors that supervisord asks the system for; its default of 1,024 is refused in small containers."""
 
@@ -90,6 +93,7 @@ class Supervisor:
         self._programs: list[Supervised] = []
         self._process: LeashedProcess | None = None
         self._server = self._connection()
+        self._touched = time.monotonic()
 
     @property
     def is_gone(self) -> bool:
@@ -131,6 +135,8 @@ class Supervisor:
 
     def states(self) -> dict[str, int]:
         """State by program, of `supervisor.states.ProcessStates`; empty when it does not answer."""
+        if time.monotonic() > self._touched + _FRESH_S:
+            self._touch()
         with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
             return {info["name"]: info["state"] for info in self._server.supervisor.getAllProcessInfo()}
         self._server = self._connection()
@@ -163,6 +169,12 @@ class Supervisor:
                 self._process.stop(sum(program.grace_s for program in self._programs) + _PATIENCE_S)
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _touch(self) -> None:
+        self._touched = time.monotonic()
+        for path in (self.folder, *self.folder.iterdir()):
+            with contextlib.suppress(OSError):
+                os.utime(path)
 
     @property
     def _configuration(self) -> Path:

@@ -189,6 +189,18 @@ def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:
     assert "\x1b" not in "".join(written().values())
 
 
+def test_what_lies_among_temporary_files_is_kept_young(kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.programs.start(Program("waits", _WAITS, 5))
+    files = [kept.programs._supervisor.folder, *kept.programs._supervisor.folder.iterdir()]
+    for path in files:
+        os.utime(path, (0, 0))
+    kept.programs.look()
+    assert kept.programs._supervisor.folder.stat().st_mtime == 0
+    monkeypatch.setattr(streaming.up.supervisor, "_FRESH_S", 0.0)
+    kept.programs.look()
+    assert min(path.stat().st_mtime for path in files) > 0
+
+
 def test_a_killed_supervisor_is_started_again_with_everything_and_nothing_of_the_old_run_is_left(
     kept: Kept, tmp_path: Path
 ) -> None:
