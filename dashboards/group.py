@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from dashboards import words
+from dashboards.alerts import alerts_html
 from dashboards.board import board, render
 from dashboards.charts import lag_chart, rebalance_chart
 from dashboards.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
@@ -38,8 +39,6 @@ _CELLS = {
     UNJUDGED: "owns it; who should is not known",
 }
 _SAYS = {"unassigned": "without an owner", "doubly_assigned": "with two owners", "not_subscribed": "not asked for"}
-_STRATEGY_OF_LEVEL = {"drifted": 3, "unassigned": 3, "stopped": 3, "stalled": 3}
-_STRAINED = {"falling_behind", "rewound", "ahead", "imbalance", "mismatch"}
 _LAG_SIGNS = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewound": "↶", "ahead": "»"}
 
 
@@ -55,6 +54,7 @@ def group_view(view: View) -> None:
     verdict = next(iter(view.ask("verdict", **name)), None)
     decisions = view.ask("rebalances", **name, since=view.since, most=_MOST_DECISIONS)
     board(_head(group, since, verdict, view), key="group")
+    board(alerts_html(view, group["group_id"]), key="alerts")
     laid_out = matrix(members, verdict, partitions)
     board(_matrix(laid_out, verdict, view), key="matrix")
     board(_charts(group, decisions, view), key="charts")
@@ -95,8 +95,6 @@ def _not_there(view: View) -> str:
 
 def _head(group: Row, since: Row | None, verdict: Row | None, view: View) -> str:
     clock = view.clock
-    said = words.reasons(group, clock, since)
-    levels = [_level(problem) for problem in group["problems"].split()]
     library = verdict["matched_library"] if verdict is not None and group["verdict"] == "identical" else None
     facts = [
         ("lag", words.number(group["lag_total"]), f"largest of one partition: {words.number(group['lag_max'])}"),
@@ -117,15 +115,11 @@ def _head(group: Row, since: Row | None, verdict: Row | None, view: View) -> str
     row = {
         "name": group["group_id"],
         "health": group["health"],
-        "reasons": [{"health": level, "text": text} for level, text in zip(levels, said, strict=False)],
+        "reasons": words.reasons(group, clock, since),
         "calm": words.calm(group),
         "facts": [{"word": word, "value": value, "title": title} for word, value, title in facts],
     }
     return render("group.html.j2", group=row, health_words=HEALTH)
-
-
-def _level(problem: str) -> int:
-    return _STRATEGY_OF_LEVEL.get(problem, 2 if problem in _STRAINED else 1)
 
 
 def _imbalance(group: Row) -> str:

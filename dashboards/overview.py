@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from dashboards import words
+from dashboards.alerts import alerts_html
 from dashboards.board import board, render
 from dashboards.rebalances import rebalance_rows
 from dashboards.view import HEALTH, View
@@ -19,10 +20,7 @@ Row = Mapping[str, Any]
 
 # Rows that are drawn: a page that redraws a thousand rows every few seconds would not be quiet.
 _MOST_GROUPS = 100
-_MOST_ALERTS = 8
 _MOST_DECISIONS = 12
-
-_SEVERITIES = {"critical": 3, "warning": 2}
 
 
 def overview(view: View) -> None:
@@ -37,11 +35,10 @@ def overview(view: View) -> None:
         "overview.html.j2",
         counts=counts,
         cluster=view.cluster,
-        alerts=[_alert(row, view) for row in view.ask("alerts", cluster=view.cluster, group_id=None)],
-        most_alerts=_MOST_ALERTS,
         health_words=HEALTH,
     )
     board(html, key="overview")
+    board(alerts_html(view), key="alerts")
     found = _chosen(groups, view)
     known = {(row["cluster"], row["group_id"]): row for row in view.ask("since", since=view.since)}
     clusters = {group["cluster"] for group in groups}
@@ -84,7 +81,7 @@ def _chosen(groups: Sequence[Row], view: View) -> list[Row]:
 
 
 def _group(row: Row, view: View, since: Row | None) -> dict[str, Any]:
-    said = words.reasons(row, view.clock, since) or [words.calm(row)]
+    said = [reason.text for reason in words.reasons(row, view.clock, since)] or [words.calm(row)]
     return {
         "key": f"{row['cluster']}/{words.key_of(row['group_id'])}",
         "cluster": row["cluster"],
@@ -100,19 +97,6 @@ def _group(row: Row, view: View, since: Row | None) -> dict[str, Any]:
         "strategy": row["strategy"],
         "decided": view.clock.time(row["last_decision_time"]),
         "decided_whole": view.clock.whole(row["last_decision_time"]),
-    }
-
-
-def _alert(row: Row, view: View) -> dict[str, Any]:
-    return {
-        "key": row["alert_id"],
-        "health": _SEVERITIES.get(row["severity"], 1),
-        "severity": row["severity"] or "",
-        "cluster": row["cluster"],
-        "group": row["group_id"],
-        "message": row["message"] or row["rule"] or "",
-        "since": view.clock.time(row["since"], exact=False),
-        "whole": view.clock.whole(row["since"]),
     }
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 __all__ = [
     "DASH",
     "Clock",
+    "Reason",
     "age",
     "calm",
     "cause",
@@ -145,8 +146,21 @@ def key_of(name: str) -> str:
     return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
-def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[str]:
-    """What is wrong with a group, the worst first, a sentence each; empty when nothing is.
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One thing that is wrong, or worth knowing.
+
+    Attributes:
+        health: How bad, as the column of groups.sql has it: 3, 2 or 1.
+        text: The sentence.
+    """
+
+    health: int
+    text: str
+
+
+def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[Reason]:
+    """What is wrong with a group, the worst first; empty when nothing is.
 
     Args:
         group: A row of groups.sql.
@@ -154,7 +168,8 @@ def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[str]:
         since: Its row of since.sql, if it has one.
     """
     known = since or {}
-    return [_REASONS[problem](group, clock, known) for problem in group["problems"].split() if problem in _REASONS]
+    found = [_REASONS[problem] for problem in group["problems"].split() if problem in _REASONS]
+    return [Reason(health, say(group, clock, known)) for health, say in found]
 
 
 def calm(group: Row) -> str:
@@ -208,7 +223,7 @@ def _drifted(group: Row, clock: Clock, since: Row) -> str:
     return f"of {of} partitions {parts}{when}"
 
 
-def _finding(name: str) -> Any:
+def _finding(name: str) -> Callable[[Row, Clock, Row], str]:
     def say(group: Row, clock: Clock, _since: Row) -> str:
         found = next((f for f in group["findings"] or () if f["finding"] == name), None)
         if found is None:
@@ -226,25 +241,26 @@ def _mismatch(group: Row, _clock: Clock, _since: Row) -> str:
     return f"runs {cut(group['strategy'] or 'no strategy')}, should run {cut(group['expected_strategy'] or '')}"
 
 
-def _lag(text: str) -> Any:
+def _lag(text: str) -> Callable[[Row, Clock, Row], str]:
     def say(group: Row, clock: Clock, since: Row) -> str:
         return f"lag {number(group['lag_total'])}{text}{clock.at_least(since.get('lag_since'))}"
 
     return say
 
 
-_REASONS: dict[str, Any] = {
-    "drifted": _drifted,
-    "unassigned": _finding("unassigned"),
-    "stopped": _lag(" and nothing committed"),
-    "stalled": _lag(" and not moving"),
-    "falling_behind": _lag(" and growing"),
-    "rewound": lambda g, c, s: f"commits went back, lag {number(g['lag_total'])}",  # noqa: ARG005
-    "ahead": lambda g, c, s: "commits lie beyond the end of the log",  # noqa: ARG005
-    "imbalance": _imbalance,
-    "mismatch": _mismatch,
-    "log_held_back": _finding("log_held_back"),
-    "lag_unknown": lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known",  # noqa: ARG005
-    "stale_metadata": _finding("stale_metadata"),
-    "topic_unseen": _finding("topic_unseen"),
+# As in groups.sql, which says what each problem is: 3 off, 2 strained, 1 unclear.
+_REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
+    "drifted": (3, _drifted),
+    "unassigned": (3, _finding("unassigned")),
+    "stopped": (3, _lag(" and nothing committed")),
+    "stalled": (3, _lag(" and not moving")),
+    "falling_behind": (2, _lag(" and growing")),
+    "rewound": (2, lambda g, c, s: f"commits went back, lag {number(g['lag_total'])}"),  # noqa: ARG005
+    "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
+    "imbalance": (2, _imbalance),
+    "mismatch": (2, _mismatch),
+    "log_held_back": (1, _finding("log_held_back")),
+    "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005
+    "stale_metadata": (1, _finding("stale_metadata")),
+    "topic_unseen": (1, _finding("topic_unseen")),
 }

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, queries
+from dashboards.words import Clock, reasons
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
@@ -135,6 +136,9 @@ def test_the_worst_groups_come_first_and_say_why(memory: PageLake) -> None:
         ("search-indexer", 2, "falling_behind"),
         ("signups-growing", 1, "stale_metadata"),
     ]
+    clock = Clock(END, UTC)
+    worst = [max(reason.health for reason in reasons(g, clock)) for g in groups if g["health"] > 0]
+    assert worst == [g["health"] for g in groups if g["health"] > 0]
     assert [g["group_id"] for g in groups if g["health"] == -1] == ["orders-mirror"]
 
 

@@ -70,7 +70,7 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
 )
 def test_a_reason_is_one_sentence_with_its_numbers(row: dict[str, object], since: dict[str, object], said: str) -> None:
     # (20 November 23:30 is 22:30 UTC: sixteen hours before, in the viewer's zone.)
-    assert reasons(row, CLOCK, since) == [said]
+    assert [reason.text for reason in reasons(row, CLOCK, since)] == [said]
 
 
 def test_every_problem_of_the_query_has_a_sentence() -> None:
