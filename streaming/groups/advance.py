@@ -9,7 +9,7 @@ other types are only folded together, and folding is associative.
 
 from __future__ import annotations
 
-from streaming.groups import churn, cost, lag
+from streaming.groups import churn, cost, lag, modern
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import Rows
 from streaming.groups.health import close_group, judge_round
@@ -63,8 +63,11 @@ def advance(
         elif isinstance(item, MembershipTombstone):
             _take_in(state, group, config, rows)
             churn.end_membership(state, item, group, config, rows)
-        else:
+        elif isinstance(item, OtherRecords):
             _fold_others(state, item)
+        else:
+            _fold_others(state, modern.as_counted(item))
+            modern.follow(state, item, group, config, rows)
     if state is not None and state.is_void():
         state = None
     return state, rows

@@ -11,6 +11,7 @@ from streaming.groups.cost import EAGER
 from streaming.groups.facts import Finding
 from streaming.groups.inputs import MembershipRecord, Tick, TopicTick
 from streaming.groups.membership import leader_counts, owners_of, subscribed_topics
+from streaming.groups.modern import not_converged
 from streaming.groups.state import GroupState, Transfer
 
 __all__ = ["findings_of"]
@@ -24,6 +25,9 @@ def findings_of(state: GroupState, tick: Tick, config: GroupConfig) -> tuple[Fin
     found = list(_log_findings(tick))
     if state.current is not None and state.tombstoned is None and state.modern is None:
         found.extend(_membership_findings(state, state.current.record, tick, config))
+    behind = not_converged(state)
+    if behind is not None:
+        found.append(behind)
     kept = {}
     result = []
     for name, since, detail in found:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Mapping
 
 import msgspec
 
 from streaming.groups import lag
 from streaming.groups.config import GroupConfig
+from streaming.groups.consumer_group import asked_assignors, state_of
 from streaming.groups.drift import NOT_APPLICABLE, drift_row, judge, mismatch
 from streaming.groups.facts import Finding, GroupHealthRow, Rows
 from streaming.groups.findings import findings_of
-from streaming.groups.inputs import MembershipRecord, Tick, TopicTick
+from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
 from streaming.groups.member_rows import close_members
 from streaming.groups.membership import counts_of, is_consumer, owning_members, subscribed_topics
+from streaming.groups.modern import (
+    close_modern_members,
+    modern_owners,
+    modern_topics,
+    strategy_of,
+    write_modern_members,
+)
+from streaming.groups.modern_inputs import ModernMember
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 
@@ -29,6 +39,7 @@ _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Judge one round: the state has taken in exactly the log records below its position."""
     _see_topics(state, tick, config)
+    write_modern_members(state, group, config, rows)
     _give_verdicts(state, tick, group, config, rows)
     totals = _lag_rows(state, tick, group, config, rows)
     findings = findings_of(state, tick, config)
@@ -40,6 +51,8 @@ def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
     _give_verdicts(state, tick, group, config, rows, last=True)
     close_members(state, tick.log_position, tick.time, group, config, rows)
+    write_modern_members(state, group, config, rows)
+    close_modern_members(state, tick.log_position, tick.time, group, config, rows)
     for topic, partitions in sorted(state.partitions.items()):
         for partition, known in sorted(partitions.items()):
             if known.row is not None or known.commits:
@@ -128,8 +141,10 @@ def _give_verdicts(
 
 def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:
     record = _live_record(state)
-    subscribed = subscribed_topics(record) if record is not None else None
-    owners = owning_members(record) if record is not None else {}
+    subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
+    owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
+        owning_members(record) if record is not None else modern_owners(state)
+    )
     shown = {t.topic: t for t in tick.topics}
     held = tick.held_since is not None
     totals = _Totals()
@@ -281,7 +296,18 @@ def _health(
     counts = counts_of(record) if record is not None and is_consumer(record) else None
     strategy = record.protocol if record is not None else None
     expected = config.expected_strategy(group)
-    incarnation = state.current.incarnation if state.current is not None else None
+    incarnation = state.current.incarnation if state.current is not None and record is not None else None
+    generation = record.generation if record is not None else None
+    decided = record.record_time if record is not None else None
+    members = len(record.members) if record is not None else 0
+    assigned = sum(counts) if counts else 0
+    modern = state.modern_group if state.modern is not None and not closed else None
+    if modern is not None:
+        strategy = strategy_of(asked_assignors(modern))
+        incarnation, generation = state.modern_incarnation, state.modern_epoch
+        decided = modern.decided.record_time if modern.decided is not None else None
+        members = len(modern.members)
+        assigned = len({(t, p) for current in modern.currents.values() for t, of in current.partitions for p in of})
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=tick.cluster_id,
@@ -297,17 +323,17 @@ def _health(
         strategy=strategy,
         expected_strategy=expected,
         strategy_mismatch=mismatch(expected, strategy),
-        incarnation=incarnation if record is not None else None,
-        generation=record.generation if record is not None else None,
-        last_decision_time=record.record_time if record is not None else None,
-        members=len(record.members) if record is not None else 0,
+        incarnation=incarnation,
+        generation=generation,
+        last_decision_time=decided,
+        members=members,
         verdict=verdict,
         verdict_reason=reason,
         drifted_count=state.drifted_count if verdict == "drifted" else 0,
         findings=findings,
         topics=totals.topics,
         partitions=totals.partitions,
-        assigned_partitions=sum(counts) if counts else 0,
+        assigned_partitions=assigned,
         lag_total=_most(totals.total),
         lag_stable_total=_most(totals.stable),
         lag_max=totals.largest,
@@ -325,7 +351,9 @@ def _state(state: GroupState, record: MembershipRecord | None, tick: Tick, *, cl
     if tick.state is not None:
         return tick.state
     if record is None:
-        return "Unknown" if state.modern is not None else "Empty"
+        if state.modern is not None:
+            return state_of(state.modern_group) if state.modern_group is not None else "Unknown"
+        return "Empty"
     return "Stable" if record.members else "Empty"
 
 
@@ -334,7 +362,7 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
         return NOT_APPLICABLE, "the group is gone" if tick.gone != "filtered" else "the group is not watched any more"
     if state.modern is not None or tick.group_type in {"consumer", "share", "streams"}:
         kind = tick.group_type or "consumer"
-        return NOT_APPLICABLE, f"members of {kind} groups (KIP-848 and later) are not read yet"
+        return NOT_APPLICABLE, f"the broker assigns {kind} groups (KIP-848 and later), and that is not recomputed yet"
     if record is None:
         if tick.state not in {None, "Empty", "Dead"}:
             return PENDING, "the group has members, but no record of its membership was read yet"

@@ -1,15 +1,17 @@
 """What the core takes in: the events of one group, in the group's own order.
 
-The codec writes the log's share (`CommitWindow`, `MembershipRecord`, `MembershipTombstone`,
-`OtherRecords`), the probe's rounds bring the `Tick`. Times are milliseconds since the epoch, UTC, from
-the records themselves; offsets are log offsets unless a name says otherwise. Everything is plain and
-packable (msgpack, fields in order), because it travels through Spark as one payload column and lies in
-golden files: fields are only ever appended, with defaults.
+The codec writes the log's share (`CommitWindow`, `MembershipRecord`, `MembershipTombstone`, and what
+`modern_inputs.py` says of modern groups), the probe's rounds bring the `Tick`. Times are milliseconds since the
+epoch, UTC, from the records themselves; offsets are log offsets unless a name says otherwise. Everything is plain
+and packable (msgpack, fields in order), because it travels through Spark as one payload column and lies in golden
+files: fields are only ever appended, with defaults.
 """
 
 from __future__ import annotations
 
 import msgspec
+
+from streaming.groups.modern_inputs import ModernInput
 
 __all__ = [
     "CommitWindow",
@@ -161,7 +163,7 @@ class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t")
 
 
 class OtherRecords(msgspec.Struct, frozen=True, array_like=True, tag="o"):
-    """Records of the group of one other key type (3 to 23) between two boundaries, counted and passed over.
+    """Records of the group of one other key type (3 to 23) between two boundaries, counted.
 
     Attributes:
         key_type: Key type.
@@ -245,7 +247,7 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     cluster_id: str | None = None
 
 
-GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | OtherRecords | Tick
+GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | OtherRecords | Tick | ModernInput
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[GroupInput])

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import CommitWindow, Member, Tick, TopicTick
+from streaming.groups.modern_inputs import ModernMember
 from streaming.groups.state import PartitionState, Sample
 from streaming.groups.times import day_of
 
@@ -234,7 +235,7 @@ def row(
     status: str,
     *,
     subscribed: bool,
-    owner: Member | None,
+    owner: Member | ModernMember | None,
     closed: bool = False,
 ) -> LagRow:
     """Write one row of `lag`, and begin to count anew for the next."""

@@ -11,6 +11,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from streaming.groups.consumer_group import Decision as ModernDecision
+from streaming.groups.consumer_group import ModernGroup
 from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import CommitWindow, MembershipRecord, OtherRecords
@@ -186,6 +188,12 @@ class GroupState(msgspec.Struct, array_like=True):
         commits: Commits since the last row of `group_health`.
         health: Packed last row of `group_health` without round and times; None before the first.
         health_time: Its round time, ms.
+        modern_group: What the log has told of a group of a newer protocol; None for a classic group.
+        modern_epoch: Epoch of its newest decision; None before the first.
+        modern_incarnation: Its incarnation; None before the first decision.
+        upgraded: It was a classic group until now: its first decision is not there yet.
+        unnamed: Decisions whose members' rows wait for a round to name the topics, oldest first.
+        modern_rows: The decision whose members' rows were last written, as far as closing rows need it.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -211,6 +219,12 @@ class GroupState(msgspec.Struct, array_like=True):
     commits: int = 0
     health: bytes | None = None
     health_time: int = -1
+    modern_group: ModernGroup | None = None
+    modern_epoch: int | None = None
+    modern_incarnation: int | None = None
+    upgraded: bool = False
+    unnamed: list[ModernDecision] = []
+    modern_rows: ModernDecision | None = None
 
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.
@@ -220,6 +234,8 @@ class GroupState(msgspec.Struct, array_like=True):
         append, which no batch parts.)
         """
         if self.tick_time >= 0 or self.modern is not None or self.waiting or self.partitions:
+            return False
+        if self.modern_group is not None or self.unnamed or self.modern_rows is not None:
             return False
         if self.current is not None and (self.tombstoned is None or self.others):
             return False

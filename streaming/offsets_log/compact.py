@@ -1,7 +1,7 @@
 """Folds the records of one partition of the offsets log into what the core needs of them.
 
 Offset commits are a flood (thousands a second), and of most of them only the last counts. So commits become
-windows (`CommitWindow`), other key types become counts, and only membership records stay as they are. The
+windows (`CommitWindow`); membership records, and the records of modern groups, are few and stay as they are. The
 fold does not depend on the cut: windows are closed at boundaries and membership records alone, and two parts
 of a window merge into the whole (`merge_windows`).
 
@@ -13,7 +13,6 @@ of thousands of records at once, too; only what is no offset commit with a known
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,6 @@ from streaming.groups.inputs import (
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     in_order,
 )
 from streaming.groups.quarantine import PartitionInput
@@ -36,17 +34,18 @@ from streaming.offsets_log.keys import (
     GroupKey,
     Key,
     OffsetKey,
+    OtherKey,
     UnknownKey,
     decode_key,
     offset_commit_key,
     offset_commit_parts,
 )
 from streaming.offsets_log.membership import decode_membership
+from streaming.offsets_log.modern import decode_modern
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.partitioner import partition_for
 from streaming.offsets_log.record import LogRecord
 from streaming.offsets_log.record_columns import Ints, RecordColumns
-from streaming.offsets_log.record_types import RecordValue, decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
 from streaming.offsets_log.unread import Unread
 
@@ -71,18 +70,16 @@ class _Group:
 
     Attributes:
         number: Stands for the group in the fold.
-        items: Membership records, tombstones of them, and counts of other types, in the order they were closed.
-        others: The open count of each other key type, with the boundaries it lies between.
+        items: Membership records, records of modern groups, and tombstones of both, in log order.
         places: Its partitions.
         open: Places with a slot since the last membership record.
     """
 
-    __slots__ = ("items", "number", "open", "others", "places")
+    __slots__ = ("items", "number", "open", "places")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.items: list[GroupInput] = []
-        self.others: dict[int, tuple[int, OtherRecords]] = {}
         self.places: dict[tuple[str, int], Place] = {}
         self.open: list[Place] = []
 
@@ -211,9 +208,8 @@ class Compactor:
             if owner == group.number:
                 found.extend(inputs)
                 owner, inputs = _next(windows)
-            rest = [*group.items, *(others for _, others in group.others.values())]
-            if rest:
-                found = in_order(found + rest)
+            if group.items:
+                found = in_order(found + group.items)
             if found:
                 yield name, found
 
@@ -307,7 +303,7 @@ class Compactor:
         elif isinstance(key, GroupKey):
             self._add_membership(record, group)
         else:
-            self._add_other(record, key.key_type, group)
+            self._add_modern(record, key, group)
 
     def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
         """Take a commit of the legacy key type 0; those of type 1 have a place before they could come here."""
@@ -355,35 +351,14 @@ class Compactor:
                 return
             item = membership
         self._commit_slots.close(group.open)
-        group.items.extend(others for _, others in group.others.values())
-        group.others.clear()
         group.items.append(item)
 
-    def _add_other(self, record: LogRecord, key_type: int, group: _Group) -> None:
-        value = record.value
-        if value is not None:
-            decoded = decode_record_value(key_type, value)
-            if not isinstance(decoded, RecordValue):
-                self._leave_unread(record, decoded)
-                return
-        era = bisect_right(self._boundaries, record.offset)
-        before: OtherRecords | None = None
-        if key_type in group.others:
-            when, before = group.others[key_type]
-            if when != era:
-                group.items.append(before)
-                before = None
-        others = OtherRecords(
-            key_type=key_type,
-            records=(before.records if before else 0) + (value is not None),
-            tombstones=(before.tombstones if before else 0) + (value is None),
-            first_record=before.first_record if before else record.offset,
-            last_record=record.offset,
-            last_time=record.timestamp,
-            deleted=value is None,
-            log_partition=self._partition,
-        )
-        group.others[key_type] = era, others
+    def _add_modern(self, record: LogRecord, key: OtherKey, group: _Group) -> None:
+        item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition)
+        if isinstance(item, UnknownVersion | Rejected):
+            self._leave_unread(record, item)
+        else:
+            group.items.append(item)
 
     def _leave_unread(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:
         if isinstance(why, Rejected):

@@ -140,10 +140,12 @@ REBALANCE_CHURN: Final = Table(
         Column("revision", INT, "1: as the record came; 2: with its cost"),
         Column("kind", STRING, "rebalance, became_empty, static_replacement (no rebalance), migration, created"),
         _INCARNATION,
-        Column("generation", INT, "Generation"),
+        Column("generation", INT, "Generation; where the broker assigns (KIP-848), the epoch of the target assignment"),
         Column("previous_generation", INT, "Generation before, of the same incarnation; NULL when not known"),
         Column(
-            "generations_skipped", INT, "Generations that left no record (the leader never synced); NULL when not known"
+            "generations_skipped",
+            INT,
+            "Generations that left no record (the leader never synced), or epochs without a target; NULL when not known",
         ),
         Column(
             "follows",
@@ -151,8 +153,12 @@ REBALANCE_CHURN: Final = Table(
             "record_offset of the first half of a cooperative rebalance; NULL when it is no second half",
         ),
         Column("protocol_type", STRING, "Protocol type: consumer, connect, ..."),
-        Column("strategy", STRING, "Selected protocol; NULL when the group is empty"),
-        Column("leader", STRING, "Member id of the leader; NULL when the group is empty"),
+        Column(
+            "strategy",
+            STRING,
+            "Selected protocol, or the server assignor that members ask for; NULL when the group is empty, or none is asked for",
+        ),
+        Column("leader", STRING, "Member id of the leader; NULL when the group is empty, or the broker assigns"),
         Column("members", INT, "Members"),
         Column("partitions", INT, "Assigned partitions; 0 where the assignment cannot be read"),
         Column("joined", STRINGS, "Member ids that were not in the generation before; NULL when that is not known"),
@@ -297,7 +303,7 @@ GROUP_HEALTH: Final = Table(
             "strategy_mismatch", BOOLEAN, "The group runs another strategy than expected; NULL when either is not known"
         ),
         _INCARNATION,
-        Column("generation", INT, "Newest generation; NULL when none is known"),
+        Column("generation", INT, "Newest generation, or epoch of the newest target; NULL when none is known"),
         Column("last_decision_time", TIMESTAMP, "record_time of the newest decision, UTC"),
         Column("members", INT, "Members"),
         Column("verdict", STRING, "Verdict of the newest decision, or pending"),
@@ -306,7 +312,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, in_transfer, topic_unseen, log_held_back",
+            "What holds now, and since when: stale_metadata, unassigned, in_transfer, not_converged, topic_unseen, log_held_back",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,20 @@ from streaming.groups.inputs import (
     TopicTick,
     decode_inputs,
     encode_inputs,
+)
+from streaming.groups.modern_inputs import (
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    CurrentAssignment,
+    GroupEpoch,
+    KnownTopics,
+    ModernMember,
+    Removed,
+    ResolvedRegex,
+    StreamsTopology,
+    TargetAssignment,
+    TargetEpoch,
 )
 from streaming.tables.columns import to_arrow
 from streaming.tables.schema import table_named
@@ -90,6 +106,45 @@ OTHERS = st.builds(
     deleted=st.booleans(),
     log_partition=st.integers(0, 49),
 )
+IDS = st.lists(st.tuples(NAME, st.lists(PARTITION, max_size=4).map(tuple)), max_size=2).map(tuple)
+TOPICS = st.lists(NAME, max_size=3).map(tuple)
+WHERE: dict[str, st.SearchStrategy[Any]] = {
+    "record": OFFSET,
+    "record_time": INT64,
+    "group_type": st.sampled_from((CONSUMER, CONSUMER, SHARE, STREAMS)),
+    "log_partition": st.integers(0, 49),
+}
+MODERN: st.SearchStrategy[GroupInput] = st.one_of(
+    st.builds(GroupEpoch, **WHERE, epoch=INT32, metadata_hash=INT64),
+    st.builds(
+        ModernMember,
+        **WHERE,
+        member_id=NAME,
+        instance_id=MAYBE,
+        rack=MAYBE,
+        client_id=NAME,
+        client_host=NAME,
+        topics=TOPICS,
+        regex=MAYBE,
+        assignor=MAYBE,
+    ),
+    st.builds(TargetEpoch, **WHERE, epoch=INT32, time=INT64),
+    st.builds(TargetAssignment, **WHERE, member_id=NAME, partitions=IDS),
+    st.builds(
+        CurrentAssignment,
+        **WHERE,
+        member_id=NAME,
+        epoch=INT32,
+        previous_epoch=INT32,
+        state=st.integers(-128, 127),
+        partitions=IDS,
+        revoking=IDS,
+    ),
+    st.builds(ResolvedRegex, **WHERE, regex=NAME, topics=TOPICS, image_version=INT64, time=INT64),
+    st.builds(KnownTopics, **WHERE, topics=st.lists(st.tuples(NAME, NAME, st.none() | INT32), max_size=2).map(tuple)),
+    st.builds(StreamsTopology, **WHERE, epoch=INT32, subtopologies=st.just(())),
+    st.builds(Removed, **WHERE, key_type=st.integers(3, 23), part=MAYBE),
+)
 END = st.integers(-1, 2**63 - 1)
 
 
@@ -114,8 +169,11 @@ TICK = st.builds(
     topics=st.lists(topic_ticks(), max_size=3).map(tuple),
     cluster_id=MAYBE,
 )
+TOMBSTONE = st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)
 INPUTS = st.lists(
-    st.one_of(WINDOW, RECORD, TICK, OTHERS, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)),
+    st.one_of(
+        WINDOW, RECORD, TICK, OTHERS, MODERN, MODERN, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)
+    ),
     max_size=15,
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from streaming.groups.inputs import CommitWindow, GroupInput, OtherRecords
+from streaming.groups.inputs import CommitWindow, GroupInput
 from streaming.groups.quarantine import PartitionInput, UnknownRecords
 from streaming.offsets_log import Compactor
 from streaming.offsets_log.record_columns import PADDING, RecordColumns
@@ -40,8 +40,6 @@ def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -
         for item in inputs:
             if isinstance(item, CommitWindow):
                 total += item.commits + item.tombstones
-            elif isinstance(item, OtherRecords):
-                total += item.records + item.tombstones
             else:
                 total += 1
     return total + sum(item.records if isinstance(item, UnknownRecords) else 1 for item in unread)

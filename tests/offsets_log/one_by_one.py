@@ -14,7 +14,6 @@ from streaming.groups.inputs import (
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     merge_windows,
 )
 from streaming.groups.quarantine import PartitionInput, QuarantinedRecord, UnknownRecords
@@ -28,8 +27,8 @@ from streaming.offsets_log import (
     UnknownVersion,
     decode_key,
     decode_membership,
+    decode_modern,
     decode_offset_commit,
-    decode_record_value,
     partition_for,
 )
 from streaming.offsets_log.topic_id import printed
@@ -61,7 +60,7 @@ def fold_one_by_one(
     boundaries = sorted(boundaries)
     groups: dict[str, list[GroupInput]] = {}
     eras: dict[str, int] = {}
-    windows: dict[tuple[object, ...], CommitWindow | OtherRecords] = {}
+    windows: dict[tuple[object, ...], CommitWindow] = {}
     quarantined: list[tuple[int, str]] = []
     unknown: dict[tuple[int, int | None, int, int], tuple[int, int, int]] = {}
     dropped = 0
@@ -112,29 +111,15 @@ def fold_one_by_one(
             window = _window(key, record, commit)
             name = ("commits", key.group, key.topic, key.partition, era)
             before = windows.get(name)
-            assert not isinstance(before, OtherRecords)
             windows[name] = window if before is None else merge_windows(before, window)
         elif isinstance(key, OtherKey):
-            other = None if value is None else decode_record_value(key.key_type, value)
-            if isinstance(other, Rejected):
-                quarantined.append((offset, other.reason))
-                continue
-            if isinstance(other, UnknownVersion):
+            modern = decode_modern(offset, timestamp, key, value, partition)
+            if isinstance(modern, Rejected):
+                quarantined.append((offset, modern.reason))
+            elif isinstance(modern, UnknownVersion):
                 count_unknown(record)
-                continue
-            name = ("others", key.group, key.key_type, era)
-            old = windows.get(name)
-            assert not isinstance(old, CommitWindow)
-            windows[name] = OtherRecords(
-                key_type=key.key_type,
-                records=(old.records if old else 0) + (value is not None),
-                tombstones=(old.tombstones if old else 0) + (value is None),
-                first_record=old.first_record if old else offset,
-                last_record=offset,
-                last_time=timestamp,
-                deleted=value is None,
-                log_partition=partition,
-            )
+            else:
+                groups.setdefault(key.group, []).append(modern)
         else:
             assert isinstance(key, GroupKey)
             membership: object = MembershipTombstone(offset, timestamp)

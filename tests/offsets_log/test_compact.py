@@ -6,7 +6,8 @@ import hashlib
 
 import pytest
 
-from streaming.groups.inputs import CommitWindow, MembershipTombstone, OtherRecords
+from streaming.groups.inputs import CommitWindow
+from streaming.groups.modern_inputs import GroupEpoch, Removed
 from streaming.groups.quarantine import QuarantinedRecord, UnknownRecords
 from streaming.offsets_log import Compactor, commit_fold, partition_for
 from streaming.offsets_log import compact as compact_module
@@ -125,21 +126,19 @@ def test_an_undecodable_membership_record_parts_nothing() -> None:
     assert [type(item) for item in unread] == [QuarantinedRecord]
 
 
-def test_other_types_are_counted_per_type_between_membership_records() -> None:
+def test_records_of_modern_groups_stay_as_they_are_and_part_no_windows() -> None:
     pairs = [
-        (other_key(5, "g", "m1"), member_metadata(["t"])),
+        (COMMIT_KEY, offset_value(3, 1)),
+        (other_key(3, "g"), group_epoch(4)),
+        (COMMIT_KEY, offset_value(3, 2)),
         (other_key(5, "g", "m2"), None),
-        (other_key(3, "g"), group_epoch(1)),
-        (group_key("g"), None),
-        (other_key(5, "g", "m1"), member_metadata(["t"])),
     ]
     groups, _, _ = compacted(numbered(pairs))
-    assert groups["g"] == [
-        OtherRecords(5, 1, 1, 100, 101, 1_001, deleted=True, log_partition=0),
-        OtherRecords(3, 1, 0, 102, 102, 1_002, deleted=False, log_partition=0),
-        MembershipTombstone(103, 1_003),
-        OtherRecords(5, 1, 0, 104, 104, 1_004, deleted=False, log_partition=0),
-    ]
+    epoch, window, removed = groups["g"]
+    assert epoch == GroupEpoch(101, 1_001, "consumer", 0, 4)
+    assert isinstance(window, CommitWindow)
+    assert (window.commits, window.last_record) == (2, 102)
+    assert removed == Removed(103, 1_003, "consumer", 0, 5, "m2")
 
 
 def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_newer_version_counted() -> None:

@@ -13,7 +13,6 @@ from streaming.groups.inputs import (
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     decode_inputs,
     encode_inputs,
     merge_windows,
@@ -139,37 +138,24 @@ def test_parts_of_a_log_merge_into_the_fold_of_the_whole(
 
 
 def _merged(items: list[GroupInput], boundaries: list[int]) -> list[GroupInput]:
-    """Merge adjacent windows of the same partition (and counts of a type) that no boundary parts."""
+    """Merge adjacent windows of the same partition that no boundary parts."""
     out: list[GroupInput] = []
-    open_at: dict[object, int] = {}
+    open_at: dict[tuple[str, int], int] = {}
     for item in items:
         if isinstance(item, MembershipRecord | MembershipTombstone):
             open_at.clear()
+        if not isinstance(item, CommitWindow):
             out.append(item)
             continue
-        assert isinstance(item, CommitWindow | OtherRecords)
-        name = (item.topic, item.partition) if isinstance(item, CommitWindow) else item.key_type
-        at = open_at.get(name)
+        at = open_at.get((item.topic, item.partition))
         before = None if at is None else out[at]
-        if before is not None and not any(before.last_record < b <= item.first_record for b in boundaries):  # type: ignore[union-attr]
+        if isinstance(before, CommitWindow) and not any(
+            before.last_record < b <= item.first_record for b in boundaries
+        ):
             assert at is not None
-            if isinstance(item, CommitWindow):
-                assert isinstance(before, CommitWindow)
-                out[at] = merge_windows(before, item)
-            else:
-                assert isinstance(before, OtherRecords)
-                out[at] = OtherRecords(
-                    key_type=item.key_type,
-                    records=before.records + item.records,
-                    tombstones=before.tombstones + item.tombstones,
-                    first_record=before.first_record,
-                    last_record=item.last_record,
-                    last_time=item.last_time,
-                    deleted=item.deleted,
-                    log_partition=item.log_partition,
-                )
+            out[at] = merge_windows(before, item)
             continue
-        open_at[name] = len(out)
+        open_at[item.topic, item.partition] = len(out)
         out.append(item)
     return sorted(out, key=lambda item: getattr(item, "position"))  # noqa: B009
 

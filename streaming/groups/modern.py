@@ -1,0 +1,325 @@
+"""Modern groups in the core: their records followed, and the rows of their decisions.
+
+A decision (`consumer_group.py`) gives its churn row at once, as that follows from the log alone. The rows of its
+members wait for the next round: the log names topics by id, and rounds bring the names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from streaming.groups.config import GroupConfig
+from streaming.groups.consumer_group import Decision, Ended, behind, subscribed, take
+from streaming.groups.facts import ChurnRow, MemberRow, ReplacedMember, Rows, TopicAssignment
+from streaming.groups.inputs import OtherRecords
+from streaming.groups.modern_inputs import (
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    GroupEpoch,
+    IdPartitions,
+    ModernInput,
+    ModernMember,
+    Removed,
+)
+from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
+from streaming.groups.times import day_of
+
+__all__ = [
+    "as_counted",
+    "close_modern_members",
+    "follow",
+    "modern_owners",
+    "modern_topics",
+    "not_converged",
+    "strategy_of",
+    "write_modern_members",
+]
+
+_METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
+# Stands for any type that does not tell whether the group lives.
+_OTHER_TYPE = 5
+
+# Decisions whose members wait for a round to name their topics; as many as classic decisions wait for a verdict.
+_WAITING_MAX = 64
+
+# Epochs are int32, and a broken record may have any.
+_INT32 = 2**31 - 1
+
+# Text of a finding names at most this many members; the rest is counted.
+_NAMED = 3
+
+
+def as_counted(item: ModernInput) -> OtherRecords:
+    """One record as the count of itself: by such counts the core tells under which protocol a group lives."""
+    removed = isinstance(item, Removed)
+    metadata = item.key_type in GROUP_METADATA_TYPES if isinstance(item, Removed) else isinstance(item, GroupEpoch)
+    return OtherRecords(
+        key_type=_METADATA_TYPE[item.group_type] if metadata else _OTHER_TYPE,
+        records=int(not removed),
+        tombstones=int(removed),
+        first_record=item.record,
+        last_record=item.record,
+        last_time=item.record_time,
+        deleted=removed,
+        log_partition=item.log_partition,
+    )
+
+
+def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Take in a record of a modern group, and write what a decision says."""
+    classic = state.current
+    # The upgrade of a classic group writes its tombstone and the new group's records in one append.
+    upgraded = (
+        state.modern_group is None
+        and classic is not None
+        and state.tombstoned is not None
+        and item.record == state.tombstoned + 1
+    )
+    state.modern_group, word = take(state.modern_group, item, born=upgraded)
+    if upgraded and state.modern_group is not None and classic is not None:
+        state.modern_group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
+        state.modern_incarnation = classic.incarnation
+        state.upgraded = True
+    if isinstance(word, Decision):
+        _decide(state, word, group, config, rows)
+    elif isinstance(word, Ended):
+        write_modern_members(state, group, config, rows)
+        close_modern_members(state, word.record, word.record_time, group, config, rows)
+        state.modern_epoch = state.modern_incarnation = None
+        state.upgraded = False
+
+
+def _decide(state: GroupState, decision: Decision, group: str, config: GroupConfig, rows: Rows) -> None:
+    if state.modern_incarnation is None:
+        state.modern_incarnation = decision.record
+    before = state.modern_epoch
+    # What a classic group owned is known by name, the first target by topic id.
+    comparable = decision.before is not None and not state.upgraded and decision.group_type != SHARE
+    instances = {member.member_id: member.instance_id for member in decision.members}
+    rows.rebalance_churn.append(
+        ChurnRow(
+            cluster=config.cluster,
+            group_id=group,
+            log_partition=decision.log_partition,
+            record_offset=decision.record,
+            record_time=decision.record_time,
+            event_date=day_of(decision.record_time),
+            revision=1,
+            kind="became_empty" if decision.became_empty else "rebalance",
+            incarnation=state.modern_incarnation,
+            generation=decision.epoch,
+            previous_generation=before,
+            generations_skipped=min(_INT32, max(0, decision.epoch - before - 1)) if before is not None else None,
+            follows=None,
+            protocol_type=decision.group_type,
+            strategy=strategy_of(decision.assignors),
+            leader=None,
+            members=len(decision.members),
+            partitions=len({place for target in decision.targets.values() for place in _places(target)}),
+            joined=decision.joined,
+            left=decision.left or (),
+            replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
+            moves=_moves(decision) if comparable else None,
+            moves_least=None,
+            in_transfer=0,
+            join_completed_time=None,
+            unowned_partition_seconds_min=None,
+            unowned_partition_seconds_max=None,
+        )
+    )
+    state.modern_epoch = decision.epoch
+    state.upgraded = False
+    state.unnamed.append(decision)
+    if len(state.unnamed) > _WAITING_MAX:
+        oldest, *rest = state.unnamed
+        state.unnamed = [oldest]
+        write_modern_members(state, group, config, rows)
+        state.unnamed = rest
+
+
+def _moves(decision: Decision) -> int:
+    """Partitions that go from one member to another; a replaced member under its new id is no other."""
+    now = {place: name for name, target in decision.targets.items() for place in _places(target)}
+    renamed = dict(decision.replaced)
+    return sum(
+        now.get(place, name) != renamed.get(name, name)
+        for name, target in (decision.before or {}).items()
+        for place in _places(target)
+        if place in now
+    )
+
+
+def _places(partitions: IdPartitions) -> list[tuple[str, int]]:
+    return [(name, number) for name, numbers in partitions for number in numbers]
+
+
+def strategy_of(assignors: tuple[str, ...]) -> str | None:
+    """The server assignor that members ask for; None where it is the broker's default, or not to be told."""
+    return assignors[0] if len(assignors) == 1 else None
+
+
+def not_converged(state: GroupState) -> tuple[str, int, str] | None:
+    """The finding that members of a consumer group have not reached its newest target; None when all have."""
+    group = state.modern_group
+    if group is None or group.decided is None or group.group_type != CONSUMER:
+        return None
+    late = behind(group)
+    if not late:
+        return None
+    names = ", ".join(name[:200] for name in late[:_NAMED]) + (", …" if len(late) > _NAMED else "")
+    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {names}"
+    return "not_converged", group.decided.record_time, detail
+
+
+def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
+    """Who owns each partition of a consumer group at present, by topic name; what is being given up is still owned."""
+    group = state.modern_group
+    if state.modern is None or group is None or group.group_type != CONSUMER:
+        return {}
+    names = _names(state)
+    owners: dict[str, dict[int, ModernMember]] = {}
+    for member_id, member in group.members.items():
+        current = group.currents.get(member_id)
+        for topic_id, numbers in (*current.partitions, *current.revoking) if current is not None else ():
+            if topic_id in names:
+                of_topic = owners.setdefault(names[topic_id], {})
+                for number in numbers:
+                    of_topic.setdefault(number, member)
+    return owners
+
+
+def modern_topics(state: GroupState) -> frozenset[str] | None:
+    """Names of the topics that any member of a consumer group subscribes to; None where that is not known."""
+    group = state.modern_group
+    if state.modern is None or group is None or group.group_type != CONSUMER or not group.members:
+        return None
+    topics: set[str] = set()
+    for member in group.members.values():
+        of_member = subscribed(group, member)
+        if of_member is None:
+            return None
+        topics |= of_member
+    return frozenset(topics)
+
+
+def _names(state: GroupState) -> dict[str, str]:
+    """Topic names by id, as rounds have shown them."""
+    return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
+
+
+def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Write the members' rows of the decisions since the round before, with the names that rounds have shown."""
+    if not state.unnamed:
+        return
+    names = _names(state)
+    for decision in state.unnamed:
+        known = names | {topic_id: name for topic_id, name, _ in (decision.topics.topics if decision.topics else ())}
+        staying = {member.member_id for member in decision.members}
+        _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
+        rows.members.extend(_member_row(state, m, decision, known, group, config) for m in decision.members)
+        # What a closing row needs of it.
+        state.modern_rows = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
+    state.unnamed = []
+
+
+def close_modern_members(
+    state: GroupState, offset: int, time: int, group: str, config: GroupConfig, rows: Rows
+) -> None:
+    """Write closing rows for the members of a modern group that is no more."""
+    for member in _last_members(state):
+        rows.members.append(_closing_row(state, member, offset, time, group, config))
+    state.modern_rows = None
+
+
+def _last_members(state: GroupState) -> tuple[ModernMember, ...]:
+    return state.modern_rows.members if state.modern_rows is not None else ()
+
+
+def _close(
+    state: GroupState, gone: list[ModernMember], decision: Decision, group: str, config: GroupConfig, rows: Rows
+) -> None:
+    for member in gone:
+        rows.members.append(_closing_row(state, member, decision.record, decision.record_time, group, config))
+
+
+def _closing_row(
+    state: GroupState, member: ModernMember, offset: int, time: int, group: str, config: GroupConfig
+) -> MemberRow:
+    last = state.modern_rows
+    assert last is not None  # noqa: S101  # its members are being closed
+    return _row(state, member, last, offset, time, group, config, closed=True, partitions=(), count=0, reason=None)
+
+
+def _member_row(
+    state: GroupState,
+    member: ModernMember,
+    decision: Decision,
+    names: Mapping[str, str],
+    group: str,
+    config: GroupConfig,
+) -> MemberRow:
+    target = decision.targets.get(member.member_id)
+    unnamed = sorted({topic_id for topic_id, _ in target or () if topic_id not in names})
+    partitions: tuple[TopicAssignment, ...] | None = None
+    reason = None
+    if target is None:
+        reason = "no record of its target assignment was read"
+    elif decision.group_type == STREAMS:
+        reason = "streams groups assign tasks of subtopologies, no partitions"
+    elif unnamed:
+        reason = f"no round has named the topic with the id {unnamed[0]}"
+    else:
+        partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
+    return _row(
+        state,
+        member,
+        decision,
+        decision.record,
+        decision.record_time,
+        group,
+        config,
+        closed=False,
+        partitions=partitions,
+        count=None if target is None else len(_places(target)),
+        reason=reason,
+    )
+
+
+def _row(
+    state: GroupState,
+    member: ModernMember,
+    decision: Decision,
+    offset: int,
+    time: int,
+    group: str,
+    config: GroupConfig,
+    *,
+    closed: bool,
+    partitions: tuple[TopicAssignment, ...] | None,
+    count: int | None,
+    reason: str | None,
+) -> MemberRow:
+    return MemberRow(
+        cluster=config.cluster,
+        group_id=group,
+        member_id=member.member_id,
+        log_partition=decision.log_partition,
+        record_offset=offset,
+        record_time=time,
+        event_date=day_of(time),
+        closed=closed,
+        incarnation=state.modern_incarnation if state.modern_incarnation is not None else decision.record,
+        generation=decision.epoch,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=member.rack,
+        leader=False,
+        subscription=decision.subscriptions.get(member.member_id),
+        partition_count=count,
+        partitions=partitions,
+        undecodable=reason,
+    )

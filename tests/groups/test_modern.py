@@ -1,0 +1,211 @@
+"""Modern groups in the core: a churn row a decision, members by the names of rounds, the same rows at every cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.groups.facts import Finding, ReplacedMember, Rows, TopicAssignment
+from streaming.groups.inputs import GroupInput, Tick
+from streaming.offsets_log import Compactor
+from tests.groups.build import GROUP, SECOND, START, Life, even, make_record, make_tick, make_tombstone, make_topic
+from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
+from tests.offsets_log.written import (
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    offset_key,
+    offset_value,
+    other_key,
+    target_assignment,
+)
+
+TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
+
+
+def read(log: Sequence[Written], start: int = 10, positions: Iterable[int] = ()) -> list[GroupInput]:
+    """What the codec makes of records from an offset on."""
+    codec = Compactor(0, 1, list(positions), lambda _: True, lambda _: True)
+    for offset, (key, value) in enumerate(log, start):
+        codec.add(offset, START + offset * SECOND, key, value)
+    assert codec.unread() == []
+    return [item for _, inputs in codec.groups() for item in inputs]
+
+
+def metadata(name: str, instance: str | None = None) -> Written:
+    return other_key(5, GROUP, name), member_metadata(["orders"], instance_id=instance, assignor="uniform")
+
+
+def epoch(number: int) -> Written:
+    return other_key(3, GROUP), group_epoch(number)
+
+
+def target(name: str, *partitions: int) -> Written:
+    return other_key(7, GROUP, name), target_assignment({TOPIC: partitions} if partitions else {})
+
+
+def stands(number: int) -> Written:
+    return other_key(6, GROUP), group_epoch(number)
+
+
+def owns(name: str, number: int, *partitions: int) -> Written:
+    return other_key(8, GROUP, name), current_assignment(number, {TOPIC: partitions} if partitions else {})
+
+
+def gone(*names: str) -> list[Written]:
+    return [(other_key(key_type, GROUP, name), None) for name in names for key_type in (8, 7, 5)]
+
+
+def tick(position: int, **changes: object) -> Tick:
+    orders = make_topic("orders", 4, topic_id=TOPIC_ID)
+    return make_tick(position, orders, state=None, group_type="consumer", **changes)  # type: ignore[arg-type]
+
+
+FIRST = [metadata("a", "i"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]
+SECOND_MEMBER = [metadata("b"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)]
+
+
+def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
+    life = Life()
+    life.take(*read(FIRST + SECOND_MEMBER))
+    first, second = life.rows.rebalance_churn
+    assert (first.kind, first.record_offset, first.generation, first.previous_generation) == ("rebalance", 13, 1, None)
+    assert (first.joined, first.left, first.moves, first.members, first.partitions) == (("a",), (), 0, 1, 4)
+    assert (second.record_offset, second.generation, second.previous_generation) == (19, 2, 1)
+    assert (second.joined, second.moves, second.partitions, second.strategy) == (("b",), 2, 4, "uniform")
+    assert first.incarnation == second.incarnation == 13
+    assert second.protocol_type == "consumer"
+
+
+def test_members_are_told_at_the_next_round_with_the_names_of_their_topics() -> None:
+    life = Life()
+    assert life.take(*read(FIRST)).members == []
+    (row,) = life.take(tick(15)).members
+    assert (row.member_id, row.record_offset, row.generation, row.closed) == ("a", 13, 1, False)
+    assert (row.group_instance_id, row.client_id, row.subscription) == ("i", "client", ("orders",))
+    assert (row.partition_count, row.partitions) == (4, (TopicAssignment("orders", (0, 1, 2, 3)),))
+    assert row.undecodable is None
+    rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19)).members
+    assert [(row.member_id, row.closed, row.record_offset) for row in rows] == [("a", True, 18)]
+
+
+def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason() -> None:
+    life = Life()
+    (row,) = life.take(*read(FIRST), make_tick(15, make_topic("orders", 4, topic_id=None))).members
+    assert (row.partition_count, row.partitions) == (4, None)
+    assert row.undecodable == f"no round has named the topic with the id {TOPIC_ID}"
+
+
+def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    rows = life.take(*read([*SECOND_MEMBER, owns("a", 2, 0, 1)], 15), tick(21))
+    (health,) = rows.group_health
+    assert health.findings == (
+        Finding("not_converged", START + 19 * SECOND, "1 of 2 members have not reached epoch 2: b"),
+    )
+    assert (health.state, health.members, health.generation, health.assigned_partitions) == ("Reconciling", 2, 2, 2)
+    assert (health.last_decision_time, health.strategy) == (START + 19 * SECOND, "uniform")
+    (health,) = life.take(*read([owns("b", 2, 2, 3)], 21), tick(22)).group_health
+    assert (health.findings, health.state, health.assigned_partitions) == ((), "Stable", 4)
+
+
+def test_the_last_member_leaves_an_empty_group_and_a_row_of_churn() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19))
+    (churn,) = rows.rebalance_churn
+    assert (churn.kind, churn.left, churn.members, churn.moves) == ("became_empty", ("a",), 0, 0)
+    assert (rows.group_health[-1].state, rows.group_health[-1].members) == ("Empty", 0)
+
+
+def test_a_static_member_under_a_new_id_moves_nothing() -> None:
+    life = Life()
+    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
+    life.take(*read([*FIRST, *back, metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]))
+    churn = life.rows.rebalance_churn[-1]
+    assert churn.replaced == (ReplacedMember("i", "a", "a2"),)
+    assert (churn.joined, churn.left, churn.moves) == (("b",), (), 2)
+
+
+def test_an_upgrade_keeps_the_incarnation_and_joins_nobody_who_was_there() -> None:
+    life = Life()
+    classic = make_record(5, even("orders", 4, "a"))
+    life.take(classic, make_tombstone(9), *read(FIRST), tick(15))
+    (start, migration, first) = sorted(life.rows.rebalance_churn, key=lambda row: row.record_offset)
+    assert (start.kind, migration.kind, first.kind) == ("rebalance", "migration", "rebalance")
+    assert start.incarnation == migration.incarnation == first.incarnation
+    assert (first.joined, first.left, first.moves, first.generation) == ((), (), None, 1)
+
+
+def test_the_end_of_the_group_closes_its_members_once() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
+    rows = life.take(*read(tombstones, 15))
+    assert [(row.member_id, row.closed, row.record_offset) for row in rows.members] == [("a", True, 19)]
+    assert life.take(tick(30, gone="deleted")).members == []
+    assert life.state is None
+
+
+def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    rows = life.take(tick(30, gone="filtered"))
+    assert [(row.member_id, row.closed) for row in rows.members] == [("a", True)]
+    assert life.state is None
+
+
+def test_lag_names_the_owner_at_present_and_every_partition_that_is_subscribed() -> None:
+    life = Life()
+    commit = offset_key(GROUP, "orders", 0), offset_value(4, 7)
+    rows = life.take(*read([*FIRST, commit]), tick(16)).lag
+    assert [(row.partition, row.member_id, row.client_id, row.subscribed) for row in rows] == [
+        (partition, "a", "client", True) for partition in range(4)
+    ]
+    moving = [
+        *SECOND_MEMBER,
+        (other_key(8, GROUP, "a"), current_assignment(1, {TOPIC: [0, 1]}, state=1, revoking={TOPIC: [2, 3]})),
+    ]
+    assert life.take(*read(moving, 16), tick(22)).lag == []
+    rows = life.take(*read([owns("a", 2, 0, 1), owns("b", 2, 2, 3)], 22), tick(24)).lag
+    assert [(row.partition, row.member_id) for row in rows] == [(2, "b"), (3, "b")]
+
+
+def rows_of(life: Coordinator, rounds: Sequence[int], cuts: Iterable[int]) -> Rows:
+    """The rows of a life whose log is read in batches that end before the records at `cuts`."""
+    commit = offset_key("g", "orders", 0), offset_value(4, 1)
+    log = [record for written in life.log for record in (written, commit)]
+    ticks = [
+        make_tick(at, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer", round=number)
+        for number, at in enumerate(rounds)
+    ]
+    result = Life()
+    bounds = [0, *sorted(set(cuts)), len(log) + 1]
+    for start, stop in pairwise(bounds):
+        seen = [item for item in ticks if start < item.log_position <= stop]
+        codec = Compactor(0, 1, [item.log_position for item in ticks], lambda _: True, lambda _: True)
+        for offset in range(start, min(stop, len(log))):
+            codec.add(offset, START + offset * SECOND, *log[offset])
+        result.take(*seen, *(item for _, inputs in codec.groups() for item in inputs))
+    return result.rows
+
+
+def counted(rows: Rows) -> dict[str, Counter[object]]:
+    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
+
+
+@settings(max_examples=20, deadline=None)
+@given(lives(), st.data())
+def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: st.DataObject) -> None:
+    size = 2 * len(life.log)
+    rounds = sorted(data.draw(st.sets(st.integers(1, size), max_size=6), label="rounds"))
+    whole = counted(rows_of(life, rounds, ()))
+    assert counted(rows_of(life, rounds, range(1, size))) == whole
+    for cut in range(1, size):
+        assert counted(rows_of(life, rounds, (cut,))) == whole
+    assert all(count == 1 for count in whole["rebalance_churn"].values())
