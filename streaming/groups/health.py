@@ -16,14 +16,9 @@ from streaming.groups.findings import findings_of
 from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
 from streaming.groups.member_rows import close_members
 from streaming.groups.membership import counts_of, is_consumer, owning_members, subscribed_topics
-from streaming.groups.modern import (
-    close_modern_members,
-    modern_owners,
-    modern_topics,
-    strategy_of,
-    write_modern_members,
-)
+from streaming.groups.modern import modern_owners, modern_topics, strategy_of
 from streaming.groups.modern_inputs import ModernMember
+from streaming.groups.modern_members import close_modern_members, write_modern_members
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 

@@ -1,18 +1,14 @@
-"""Modern groups in the core: their records followed, and the rows of their decisions.
+"""Groups that the broker assigns, in the core: their records followed, and a row of churn for each decision.
 
-A decision (`consumer_group.py`) gives its churn row at once, as that follows from the log alone. The rows of its
-members wait for the next round: the log names topics by id, and rounds bring the names.
+A decision (`consumer_group.py`) gives its row of churn at once, as that follows from the log alone; the rows of its
+members wait for the names of topics (`modern_members.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import msgspec
-
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, subscribed, take
-from streaming.groups.facts import ChurnRow, MemberRow, ReplacedMember, Rows, TopicAssignment
+from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
 from streaming.groups.inputs import OtherRecords
 from streaming.groups.modern_inputs import (
     CONSUMER,
@@ -24,18 +20,17 @@ from streaming.groups.modern_inputs import (
     ModernMember,
     Removed,
 )
+from streaming.groups.modern_members import close_modern_members, topic_names, write_modern_members
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.times import day_of
 
 __all__ = [
     "as_counted",
-    "close_modern_members",
     "follow",
     "modern_owners",
     "modern_topics",
     "not_converged",
     "strategy_of",
-    "write_modern_members",
 ]
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
@@ -179,7 +174,7 @@ def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
     group = state.modern_group
     if state.modern is None or group is None or group.group_type != CONSUMER:
         return {}
-    names = _names(state)
+    names = topic_names(state)
     owners: dict[str, dict[int, ModernMember]] = {}
     for member_id, member in group.members.items():
         current = group.currents.get(member_id)
@@ -203,123 +198,3 @@ def modern_topics(state: GroupState) -> frozenset[str] | None:
             return None
         topics |= of_member
     return frozenset(topics)
-
-
-def _names(state: GroupState) -> dict[str, str]:
-    """Topic names by id, as rounds have shown them."""
-    return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
-
-
-def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
-    """Write the members' rows of the decisions since the round before, with the names that rounds have shown."""
-    if not state.unnamed:
-        return
-    names = _names(state)
-    for decision in state.unnamed:
-        known = names | {topic_id: name for topic_id, name, _ in (decision.topics.topics if decision.topics else ())}
-        staying = {member.member_id for member in decision.members}
-        _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
-        rows.members.extend(_member_row(state, m, decision, known, group, config) for m in decision.members)
-        # What a closing row needs of it.
-        state.modern_rows = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
-    state.unnamed = []
-
-
-def close_modern_members(
-    state: GroupState, offset: int, time: int, group: str, config: GroupConfig, rows: Rows
-) -> None:
-    """Write closing rows for the members of a modern group that is no more."""
-    for member in _last_members(state):
-        rows.members.append(_closing_row(state, member, offset, time, group, config))
-    state.modern_rows = None
-
-
-def _last_members(state: GroupState) -> tuple[ModernMember, ...]:
-    return state.modern_rows.members if state.modern_rows is not None else ()
-
-
-def _close(
-    state: GroupState, gone: list[ModernMember], decision: Decision, group: str, config: GroupConfig, rows: Rows
-) -> None:
-    for member in gone:
-        rows.members.append(_closing_row(state, member, decision.record, decision.record_time, group, config))
-
-
-def _closing_row(
-    state: GroupState, member: ModernMember, offset: int, time: int, group: str, config: GroupConfig
-) -> MemberRow:
-    last = state.modern_rows
-    assert last is not None  # noqa: S101  # its members are being closed
-    return _row(state, member, last, offset, time, group, config, closed=True, partitions=(), count=0, reason=None)
-
-
-def _member_row(
-    state: GroupState,
-    member: ModernMember,
-    decision: Decision,
-    names: Mapping[str, str],
-    group: str,
-    config: GroupConfig,
-) -> MemberRow:
-    target = decision.targets.get(member.member_id)
-    unnamed = sorted({topic_id for topic_id, _ in target or () if topic_id not in names})
-    partitions: tuple[TopicAssignment, ...] | None = None
-    reason = None
-    if target is None:
-        reason = "no record of its target assignment was read"
-    elif decision.group_type == STREAMS:
-        reason = "streams groups assign tasks of subtopologies, no partitions"
-    elif unnamed:
-        reason = f"no round has named the topic with the id {unnamed[0]}"
-    else:
-        partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
-    return _row(
-        state,
-        member,
-        decision,
-        decision.record,
-        decision.record_time,
-        group,
-        config,
-        closed=False,
-        partitions=partitions,
-        count=None if target is None else len(_places(target)),
-        reason=reason,
-    )
-
-
-def _row(
-    state: GroupState,
-    member: ModernMember,
-    decision: Decision,
-    offset: int,
-    time: int,
-    group: str,
-    config: GroupConfig,
-    *,
-    closed: bool,
-    partitions: tuple[TopicAssignment, ...] | None,
-    count: int | None,
-    reason: str | None,
-) -> MemberRow:
-    return MemberRow(
-        cluster=config.cluster,
-        group_id=group,
-        member_id=member.member_id,
-        log_partition=decision.log_partition,
-        record_offset=offset,
-        record_time=time,
-        event_date=day_of(time),
-        closed=closed,
-        incarnation=state.modern_incarnation if state.modern_incarnation is not None else decision.record,
-        generation=decision.epoch,
-        group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rack=member.rack,
-        leader=False,
-        subscription=decision.subscriptions.get(member.member_id),
-        partition_count=count,
-        partitions=partitions,
-        undecodable=reason,
-    )
