@@ -9,10 +9,20 @@ puts in front (OpenJDK 8 to 21), and a table that grows keeps the relative order
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-__all__ = ["first_in_set", "in_hash_order", "is_crowded", "partition_hash", "string_hash", "table_size"]
+import numpy as np
+
+__all__ = [
+    "first_in_set",
+    "in_hash_order",
+    "in_hash_order_or_none",
+    "partition_hash",
+    "string_hash",
+    "string_hashes",
+    "table_size",
+]
 
 _SMALLEST_TABLE = 16
 
@@ -21,6 +31,9 @@ _Key = TypeVar("_Key")
 # A bucket that gets its ninth key makes a table below 64 grow and turns into a tree in a larger one
 # (HashMap.TREEIFY_THRESHOLD, MIN_TREEIFY_CAPACITY): either changes the order.
 _TREE = 9
+
+# Fewer texts are hashed faster one by one.
+_WORTH_ARRAYS = 32
 
 
 def string_hash(text: str) -> int:
@@ -54,21 +67,41 @@ def table_size(keys: int) -> int:
     return size
 
 
-def is_crowded(keys: Iterable[str]) -> bool:
-    """Whether so many keys share a bucket, at any size the table has had, that `in_hash_order` may not hold."""
+def in_hash_order_or_none(keys: Iterable[str]) -> list[str] | None:
+    """The same as `in_hash_order`; None when it may not hold.
+
+    So it is when many keys share a bucket, at any size that the table has had.
+    """
     inserted = list(dict.fromkeys(keys))
     if len(inserted) < _TREE:
-        return False
-    codes = [_spread(string_hash(key)) for key in inserted]
+        return in_hash_order(inserted)
+    codes = [_spread(code) for code in string_hashes(inserted)]
     size = _SMALLEST_TABLE
     while True:
         # Keys that a table of this size holds before it grows, the one that makes it grow included.
         held = codes[: size * 3 // 4 + 1]
         if max(Counter(code & (size - 1) for code in held).values()) >= _TREE:
-            return True
+            return None
         if len(codes) * 4 <= size * 3:
-            return False
+            break
         size *= 2
+    mask = size - 1
+    return [inserted[place] for place in sorted(range(len(codes)), key=lambda place: codes[place] & mask)]
+
+
+def string_hashes(texts: Sequence[str]) -> list[int]:
+    """`string_hash` of each."""
+    if len(texts) < _WORTH_ARRAYS or not all(map(str.isascii, texts)):
+        return [string_hash(text) for text in texts]
+    codes = np.zeros(len(texts), dtype=np.uint32)
+    lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    letters = np.frombuffer("".join(texts).encode("ascii"), dtype=np.uint8).astype(np.uint32)
+    starts = np.cumsum(lengths) - lengths
+    for position in range(int(lengths.max())):
+        longer = np.flatnonzero(lengths > position)
+        codes[longer] = codes[longer] * np.uint32(31) + letters[starts[longer] + position]
+    result: list[int] = codes.tolist()
+    return result
 
 
 def partition_hash(topic_hash: int, partition: int) -> int:

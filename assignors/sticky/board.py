@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.hash_map import in_hash_order, is_crowded
+from assignors.hash_map import in_hash_order_or_none
 from assignors.model import Group, Subscription, TopicPartitions
 from assignors.order import sorted_utf16
 
@@ -97,7 +97,7 @@ class Board:
         self._rows: dict[tuple[str, ...], tuple[Ids, bool, bool]] = {}
         # Ids that stand for exactly these partitions, topics sorted: what keeps all it had need not be built anew.
         self._images: dict[int, tuple[Ids, TopicPartitions]] = {}
-        self._names: dict[bytes, list[str]] = {}
+        self._names: dict[bytes, dict[str, None]] = {}
         self._alone: list[tuple[int]] = []
 
     @classmethod
@@ -112,11 +112,12 @@ class Board:
             reason = "Java divides by the number of members: a group has at least one"
             raise LeaderWouldFail(reason)
         by_id = {member.member_id: member for member in group.members}
-        if is_crowded(by_id):
+        order = in_hash_order_or_none(by_id)
+        if order is None:
             reason = "member ids collide so often that the order of the leader's map is not followed"
             raise CannotTell(reason)
         wanted = _wanted(group, group.members)
-        members = [by_id[member_id] for member_id in in_hash_order(by_id)]
+        members = [by_id[member_id] for member_id in order]
         return cls(group, members, sorted_utf16(wanted), sorted_utf16(by_id))
 
     @classmethod
@@ -226,13 +227,12 @@ class Board:
         key = rows.tobytes()
         names = self._names.get(key)
         if names is None:
-            names = self._names[key] = [self.topics[row] for row in rows.tolist()]
-        listed = numbers.tolist()
-        for number in range(len(self._alone), max(listed) + 1):
+            names = self._names[key] = dict.fromkeys(self.topics[row] for row in rows.tolist())
+        for number in range(len(self._alone), int(numbers.max()) + 1):
             self._alone.append((number,))
         if (numbers == numbers[0]).all():
-            return dict.fromkeys(names, self._alone[listed[0]])
-        return dict(zip(names, map(self._alone.__getitem__, listed), strict=True))
+            return dict.fromkeys(names, self._alone[int(numbers[0])])
+        return dict(zip(names, map(self._alone.__getitem__, numbers.tolist()), strict=True))
 
     def _phantom(self, row: int, number: int) -> int:
         known = self._phantom_ids.get((row, number))

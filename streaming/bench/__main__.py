@@ -18,6 +18,7 @@ from rich.table import Table
 
 from streaming.bench import decode
 from streaming.bench.alerts import alerts
+from streaming.bench.assign import assignments
 from streaming.bench.catch_up import catch_up
 from streaming.bench.delay import delay
 from streaming.bench.figure import Figure, Say
@@ -39,10 +40,11 @@ _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
 _DECODE = "decode"
 _PAGE = "page"
 _ALERTS = "alerts"
+_ASSIGN = "assign"
 _FILE_WIDTH = 160
 """Of the table where no terminal tells: a line a figure."""
 
-_NAMES = [_DECODE, *_MEASURES, _ALERTS, _PAGE]
+_NAMES = [_DECODE, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -83,6 +85,8 @@ def _run(console: Console, names: list[str]) -> int:
                 if name == _DECODE:
                     say("best of three")
                     figures.append(_decode())
+                elif name == _ASSIGN:
+                    figures.extend(assignments(say))
                 elif name == _ALERTS:
                     figures.extend(alerts(say))
                 elif name == _PAGE:

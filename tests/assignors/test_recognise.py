@@ -111,7 +111,7 @@ def test_sticky_user_data_of_version_3_is_java_or_franz_go() -> None:
 
 
 def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
-    assert names("sticky", 0, b"")[0] == "kafka-python:2"
+    assert names("sticky", 0, b"")[0] == "kafka-python:2.0"
     assert "java:0.11" in names("sticky", 0, bytes(8))
 
 
