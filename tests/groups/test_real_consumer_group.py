@@ -11,8 +11,19 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups.consumer_group import Decision, Ended, ModernGroup, state_of, take
+from streaming.groups.facts import Rows
+from streaming.groups.inputs import TopicTick
 from streaming.groups.modern_inputs import IdPartitions
-from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
+from streaming.offsets_log import (
+    Compactor,
+    OtherKey,
+    Rejected,
+    UnknownVersion,
+    decode_key,
+    decode_modern,
+    partition_for,
+)
+from tests.groups.build import Life, make_tick, make_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -20,11 +31,13 @@ LOG = "__consumer_offsets"
 
 
 class Watched:
-    """The log of one group, read on and on through the codec and the state machine."""
+    """The log of one group, read on and on: through the codec into the state machine, and into the whole core."""
 
     def __init__(self, bootstrap: str, group_id: str) -> None:
         self.group: ModernGroup | None = None
         self.said: list[Decision | Ended] = []
+        self.core = Life()
+        self.position = 0
         self._group_id = group_id
         self._reader = KafkaConsumer(
             bootstrap_servers=bootstrap,
@@ -32,13 +45,20 @@ class Watched:
             exclude_internal_topics=False,
             isolation_level="read_committed",
         )
-        place = TopicPartition(LOG, partition_for(group_id, len(self._reader.partitions_for_topic(LOG))))
+        self._partitions = len(self._reader.partitions_for_topic(LOG))
+        place = TopicPartition(LOG, partition_for(group_id, self._partitions))
+        self._place = place
         self._reader.assign([place])
         self._reader.seek_to_beginning(place)
 
     def read_on(self) -> None:
         for records in self._reader.poll(timeout_ms=200).values():
+            codec = Compactor(
+                self._place.partition, self._partitions, (), lambda name: name == self._group_id, everything
+            )
             for record in records:
+                codec.add(record.offset, record.timestamp, record.key, record.value)
+                self.position = record.offset + 1
                 key = decode_key(record.key)
                 if isinstance(key, OtherKey) and key.group == self._group_id:
                     item = decode_modern(record.offset, record.timestamp, key, record.value, record.partition)
@@ -46,6 +66,12 @@ class Watched:
                     self.group, word = take(self.group, item, born=True)
                     if word is not None:
                         self.said.append(word)
+            assert codec.unread() == []
+            self.core.take(*(item for _, inputs in codec.groups() for item in inputs))
+
+    def round(self, *topics: TopicTick) -> Rows:
+        """A round that sees the group's topics and all that was read."""
+        return self.core.take(make_tick(self.position, *topics, group_type="consumer"))
 
     def close(self) -> None:
         self._reader.close()
@@ -122,6 +148,25 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
         *(places(target) for member_id, target in newest.targets.items() if member_id != only)
     )
 
+    rows = watched.round(make_topic(topic, 6, topic_id=topic_id))
+    assert {(row.partition, row.member_id, row.client_id) for row in rows.lag} == {
+        (place.partition, member_id, member.client_id)
+        for member_id, member in told.items()
+        for place in member.assignment.topic_partitions
+    }
+    assert {
+        (row.member_id, of_topic.topic, number)
+        for row in rows.members
+        if row.record_offset == newest.record
+        for of_topic in row.partitions or ()
+        for number in of_topic.partitions
+    } == {(row.member_id, topic, row.partition) for row in rows.lag}
+    churn = watched.core.rows.rebalance_churn
+    assert [row.record_offset for row in churn] == [decision.record for decision in decisions]
+    assert sum(row.moves or 0 for row in churn) == 3
+    (health,) = rows.group_health
+    assert (health.state, health.members, health.assigned_partitions, health.findings) == ("Stable", 2, 6, ())
+
     second.close()
     first.close()
     delete = admin.delete_consumer_groups
@@ -130,6 +175,10 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     until(lambda: watched.read_on() or watched.group is None)
     watched.close()
     assert isinstance(watched.said[-1], Ended)
+
+
+def everything(_: str) -> bool:
+    return True
 
 
 def at_rest(group: ModernGroup, members: int) -> bool:
