@@ -10,7 +10,8 @@ help:
 	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page)"
 	@echo "make bench    the figures of the README, on this machine"
 	@echo "make soak     the long tests"
-	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases"
+	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases; and"
+	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
 	@echo "make setup    .venv and jars only; the others call it"
 
 setup:
@@ -34,8 +35,10 @@ bench: setup
 soak: setup
 	$(BIN)/pytest -m soak
 
+CASES ?= 1000000
 fuzz: setup
 	$(BIN)/pytest -m soak tests/offsets_log
+	CASES=$(CASES) $(BIN)/pytest --timeout=0 -m "not kafka" -k fuzz tests/assignors
 
 clean:
 	rm -rf .venv .cache .pytest_cache .mypy_cache .ruff_cache
