@@ -133,7 +133,8 @@ class Feed:
         self._columns = {"rounds": frozenset[str](), **columns}
         if "drift" in columns:
             # Who closes a verdict is its group (`drift_current`).
-            self._columns["group_health"] = self._columns.get("group_health", frozenset())
+            self._columns["group_health"] = self._columns.get("group_health", frozenset()) | {"incarnation"}
+            self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms"}
         self._tails: dict[str, _Tail] = {}
         # (`rounds` first: whatever belongs to a round that it shows is then in the others.)
@@ -166,7 +167,7 @@ class Feed:
         first = rounds[0]
         current = {name: self._current(name, found, first) for name, found in sets.items()}
         if "drift" in current:
-            current["drift"] = _of_living(current["drift"], self._closings(sets["group_health"], first))
+            current["drift"] = _of_living(current["drift"], current["group_health"])
         yield Chunk((first,), current)
         for start in range(1, len(rounds), _CHUNK_ROUNDS):
             piece = rounds[start : start + _CHUNK_ROUNDS]
@@ -233,15 +234,6 @@ class Feed:
             connection.register("found", found)
             return fetched(connection, sql, given).cast(tail.waiting.schema)
 
-    def _closings(self, found: ds.Dataset | None, at: Round) -> pa.Table:
-        tail = self._tails["group_health"]
-        if found is None:
-            return tail.waiting
-        ours = (pc.field("cluster") == self._cluster) & pc.field("closed")
-        return found.to_table(
-            columns=tail.waiting.column_names, filter=ours & (pc.field("round_time") <= _timestamp(at.time))
-        )
-
     def _between(self, name: str, found: ds.Dataset | None, after: int, until: int | None) -> pa.Table:
         tail = self._tails[name]
         if found is None:
@@ -256,17 +248,15 @@ class Feed:
         self._tails[name].keep(self._between(name, found, after, None), after)
 
 
-def _of_living(drift: pa.Table, closings: pa.Table) -> pa.Table:
-    """Verdicts of groups that did not close after them."""
-    if closings.num_rows == 0:
-        return drift
+def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
+    """Verdicts of groups that are there; not those of a group of the same name that was there before."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("drift", drift)
-        connection.register("closings", closings)
+        connection.register("health", health)
         sql = (
-            "SELECT * FROM drift AS d WHERE NOT EXISTS (SELECT 1 FROM closings AS c "
-            "WHERE c.group_id = d.group_id AND c.round_time >= d.round_time)"
+            "SELECT * FROM drift AS d WHERE EXISTS (SELECT 1 FROM health AS h WHERE h.group_id = d.group_id "
+            "AND NOT h.closed AND h.incarnation IS NOT DISTINCT FROM d.incarnation)"
         )
         return fetched(connection, sql).cast(drift.schema)
 

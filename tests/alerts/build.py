@@ -71,14 +71,21 @@ class Writer:
         self._lake = DeltaLake(self.root)
         self._lake.create()
         self._batch = 0
+        self._groups: set[str] = set()
 
     def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]]) -> None:
         """Write one batch: rows by table of a round and of those after it."""
         rows: dict[str, list[list[Any]]] = {}
         for number, tables in enumerate(rounds, start=first):
             when = {"round": number, "round_time": time_of(number), "event_date": time_of(number) // 86_400_000}
+            # (A group that has a verdict has a state as well.)
+            health = [*tables.get("group_health", ())]
+            self._groups |= {row["group_id"] for row in health}
+            unseen = {row["group_id"] for row in tables.get("drift", ())} - self._groups
+            health += [{"group_id": group} for group in sorted(unseen)]
+            self._groups |= unseen
             closed = {"interval_ms": INTERVAL, "closed_time": time_of(number) + 200}
-            for table, found in {**tables, "rounds": [closed]}.items():
+            for table, found in {**tables, "group_health": health, "rounds": [closed]}.items():
                 for row in found:
                     named = {"cluster": self.cluster, **_DEFAULTS.get(table, {}), **when, **row}
                     rows.setdefault(table, []).append([named.get(c.name) for c in table_named(table).columns])

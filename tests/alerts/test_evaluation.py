@@ -31,17 +31,18 @@ def _verdict(group: str, verdict: str, **more: Any) -> dict[str, Any]:
     return {"group_id": group, "verdict": verdict, "record_offset": 1, **more}
 
 
+# `h` is deleted in round 6, and another group of that name begins in round 7.
 _STORY: list[_Rows] = [
-    {"group_health": [_even("g", 0.0), _even("h", 2.0)], "lag": [_lag(0, 5), _lag(1, 5)]},
+    {"group_health": [_even("g", 0.0), _even("h", 2.0, incarnation=1)], "lag": [_lag(0, 5), _lag(1, 5)]},
     {"group_health": [_even("g", 2.0)], "drift": [_verdict("g", "drifted")]},
     {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)]},
-    {"group_health": [_even("h", None)], "lag": [_lag(0, 700, subscribed=False)]},
+    {"group_health": [_even("h", None, incarnation=1)], "lag": [_lag(0, 700, subscribed=False)]},
     {"group_health": [_even("g", 0.5)], "lag": [_lag(1, None)]},
-    {"drift": [_verdict("g", "identical", record_offset=3), _verdict("h", "drifted")]},
-    {"group_health": [_even("h", None, closed=True)], "lag": [_lag(1, 90)]},
-    {"group_health": [_even("h", 3.0)], "lag": [_lag(0, 800), _lag(1, 900, closed=True)]},
+    {"drift": [_verdict("g", "identical", record_offset=3), _verdict("h", "drifted", incarnation=1)]},
+    {"group_health": [_even("h", None, incarnation=1, closed=True)], "lag": [_lag(1, 90)]},
+    {"group_health": [_even("h", 3.0, incarnation=7)], "lag": [_lag(0, 800), _lag(1, 900, closed=True)]},
     {},
-    {"group_health": [_even("h", 3.5)]},
+    {"group_health": [_even("h", 3.5, incarnation=7)]},
 ]
 
 _EXPECTED = [
