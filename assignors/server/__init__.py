@@ -10,7 +10,7 @@ assign_on_server("server-range", group, "4.0.1")  # {"a": {"AAAA...": range(0, 2
 from __future__ import annotations
 
 from assignors.server.exceptions import BadTarget, BadUuid
-from assignors.server.hash_order import names_in_hash_order
+from assignors.server.hash_order import member_orders, names_in_hash_order
 from assignors.server.model import ServerGroup, ServerMember, ServerTopic, Target
 from assignors.server.registry import assign_on_server, known_server_strategies
 from assignors.server.uuid import Uuid, uuid_of
@@ -25,6 +25,7 @@ __all__ = [
     "Uuid",
     "assign_on_server",
     "known_server_strategies",
+    "member_orders",
     "names_in_hash_order",
     "uuid_of",
 ]

@@ -7,7 +7,8 @@ happen by accident, and the order is not followed then.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, permutations, product
 
 import numpy as np
 
@@ -18,6 +19,7 @@ __all__ = [
     "grown",
     "in_hash_map",
     "in_hash_set",
+    "member_orders",
     "members_in_hash_order",
     "names_in_hash_order",
     "order_in_table",
@@ -107,6 +109,26 @@ def names_in_hash_order(names: Sequence[str]) -> list[str]:
     """
     listed = list(dict.fromkeys(names))
     return [listed[position] for position in in_hash_set([string_hash(name) for name in listed], len(names))]
+
+
+def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
+    """Every order in which members can stand in a HashMap of default capacity, whatever order they were put in.
+
+    Only members that share a bucket can stand in several orders. No record holds in which order a coordinator puts
+    them in, that of a `TimelineHashMap`: whoever compares with its log tries these, of which there is mostly one.
+
+    Raises:
+        CannotTell: A bucket is too full.
+    """
+    listed = list(member_ids)
+    codes = [string_hash(member_id) for member_id in listed]
+    size = grown(len(listed))
+    buckets: dict[int, list[str]] = {}
+    for position in order_in_table(codes, size):
+        code = codes[position]
+        buckets.setdefault((code ^ code >> 16) & (size - 1), []).append(listed[position])
+    for order in product(*map(permutations, buckets.values())):
+        yield list(chain.from_iterable(order))
 
 
 def _refuse_trees(codes: Sequence[int], size: int) -> None:

@@ -29,10 +29,11 @@ from assignors.server import (
     ServerTopic,
     Target,
     assign_on_server,
+    member_orders,
     names_in_hash_order,
     uuid_of,
 )
-from assignors.server.hash_order import in_hash_map, in_hash_set
+from assignors.server.hash_order import in_hash_map, in_hash_set, members_in_hash_order
 
 
 def topic_id(number: int) -> str:
@@ -154,6 +155,14 @@ def test_a_map_is_walked_by_buckets_and_a_crowded_bucket_is_not_followed() -> No
     with pytest.raises(CannotTell, match="bucket"):
         # Crowded while the table was 16 wide, not any more when it is 512.
         in_hash_map([16 * number for number in range(9)] + list(range(1000, 1200)))
+
+
+def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:
+    # "a" hashes to 97, "q" to 113: one bucket of sixteen.
+    assert sorted(member_orders(["q", "b", "a"])) == [["a", "q", "b"], ["q", "a", "b"]]
+    assert list(member_orders(["c", "b", "a"])) == [["a", "b", "c"]]
+    for order in member_orders(["q", "b", "a"]):
+        assert members_in_hash_order(order) == order
 
 
 @settings(max_examples=150, deadline=None)
