@@ -198,7 +198,7 @@ def _transactions(evidence: Evidence) -> Iterator[str]:
 
 def _cooperative(evidence: Evidence) -> Iterator[str]:
     for group in ("clicks-sticky", "orders-cooperative"):
-        yield from _only(evidence, group, "valid_unverified")
+        yield from _only(evidence, group, "identical")
     if not evidence.one("SELECT count(*) FROM rebalance_churn WHERE group_id = 'orders-cooperative' AND follows > 0"):
         yield "no generation of orders-cooperative is the second half of a cooperative rebalance"
 
