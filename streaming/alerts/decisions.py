@@ -153,6 +153,16 @@ class Decisions:
         self._decision = number + 1
         return [_decided(row) for row in named]
 
+    @property
+    def number(self) -> int:
+        """Number of the newest decision that is known."""
+        return self._decision
+
+    def after(self, number: int) -> list[Decided]:
+        """Transitions of decisions after that one, in order."""
+        sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round_time, round"
+        return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, number])]
+
     def since(self, decided: int) -> list[Decided]:
         """Transitions decided since a time (ms), and those of alerts that are firing now, in order."""
         current = f"SELECT alert_id FROM ({VIEWS['alerts_current']}) AS c"  # noqa: S608 - our own view

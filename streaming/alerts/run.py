@@ -88,6 +88,7 @@ class Alerter:
         self._clocks = (clock(), steady())
         self._placed_at = self._ms()
         self._behind = True
+        self._offered = 0
         self._trouble: str | None = None
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.wake = threading.Event()
@@ -119,11 +120,16 @@ class Alerter:
 
     def look(self) -> list[Decided]:
         """Look once; returns what was decided. What fails in passing is logged, and tried again at the next look."""
+        missed: list[Decided] = []
         decided: list[Decided] = []
         try:
             self._write_results()
             if self._behind:
                 self._evaluation.begin(self._decisions.remember())
+                # A commit can fail after it was made; then nobody has been told yet.
+                if self._decisions.number > self._offered:
+                    missed = self._decisions.after(self._offered)
+                    self._offered = self._decisions.number
                 self._behind = False
             decided = self._commit(self._evaluation.look())
             decided += self._commit(self._evaluation.silence(self._ms(), self._silent_s()))
@@ -132,7 +138,7 @@ class Alerter:
             self._say_trouble(_one_line(error))
         else:
             self._say_trouble(None)
-        self._offer(decided)
+        self._offer(missed + decided)
         return decided
 
     def _say_trouble(self, trouble: str | None) -> None:
@@ -174,6 +180,7 @@ class Alerter:
             not self._evaluation.by_clock(t.rule) and now - t.time > self._alerts.late_after_ms for t in transitions
         ]
         decided = self._decisions.commit(transitions, self._evaluation.round, now, late)
+        self._offered = self._decisions.number
         self._evaluation.kept_round = self._evaluation.round
         self._placed_at = now
         for transition in decided:
@@ -193,6 +200,7 @@ class Alerter:
     def _open_lanes(self, targets: Mapping[str, Send]) -> list[Lane]:
         now = self._ms()
         firing = {alert.alert_id for alert in self._decisions.remember().active.values()}
+        self._offered = self._decisions.number
         decided = self._decisions.since(now - self._alerts.give_up_after_ms)
         known = self._deliveries.know(list(targets), [d.transition_id for d in decided], now)
         patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)

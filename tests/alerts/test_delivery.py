@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
 from alerts.build import DRIFT, Writer, rules
 from alerts.receiver import Receiver
@@ -189,6 +190,27 @@ def test_a_restart_sends_what_is_left_in_order_and_nothing_twice(lake: Lake) -> 
         alerter.look()
         _until_idle(alerter)
     assert receiver.told() == []
+
+
+def test_a_commit_that_fails_after_it_was_made_is_delivered_all_the_same(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made_and_failed(*given: Any, **named: Any) -> None:
+        write_deltalake(*given, **named)
+        message = "the connection broke before the answer"
+        raise OSError(message)
+
+    with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
+        lake.write(b="identical")
+        alerter.look()
+        lake.write(a="drifted")
+        with monkeypatch.context() as broken:
+            broken.setattr("streaming.alerts.decisions.write_deltalake", made_and_failed)
+            assert alerter.look() == []
+        alerter.look()
+        _until_idle(alerter)
+    assert receiver.told() == [("firing", "a")]
+    assert [row["state"] for row in lake.writer.transitions()] == ["firing"]
 
 
 def test_a_new_target_gets_what_fires_now_and_not_what_was(lake: Lake) -> None:
