@@ -27,6 +27,7 @@ _STYLE = """<style>
 }
 [data-testid="stMainBlockContainer"] { padding: 22px 36px 60px; max-width: 1560px; }
 [data-testid="stVerticalBlock"] { gap: 0.35rem; }
+[data-testid="stTextInput"] { margin-top: 10px; }
 /* A refresh must not be seen: nothing fades while it runs. */
 [data-stale="true"], [data-stale="true"] * { opacity: 1 !important; transition: none !important; }
 </style>"""

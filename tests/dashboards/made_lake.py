@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import sin
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ class MadeGroup:
     reason: str | None = None
     moved: tuple[tuple[str, int, int], ...] = ()
     all_on_first: bool = False
-    lag: Any = lambda at, partition: (at * 7 + partition * 13) % 40
+    lag: Any = lambda at, partition: 6 + round(3 * sin(at / 23 + partition) + 2 * sin(at * 1.7 + 5 * partition))
     status: Any = lambda ago: "ok"  # noqa: ARG005
     findings: tuple[tuple[str, str], ...] = ()
     decisions: tuple[int, ...] = (300, 120)
@@ -96,6 +97,8 @@ class MadeLake:
         self.lake.create(ALL_TABLES)
         self.groups = groups
         self.batch = 0
+        self._decided: dict[str, tuple[int, int]] = {}
+        """Time of the newest decision and its generation, by group."""
         self.end = end or datetime.now(UTC)
         self.last = _FIRST_ROUND + rounds - 1
         tables: dict[str, list[list[Any]]] = {}
@@ -139,12 +142,12 @@ class MadeLake:
             mean = sum(counts) / len(counts) if counts else 0
             least = -(-len(actual) // len(counts)) / mean - 1 if mean else None
             lags = [group.lag(number, partition) for _, partition in group.places]
-            decided = max((self._ms(d) for d in group.decisions if d >= ago), default=ms)
+            decided, generation = self._decided.get(group.name, (ms, 0))
             put(
                 "group_health", **seen, group_id=group.name, log_partition=at % 50, cluster_id="uWx",
                 state="Stable" if group.members else "Empty", group_type="classic",
                 protocol_type="consumer" if group.members else None, strategy=group.strategy,
-                generation=10 + sum(d >= ago for d in group.decisions) if group.members else None, incarnation=1,
+                generation=generation if group.members else None, incarnation=1,
                 last_decision_time=decided if group.members else None, members=len(group.members), verdict=verdict,
                 verdict_reason=group.reason, drifted_count=len(self._wrong(group, actual)) if drifted else 0,
                 findings=[[name, ms - 180_000, detail] for name, detail in group.findings], topics=len(group.topics),
@@ -183,18 +186,20 @@ class MadeLake:
     ) -> None:
         if not group.members:
             return
+        generation = self._decided.get(group.name, (0, 11))[1] + 1
         head = {
             "group_id": group.name, "log_partition": at % 50, "record_offset": number * 100, "record_time": ms - 1_500,
-            "incarnation": 1, "generation": 10 + (number % 90),
+            "incarnation": 1, "generation": generation,
         }  # fmt: skip
         moved = len(actual) // len(group.members)
+        self._decided[group.name] = ms - 1_500, generation
         low, high = group.unowned
         put(
-            "rebalance_churn", **head, revision=2, kind="rebalance", previous_generation=9 + (number % 90),
+            "rebalance_churn", **head, revision=2, kind="rebalance", previous_generation=generation - 1,
             generations_skipped=0, protocol_type="consumer", strategy=group.strategy, leader=group.member_id(0),
             members=len(group.members), partitions=len(actual),
-            joined=[group.member_id(len(group.members) - 1)] if number % 2 else [],
-            left=[] if number % 3 else [group.member_id(0)], replaced=[], moves=moved, moves_least=min(moved, 2),
+            joined=[group.member_id(len(group.members) - 1)] if number % 20 < 10 else [],
+            left=[] if number % 30 < 20 else [group.member_id(0)], replaced=[], moves=moved, moves_least=min(moved, 2),
             in_transfer=0, unowned_partition_seconds_min=low, unowned_partition_seconds_max=high,
         )  # fmt: skip
         put(
@@ -239,7 +244,7 @@ def stories() -> Iterator[MadeGroup]:
         all_on_first=True,
         drifted_since=45,
         decisions=(330, 45),
-        lag=lambda at, partition: 300 + (at * 31 + partition * 17) % 900,
+        lag=lambda at, partition: 300 + round(180 * sin(at / 31) + 90 * sin(at * 1.3 + partition)),
     )
     yield MadeGroup(
         "billing-stuck",

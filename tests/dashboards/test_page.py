@@ -115,6 +115,7 @@ def test_counts_choose_which_groups_are_shown_and_a_name_finds_one(address: str,
     expect(page.locator(".groups tbody tr")).not_to_have_count(1)
     page.get_by_placeholder("Find a group").fill("TILLS")
     page.keyboard.press("Enter")
+    expect(page.locator(".groups tbody tr")).to_have_count(1)
     expect(page.locator(".groups td.group .name")).to_have_text("tills-static")
 
 
@@ -199,6 +200,7 @@ def test_an_empty_lake_a_first_round_and_a_broken_table_are_a_sentence_each(tmp_
         assert "Traceback" not in page.content()
         broken.unlink()
         expect(page.locator(".banner")).to_have_count(0)
+        page.close()
 
 
 def test_a_group_that_is_not_there_and_silence_are_told(tmp_path: Path, look: Look) -> None:
@@ -208,3 +210,4 @@ def test_a_group_that_is_not_there_and_silence_are_told(tmp_path: Path, look: Lo
         expect(page.locator(".reasons")).to_contain_text("There is no living group of this name in demo")
         expect(page.locator(".banner")).to_contain_text(re.compile(r"Nothing heard of demo for \d+ min"))
         expect(page.locator(".fresh")).to_contain_text("nothing heard for")
+        page.close()
