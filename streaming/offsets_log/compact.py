@@ -62,6 +62,9 @@ _KEYS_KEPT = 65_536
 # Fewer records than this are taken quicker one by one than as columns.
 _FEW_RECORDS = 150
 
+# How many records are looked up together at first, and again after ever new keys.
+_LEAST_CHUNK = 2_048
+
 _LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 
 
@@ -131,6 +134,7 @@ class Compactor:
         self._keys: dict[bytes, Key] = {}
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
+        self._chunk = _LEAST_CHUNK
         # Slots by record key (type 1): what `add` needs at hand, with the lists it appends to.
         self._open = self._commit_slots.by_key
         self._slots = self._fold.slots
@@ -193,8 +197,13 @@ class Compactor:
             return
         # What waits comes before them.
         self._fold.fold()
-        for start in range(0, len(records), _FOLDED_AT_ONCE):
-            self._add_chunk(records.part(start, start + _FOLDED_AT_ONCE))
+        start = 0
+        while start < len(records):
+            chunk = records.part(start, start + min(self._chunk, _FOLDED_AT_ONCE))
+            start += len(chunk)
+            one_by_one = self._add_chunk(chunk)
+            # Keys that are met for the first time come one by one until their chunk is done.
+            self._chunk = _LEAST_CHUNK if 2 * one_by_one > len(chunk) else min(2 * self._chunk, _FOLDED_AT_ONCE)
 
     def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
         """Every watched group that had records, with its inputs in log order."""
@@ -227,14 +236,19 @@ class Compactor:
                 return
         self._add_plain(LogRecord(offset, timestamp, key, value))
 
-    def _add_chunk(self, records: RecordColumns) -> None:
-        """Take columns: the slots are found at once of all records between two that are no offset commits."""
+    def _add_chunk(self, records: RecordColumns) -> int:
+        """Take columns: the slots are found at once of all records between two that are no offset commits.
+
+        Returns:
+            How many records were taken one by one.
+        """
         numbers = self._commit_slots.find(records)
         self.dropped += int(np.count_nonzero(numbers == DROPPED))
         slots = np.empty(len(records), np.int64)
         # Records before `done` have their slot, those before `folded` are folded.
         done = folded = 0
-        for row in np.flatnonzero(numbers == UNKNOWN).tolist():
+        unknown = np.flatnonzero(numbers == UNKNOWN).tolist()
+        for row in unknown:
             key = records.key(row)
             place = None if key is None else self._commit_slots.place(key) or self._new_place(key)
             if place is not None:
@@ -255,6 +269,7 @@ class Compactor:
                 self._commit_slots.drop(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
         self._fold_columns(slots, records, folded, len(records))
+        return len(unknown)
 
     def _fold_columns(self, slots: Ints, records: RecordColumns, start: int, end: int) -> None:
         slots, records = slots[start:end], records.part(start, end)

@@ -2,9 +2,9 @@
 
 kafka-python hands out records one by one, each a tuple of thirteen fields; that costs more than everything that
 follows here. Its fetcher, however, takes partitions apart in one replaceable class, `Fetcher.PartitionRecords`:
-the class here yields one item per record batch instead, and the rest of the client (connections, security, leader
-changes, fetch sessions) stays as it is. This leans on kafka-python 3.0.12 half in private; the release is pinned,
-and a contract test compares the result with the plain consumer's.
+the class here yields all record batches of a response as one item instead, and the rest of the client (connections,
+security, leader changes, fetch sessions) stays as it is. This leans on kafka-python 3.0.12 half in private; the
+release is pinned, and a contract test compares the result with the plain consumer's.
 """
 
 from __future__ import annotations
@@ -14,19 +14,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from kafka import KafkaConsumer, TopicPartition
 from kafka.consumer.fetcher import Fetcher, IsolationLevel
 from kafka.errors import (
     AuthorizationError,
+    CorruptRecordError,
     KafkaError,
     LogTruncationError,
     OffsetOutOfRangeError,
     SaslAuthenticationFailedError,
 )
+from kafka.record import MemoryRecords
 
+from streaming.job.source.batches import CONTROL, TRANSACTIONAL, FetchedBatch, FetchedRun, by_magic, chased, run_of
 from streaming.job.source.exceptions import UnreadableTopicError
 
-__all__ = ["FetchedBatch", "Gone", "OffsetRange", "RangeReader", "take_whole_batches"]
+__all__ = ["FetchedBatch", "FetchedRun", "Gone", "OffsetRange", "RangeReader", "take_whole_batches"]
+
+# A response with less than this (some hundred records) is taken apart quicker batch by batch.
+_FEW_BYTES = 16 * 1024
 
 # A poll that brings nothing returns after this time, so that deadlines are looked at.
 _POLL_MS = 500
@@ -70,28 +77,8 @@ class Gone:
     before_log: bool
 
 
-class FetchedBatch:
-    """One record batch.
-
-    Attributes:
-        offset: Offset of its last record, whether or not compaction left that record. The fetcher compares it with
-            the offset it asked for, so it must be the last one: a range may begin inside a batch.
-        base_offset: Offset of its first record, likewise.
-        timestamp: Largest timestamp in it, ms.
-        records: Its records, to be iterated once.
-    """
-
-    __slots__ = ("base_offset", "offset", "records", "timestamp")
-
-    def __init__(self, base_offset: int, offset: int, timestamp: int, records: Iterable[Any]) -> None:
-        self.base_offset = base_offset
-        self.offset = offset
-        self.timestamp = timestamp
-        self.records = records
-
-
 class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python ships no types
-    """Takes one partition of a fetch response apart into record batches.
+    """Takes one partition of a fetch response as a run of record batches (a few, and those before magic 2, one by one).
 
     As the method it replaces (kafka-python 3.0.12, `Fetcher.PartitionRecords._unpack_records`): aborted
     transactions are left out under `read_committed`, control batches always. Checksums are not verified:
@@ -100,11 +87,35 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
 
     def _unpack_records(
         self,
-        tp: TopicPartition,  # noqa: ARG002 - the signature of the method it replaces
+        tp: TopicPartition,
         records: Any,
-        key_deserializer: object,  # noqa: ARG002
+        key_deserializer: object,  # noqa: ARG002 - the signature of the method it replaces
         value_deserializer: object,  # noqa: ARG002
-    ) -> Iterator[FetchedBatch]:
+    ) -> Iterator[FetchedRun | FetchedBatch]:
+        try:
+            yield from self._items(tp, memoryview(records._buffer))  # noqa: SLF001 - see the module's docstring
+        except Exception:
+            # kafka-python 3.0.12 would ask for ever a part that gives nothing more and is not drained.
+            self.drain()
+            raise
+        self.drain()
+
+    def _items(self, tp: TopicPartition, data: memoryview) -> Iterator[FetchedRun | FetchedBatch]:
+        places, sound = chased(data)
+        if places[-1] < _FEW_BYTES:
+            yield from self._one_by_one(MemoryRecords(data[: places[-1]]))
+        else:
+            for old, some in by_magic(data, places):
+                if old:
+                    yield from self._one_by_one(MemoryRecords(data[some[0] : some[-1]]))
+                elif (run := self._left(run_of(data, some))) is not None:
+                    yield run
+        if not sound:
+            where = f"{tp.topic}-{tp.partition} from offset {self.next_fetch_offset} on"
+            message = f"the record batch of {where} has an impossible length"
+            raise CorruptRecordError(message)
+
+    def _one_by_one(self, records: MemoryRecords) -> Iterator[FetchedBatch]:
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         while (batch := records.next_batch()) is not None:
             if batch.magic < 2:
@@ -113,15 +124,30 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
                     self.next_fetch_offset = old[-1].offset + 1
                     yield FetchedBatch(old[0].offset, old[-1].offset, old[-1].timestamp, old)
                 continue
-            self.leader_epoch = batch.leader_epoch
             aborted = committed and batch.has_producer_id() and self._is_aborted(batch)
+            self.leader_epoch = batch.leader_epoch
             self.next_fetch_offset = batch.next_offset
             if aborted or batch.is_control_batch:
                 continue
             self.records_read += batch.records_count
             self.bytes_read += batch.size_in_bytes
             yield FetchedBatch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch)
-        self.drain()
+
+    def _left(self, run: FetchedRun) -> FetchedRun | None:
+        """A run without control batches and aborted transactions; None when nothing is left of it."""
+        left = (run.attributes & CONTROL) == 0
+        committed = self.isolation_level == IsolationLevel.READ_COMMITTED
+        if committed and (self.aborted_transactions or self.aborted_producer_ids):
+            told = ((run.attributes & (CONTROL | TRANSACTIONAL)) != 0) & (run.producer_id >= 0)
+            for row in np.flatnonzero(told).tolist():
+                left[row] &= not self._is_aborted(run.batch(row).records)
+        self.leader_epoch = int(run.leader_epoch[-1])
+        self.next_fetch_offset = run.offset + 1
+        rest = run.where(left)
+        if rest is not None:
+            self.records_read += int(rest.records.sum())
+            self.bytes_read += int(rest.size.sum())
+        return rest
 
     def _is_aborted(self, batch: Any) -> bool:
         self._consume_aborted_transactions_up_to(batch.last_offset)
@@ -134,7 +160,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
 
 
 def take_whole_batches(consumer: KafkaConsumer) -> KafkaConsumer:
-    """Make a consumer's `poll` bring `FetchedBatch`es instead of records; returns the same consumer."""
+    """Make a consumer's `poll` bring runs of record batches instead of records; returns the same consumer."""
     consumer._fetcher.PartitionRecords = _WholeBatches  # noqa: SLF001 - see the module's docstring
     return consumer
 
@@ -142,9 +168,9 @@ def take_whole_batches(consumer: KafkaConsumer) -> KafkaConsumer:
 class RangeReader:
     """Reads ranges of offsets through a consumer that is kept from one use to the next.
 
-    `read` takes several ranges at once, of different partitions, and is used up before the next call. It waits
-    out restarts of brokers and changes of leaders, and never hangs: what cannot be had is told as `Gone`, or by
-    an exception.
+    `read_runs` and `read` take several ranges at once, of different partitions, and are used up before the next
+    call. They wait out restarts of brokers and changes of leaders, and never hang: what cannot be had is told as
+    `Gone`, or by an exception.
     """
 
     def __init__(self, consumer: KafkaConsumer, *, patience_s: float, settle_s: float = _SETTLE_S) -> None:
@@ -186,11 +212,21 @@ class RangeReader:
     def read(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None
     ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
+        """Read ranges batch by batch; else as `read_runs`."""
+        for where, item in self.read_runs(ranges, patience_s):
+            if isinstance(item, FetchedRun):
+                yield from ((where, batch) for batch in item.batches())
+            else:
+                yield where, item
+
+    def read_runs(
+        self, ranges: Iterable[OffsetRange], patience_s: float | None = None
+    ) -> Iterator[tuple[OffsetRange, FetchedRun | FetchedBatch | Gone]]:
         """Read ranges; batches of one partition come in order, those of several in turns.
 
-        Each comes with its range, which begins later than the one asked for after offsets were `Gone`. A batch can
-        hold records before and after the range: trim both ends (`walk`). Aborted transactions and control records
-        are left out, as are records that compaction removed.
+        Each item comes with its range, which begins later than the one asked for after offsets were `Gone`. Its
+        first and last batch can hold records before and after the range: trim both ends (`walk`, `lanes`). Aborted
+        transactions and control records are left out, as are records that compaction removed.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.
@@ -225,9 +261,10 @@ class RangeReader:
                 current = open_ranges.get(partition)
                 if current is None:
                     continue
-                for batch in batches:
-                    if wanted[partition] <= batch.offset and batch.base_offset < current.end:
-                        yield current, batch
+                for item in batches:
+                    inside = item.between(wanted[partition], current.end)
+                    if inside is not None:
+                        yield current, inside
                 wanted[partition] = max(wanted[partition], batches[-1].offset + 1)
                 patience.progressed()
             if self._finish(open_ranges, wanted):

@@ -15,6 +15,7 @@ from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, 
 from streaming.groups.keys import group_key, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
 from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange, RangeReader
+from streaming.job.source.lanes import lanes
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.ticks import TickAssembler
@@ -90,11 +91,17 @@ class _LogTask:
 
     def rows(self, reader: RangeReader) -> Iterator[Row]:
         ranges = [OffsetRange(self._topic, share.partition, share.start, share.end) for share in self._shares.values()]
-        for where, item in reader.read(ranges):
+        for where, item in reader.read_runs(ranges):
             if isinstance(item, Gone):
                 self._gap(where.partition, item)
-            else:
+            elif isinstance(item, FetchedBatch):
                 self._take(where, item)
+            else:
+                for piece in lanes(item, where.start, where.end):
+                    if isinstance(piece, FetchedBatch):
+                        self._take(where, piece)
+                    else:
+                        self._compactors[where.partition].add_columns(piece)
         for partition in list(self._compactors):
             compactor = self._compactors.pop(partition)
             for group, inputs in compactor.groups():

@@ -24,7 +24,7 @@ from typing import Any
 from kafka.errors import CorruptRecordError, KafkaError
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.job.source.fetch import FetchedBatch
+from streaming.job.source.batches import FetchedBatch
 
 __all__ = ["Record", "walk"]
 

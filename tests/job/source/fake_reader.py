@@ -60,6 +60,8 @@ class FakeReader:
                 record = SimpleNamespace(offset=offset, timestamp=5_000 + offset, key=key, value=value)
                 yield wanted, FetchedBatch(offset, offset, record.timestamp, [record])
 
+    read_runs = read
+
     def _ask(self, question: str) -> None:
         self.calls[question] += 1
         if self.down:

@@ -16,9 +16,13 @@ from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from streaming.devcluster.broker import EmbeddedBroker
+from streaming.job.source import fetch as fetch_module
+from streaming.job.source import lanes as lanes_module
 from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange, RangeReader, take_whole_batches
+from streaming.job.source.fetch import FetchedBatch, FetchedRun, Gone, OffsetRange, RangeReader, take_whole_batches
+from streaming.job.source.lanes import lanes
 from streaming.job.source.walk import Record, walk
+from streaming.offsets_log.record_columns import RecordColumns
 
 pytestmark = pytest.mark.kafka
 
@@ -46,6 +50,19 @@ def records(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]
     for where, item in reader.read(ranges):
         assert isinstance(item, FetchedBatch), item
         found[where.partition].extend(walk(item, where.start, where.end))
+    return found
+
+
+def records_of_runs(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]]:
+    """The same, many batches at once."""
+    found: dict[int, list[Record]] = {r.partition: [] for r in ranges}
+    for where, item in reader.read_runs(ranges):
+        assert isinstance(item, FetchedRun), item
+        for piece in lanes(item, where.start, where.end):
+            assert isinstance(piece, RecordColumns), piece
+            times = zip(piece.offset.tolist(), piece.timestamp.tolist(), strict=True)
+            rows = ((*at, piece.key(row), piece.value(row)) for row, at in enumerate(times))
+            found[where.partition].extend(rows)
     return found
 
 
@@ -129,6 +146,22 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
     for number in range(150):
         start, stop = sorted((random.randint(0, end), random.randint(0, end)))
         found = records(small if number % 3 == 0 else whole, OffsetRange(topic, 0, start, stop))
+        assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
+
+
+def test_any_range_read_in_runs_equals_the_plain_consumers(
+    bootstrap: str, mixed: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch_module, "_FEW_BYTES", 0)
+    monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 0)
+    topic, end = mixed
+    expected = plainly(bootstrap, topic, end)
+    random = Random(12)
+    whole = reader(bootstrap)
+    small = reader(bootstrap, max_partition_fetch_bytes=600, fetch_max_bytes=600, max_poll_records=3)
+    for number in range(150):
+        start, stop = sorted((random.randint(0, end), random.randint(0, end)))
+        found = records_of_runs(small if number % 3 == 0 else whole, OffsetRange(topic, 0, start, stop))
         assert found[0] == [record for record in expected if start <= record[0] < stop], (start, stop)
 
 
@@ -268,7 +301,8 @@ def unpacked(records: MemoryRecords, aborted: list[tuple[int, int]]) -> list[int
         isolation_level=IsolationLevel.READ_COMMITTED,
         aborted_transactions=transactions,
     )
-    return [record[0] for batch in part.take() for record in walk(batch, 0, 10**9)]
+    batches = [b for item in part.take() for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
+    return [record[0] for batch in batches for record in walk(batch, 0, 10**9)]
 
 
 def test_a_control_batch_that_compaction_emptied_is_no_abort_marker() -> None:

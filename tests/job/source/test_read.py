@@ -94,6 +94,8 @@ class BrokenReader:
         yield where, FetchedBatch(0, 3, 7_000, broken())
         yield where, batches[4]
 
+    read_runs = read
+
 
 def test_a_batch_that_cannot_be_taken_apart_is_told_and_the_next_one_read() -> None:
     rows = read(BrokenReader(), LogShare(0, 0, 5, known=True, boundaries=()))

@@ -1,0 +1,232 @@
+"""The record batches of one fetch response, found by their headers alone.
+
+Header of a batch of magic 2 (KIP-98), 61 bytes, big-endian:
+
+    int64 base offset, int32 length of what follows, int32 leader epoch, int8 magic, uint32 checksum,
+    int16 attributes, int32 last offset delta, int64 first timestamp, int64 max timestamp,
+    int64 producer id, int16 producer epoch, int32 base sequence, int32 number of records
+
+Only the lengths are chased in Python, one step a batch, for each tells where the next batch begins; all other
+fields are then read of all batches at once.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from kafka.record.default_records import DefaultRecordBatch
+
+from streaming.offsets_log.record_columns import Ints, rows_at
+
+__all__ = [
+    "APPEND_TIME",
+    "CODEC",
+    "CONTROL",
+    "HEADER",
+    "TRANSACTIONAL",
+    "FetchedBatch",
+    "FetchedRun",
+    "by_magic",
+    "chased",
+    "run_of",
+]
+
+HEADER = 61
+"""Bytes of a header."""
+
+CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
+"""Bits of a header's attributes."""
+
+# Base offset and length stand before what the length counts.
+_OVERHEAD = 12
+
+# Less than this no batch can have: one of magic 0 (checksum, magic, attributes, null key, null value), and one of
+# magic 2 (the rest of its header).
+_LEAST_OLD = 14
+_LEAST_LENGTH = HEADER - _OVERHEAD
+
+_MAGIC_AT = 16
+_OLD_MAGICS = (0, 1, *range(0x80, 0x100))
+"""As kafka-python has it (`MemoryRecords.next_batch`): all below 2, signed."""
+
+_length = struct.Struct(">i").unpack_from
+
+_FIELDS = np.dtype(
+    [
+        ("base_offset", ">i8"),
+        ("length", ">i4"),
+        ("leader_epoch", ">i4"),
+        ("magic", "i1"),
+        ("crc", ">u4"),
+        ("attributes", ">i2"),
+        ("last_offset_delta", ">i4"),
+        ("first_timestamp", ">i8"),
+        ("max_timestamp", ">i8"),
+        ("producer_id", ">i8"),
+        ("producer_epoch", ">i2"),
+        ("base_sequence", ">i4"),
+        ("records", ">i4"),
+    ]
+)
+
+
+class FetchedBatch:
+    """One record batch.
+
+    Attributes:
+        offset: Offset of its last record, whether or not compaction left that record. The fetcher compares it with
+            the offset it asked for, so it must be the last one: a range may begin inside a batch.
+        base_offset: Offset of its first record, likewise.
+        timestamp: Largest timestamp in it, ms.
+        records: Its records, to be iterated once.
+    """
+
+    __slots__ = ("base_offset", "offset", "records", "timestamp")
+
+    def __init__(self, base_offset: int, offset: int, timestamp: int, records: Iterable[Any]) -> None:
+        self.base_offset = base_offset
+        self.offset = offset
+        self.timestamp = timestamp
+        self.records = records
+
+    def between(self, start: int, end: int) -> FetchedBatch | None:
+        """Itself, where it reaches into [start, end)."""
+        return self if start <= self.offset and self.base_offset < end else None
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedRun:
+    """Record batches of magic 2 that came in one response, in log order; at least one. One element a batch.
+
+    Attributes:
+        data: The response, or a part of it.
+        start: Where the header begins in `data`.
+        size: Bytes with the header.
+        first_offset: Offset of the first record, whether or not compaction left it.
+        last_offset: Of the last record, likewise.
+        first_timestamp: Base of the records' timestamps, ms.
+        max_timestamp: Largest timestamp, ms; of all records where the broker set it (`APPEND_TIME`).
+        attributes: Bits, see above.
+        producer_id: -1 for none.
+        leader_epoch: Leader epoch.
+        records: Number of records, as the header says: below 0 or far too many in a broken one.
+    """
+
+    data: memoryview
+    start: Ints
+    size: Ints
+    first_offset: Ints
+    last_offset: Ints
+    first_timestamp: Ints
+    max_timestamp: Ints
+    attributes: Ints
+    producer_id: Ints
+    leader_epoch: Ints
+    records: Ints
+
+    def __len__(self) -> int:
+        return int(self.start.size)
+
+    @property
+    def offset(self) -> int:
+        """Last offset of the last batch; the fetcher compares it with the offset it asked for."""
+        return int(self.last_offset[-1])
+
+    @property
+    def base_offset(self) -> int:
+        """First offset of the first batch."""
+        return int(self.first_offset[0])
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> FetchedRun | None:
+        """The batches that a mask keeps; None when it keeps none."""
+        if mask.all():
+            return self
+        if not mask.any():
+            return None
+        return replace(self, **{name: getattr(self, name)[mask] for name in _COLUMNS})
+
+    def between(self, start: int, end: int) -> FetchedRun | None:
+        """The batches that reach into [start, end)."""
+        return self.where((self.last_offset >= start) & (self.first_offset < end))
+
+    def part(self, start: int, end: int) -> FetchedRun:
+        """Batches [start, end)."""
+        return replace(self, **{name: getattr(self, name)[start:end] for name in _COLUMNS})
+
+    def batch(self, row: int) -> FetchedBatch:
+        """One batch by itself."""
+        start = int(self.start[row])
+        records = DefaultRecordBatch(self.data[start : start + int(self.size[row])])
+        return FetchedBatch(records.base_offset, records.last_offset, records.max_timestamp, records)
+
+    def batches(self) -> Iterator[FetchedBatch]:
+        """All of them, one by one."""
+        return map(self.batch, range(len(self)))
+
+
+_COLUMNS = [field.name for field in fields(FetchedRun)][1:]
+
+
+def chased(data: memoryview) -> tuple[list[int], bool]:
+    """Where the batches of a response begin, and at last where the last whole one ends.
+
+    A response may end inside a batch, which is left out.
+
+    Returns:
+        The places, one more than there are batches; and whether all is well: False when the batch that begins at
+        the last place has an impossible length.
+    """
+    size = len(data)
+    places = [0]
+    note, last = places.append, size - _OVERHEAD
+    at = 0
+    while at <= last:
+        (length,) = _length(data, at + 8)
+        after = at + length + _OVERHEAD
+        if after > size:
+            break
+        if length < _LEAST_LENGTH and (length < _LEAST_OLD or data[at + _MAGIC_AT] not in _OLD_MAGICS):
+            return places, False
+        at = after
+        note(at)
+    return places, True
+
+
+def by_magic(data: memoryview, places: list[int]) -> Iterator[tuple[bool, Ints]]:
+    """Stretches of batches before magic 2 (True) and of magic 2 (False), each as `chased` gives places."""
+    at = np.array(places, np.int64)
+    old = np.frombuffer(data, np.int8)[at[:-1] + _MAGIC_AT] < 2
+    edges = [0, *(np.flatnonzero(np.diff(old)) + 1).tolist(), old.size]
+    for first, last in pairwise(edges):
+        if first < last:
+            yield bool(old[first]), at[first : last + 1]
+
+
+def run_of(data: memoryview, places: Ints) -> FetchedRun:
+    """The batches between these places, all of magic 2 and not shorter than a header."""
+    start = places[:-1]
+    header = rows_at(np.frombuffer(data, np.uint8), start, HEADER).view(_FIELDS)[:, 0]
+
+    def column(name: str) -> Ints:
+        return header[name].astype(np.int64)
+
+    first = column("base_offset")
+    return FetchedRun(
+        data=data,
+        start=start,
+        size=np.diff(places),
+        first_offset=first,
+        last_offset=first + column("last_offset_delta"),
+        first_timestamp=column("first_timestamp"),
+        max_timestamp=column("max_timestamp"),
+        attributes=column("attributes"),
+        producer_id=column("producer_id"),
+        leader_epoch=column("leader_epoch"),
+        records=column("records"),
+    )
