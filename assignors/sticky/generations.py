@@ -51,7 +51,9 @@ def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_
         CannotTell: Hashes collide so often that the order of a map is not followed.
     """
     potential = Potential(board, gap=0, counts_topics=False)
-    owners = _owners(data)
+    by_size = spreads_identical and _identical(potential)
+    # (Without that the order of Java's maps shows in the members' lists, and not in what is in them.)
+    owners = _owners(data, in_order=by_size or board.listing)
     ids = {
         place: board.base[row] + place[1]
         for place in owners.newest
@@ -62,10 +64,7 @@ def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_
         if place in ids:
             existing[member].append(ids[place])
     previous = {ids[place]: member for place, member in owners.before.items() if place in ids}
-    if spreads_identical and owners.newest and _identical(potential):
-        partitions = _spread(board, existing, previous)
-    else:
-        partitions = potential.in_order(board)
+    partitions = _spread(board, existing, previous) if by_size and owners.newest else potential.in_order(board)
     current: list[dict[int, None]] = []
     taken: set[int] = set()
     revocation = False
@@ -81,7 +80,7 @@ def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_
     return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
 
 
-def _owners(data: Sequence[MemberData]) -> _Owners:
+def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
     by_generation: dict[_Place, dict[int, int]] = {}
     for member, said in enumerate(data):
         for topic, numbers in said.partitions:
@@ -92,13 +91,15 @@ def _owners(data: Sequence[MemberData]) -> _Owners:
                 else:
                     claims.setdefault(said.generation, member)
     newest, before = {}, {}
-    for place in _in_hash_order(list(by_generation)):
+    for place in _in_hash_order(list(by_generation)) if in_order else by_generation:
         claims = by_generation[place]
         generations = sorted(claims, reverse=True)
         newest[place] = claims[generations[0]]
         if len(generations) > 1:
             before[place] = claims[generations[1]]
-    return _Owners(newest, {place: before[place] for place in _in_hash_order(list(before))})
+    if in_order:
+        before = {place: before[place] for place in _in_hash_order(list(before))}
+    return _Owners(newest, before)
 
 
 def _identical(potential: Potential) -> bool:

@@ -44,6 +44,7 @@ def chain(
     steps: int = 10,
     racks: bool = False,
     tidy: bool = False,
+    large: bool = False,
     kafka_python: bool = False,
 ) -> Iterator[Case]:
     """Yield the decisions of one group.
@@ -54,14 +55,15 @@ def chain(
         decide: The leader.
         steps: Decisions at most.
         racks: Whether members and replicas have racks.
+        large: Tens of members and topics instead of a few.
         kafka_python: Whether the members write as kafka-python does: no generation, the version before user data.
         tidy: Nothing goes wrong: every member says what it was given, in the generation before.
     """
-    topics = names(random, random.choice((1, 1, 2, 3, 5, 8)))
+    topics = [f"topic{n}" for n in range(20)] if large else names(random, random.choice((1, 1, 2, 3, 5, 8)))
     counts = {topic: random.choice((0, 1, 1, 2, 3, 4, 7, 10, 12, 25)) for topic in topics}
     alike = random.random() < 0.5
     wanted = _wanted(random, topics, tidy=tidy)
-    ids = random_ids(random, 30)
+    ids = random_ids(random, 80)
     # Groups of old clients, new clients, or both.
     new_clients = random.choice((0.0, 1.0, 1.0, 0.5))
     members: list[_Member] = []
@@ -77,7 +79,7 @@ def chain(
             )
         )
 
-    for _ in range(random.choice((1, 2, 3, 5, 8))):
+    for _ in range(random.randint(9, 50) if large else random.choice((1, 2, 3, 5, 8))):
         join()
     generation = random.randrange(5)
     for _ in range(steps):
@@ -97,7 +99,7 @@ def chain(
                     random.shuffle(member.held)
         if not tidy:
             _something_goes_wrong(random, members, counts)
-        for _ in range(random.choice((0, 1, 1, 2))):
+        for _ in range(random.choice((0, 3, 8)) if large else random.choice((0, 1, 1, 2))):
             if ids and (len(members) < 2 or random.random() < 0.5):
                 join()
             elif len(members) > 1:

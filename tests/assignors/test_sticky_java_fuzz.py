@@ -35,7 +35,9 @@ def test_every_decision_in_a_chain_is_that_of_the_real_class(release: str) -> No
     while done < wanted:
         asked = _chains(random, release, min(_AT_ONCE, wanted - done))
         for (case, ours), theirs in zip(asked, ask_java(release, [case for case, _ in asked]), strict=True):
-            assert not isinstance(ours, CannotTell), case
+            if isinstance(ours, CannotTell):
+                assert "collide" in ours.reason or "large" in ours.reason, case
+                continue
             assert isinstance(ours, LeaderWouldFail) == isinstance(theirs, Thrown), case
             if not isinstance(ours, Exception) and not isinstance(theirs, Thrown):
                 assert same(ours, theirs), case
@@ -59,7 +61,8 @@ def _chains(random: Random, release: str, count: int) -> list[tuple[Case, Assign
         if random.random() < 0.02:
             decide(Case(random.choice(STRATEGIES), random_group(random)))
         racks = release >= "3.5" and random.random() < _WITH_RACKS
-        for _ in chain(random, random.choice(STRATEGIES), decide, racks=racks, tidy=random.random() < 0.2):
+        tidy, large = random.random() < 0.2, random.random() < 0.03
+        for _ in chain(random, random.choice(STRATEGIES), decide, racks=racks, tidy=tidy, large=large):
             pass
     return asked
 
