@@ -10,7 +10,7 @@ import msgspec
 from streaming.groups import lag
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import asked_assignors, state_of
-from streaming.groups.drift import NOT_APPLICABLE, drift_row, judge, mismatch
+from streaming.groups.drift import drift_row, judge, mismatch
 from streaming.groups.facts import Finding, GroupHealthRow, Rows
 from streaming.groups.findings import findings_of
 from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
@@ -21,6 +21,7 @@ from streaming.groups.modern_inputs import ModernMember
 from streaming.groups.modern_members import close_modern_members, write_modern_members
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
+from streaming.groups.verdict import NOT_APPLICABLE
 
 __all__ = ["close_group", "judge_round"]
 

@@ -1,0 +1,162 @@
+"""What the candidates for a group's leader give, beside what the group was given."""
+
+from __future__ import annotations
+
+from itertools import islice, product
+
+from assignors import (
+    Assignment,
+    AssignorError,
+    CannotTell,
+    Group,
+    LeaderWouldFail,
+    Library,
+    Strategy,
+    assign,
+    differences,
+    recognise,
+    same,
+    topics_without_metadata,
+    unrecorded,
+)
+from assignors.library import CUSTOM
+from streaming.groups.facts import DriftedPartition
+from streaming.groups.inputs import MembershipRecord
+from streaming.groups.membership import MAX_GROUP_PARTITIONS, subscription_of
+from streaming.groups.possible_counts import possible_counts
+from streaming.groups.seen_counts import SeenCounts
+from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, VALID_UNVERIFIED, Verdict
+
+__all__ = ["recompute"]
+
+# Combinations of partition counts that are tried: four topics, each with two possible counts at one time, are already
+# a rare coincidence, and every combination costs a recomputation per candidate.
+_MOST_VARIANTS = 16
+
+
+def recompute(
+    record: MembershipRecord, strategy: Strategy, actual: Assignment, counts: dict[str, SeenCounts], *, settled: bool
+) -> Verdict:
+    """Recompute a decision with every candidate that the bytes and the rounds allow.
+
+    Args:
+        record: The record that closed it.
+        strategy: The group's strategy.
+        actual: The assignment that it holds.
+        counts: Partition counts of all subscribed and assigned topics.
+        settled: No round that is still to come would show a count that the leader may have known.
+    """
+    leader = {topic: c.leader for topic, c in counts.items()}
+    if sum(leader.values()) > MAX_GROUP_PARTITIONS:
+        return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
+    known_to_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
+    members = tuple(map(subscription_of, record.members))
+    seen = {topic: c.seen for topic, c in counts.items()}
+    variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
+    cannot: str | None = None
+    if len(variants) > _MOST_VARIANTS:
+        variants.pop()
+        cannot = "too many partition counts are possible where partitions are held back or were owned before"
+    expected: Assignment | None = None
+    tried: set[Library] = set()
+    libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
+    for library, known in product(libraries, variants):
+        try:
+            result, fits = _computed(strategy, Group(members, known), library, actual)
+        except LeaderWouldFail:
+            continue
+        except AssignorError as error:
+            cannot = cannot or _reason(error)
+            continue
+        tried.add(library)
+        # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
+        unknown = topics_without_metadata(library, known_to_leader, counts)
+        unseen = sorted(
+            topic
+            for topic, c in counts.items()
+            if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
+        )
+        unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
+        if fits and unsure:
+            others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
+            return Verdict(
+                VALID_UNVERIFIED,
+                f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
+                f"({known[unsure[0]]}; seen: {others})",
+                candidates=len(tried),
+            )
+        if unseen:
+            # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
+            try:
+                nearest = known | {topic: counts[topic].newest for topic in unseen}
+                result, fits = _computed(strategy, Group(members, nearest), library, actual)
+            except AssignorError as error:
+                cannot = cannot or f"with the newest partition counts: {_reason(error)}"
+                continue
+        if fits:
+            return Verdict(IDENTICAL, library=str(library), candidates=len(tried))
+        expected = result if expected is None else expected
+    if expected is not None and not strategy.deterministic:
+        cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
+    if cannot is not None:
+        return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
+    if expected is None:
+        return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=len(tried))
+    return Verdict(
+        DRIFTED,
+        f"none of {len(tried)} candidates gives this assignment",
+        candidates=len(tried),
+        drifted=_kinds(expected, actual),
+    )
+
+
+def _computed(strategy: Strategy, group: Group, library: Library, actual: Assignment) -> tuple[Assignment, bool]:
+    """What a candidate gives, and whether that is the assignment.
+
+    Raises:
+        CannotTell: It cannot be told; or it is not, and may be by what is in no record.
+    """
+    result = assign(strategy, group, library)
+    if same(result, actual):
+        return result, True
+    for other, reason in unrecorded(strategy.name, group, library):
+        try:
+            fits = same(assign(strategy, other, library), actual)
+        except LeaderWouldFail:
+            continue
+        if fits and reason is not None:
+            raise CannotTell(reason)
+        if fits:
+            return result, True
+    return result, False
+
+
+def _reason(error: AssignorError) -> str:
+    return error.reason if isinstance(error, CannotTell) else str(error)[:200]
+
+
+def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
+    leader = next((m for m in record.members if m.member_id == record.leader), None)
+    if leader is None:
+        # The leader itself may have left between join and sync; then nothing of its bytes is known.
+        return recognise(strategy, version=None, user_data=None)
+    return recognise(
+        strategy,
+        version=leader.subscription_version,
+        user_data=leader.user_data,
+        client_id=leader.client_id,
+        member_id=leader.member_id,
+    )
+
+
+def _kinds(expected: Assignment, actual: Assignment) -> tuple[DriftedPartition, ...]:
+    return tuple(
+        DriftedPartition(
+            topic=d.topic,
+            partition=d.partition,
+            kind=MISPLACED if d.actual else UNASSIGNED,
+            expected=d.expected[0] if d.expected else None,
+            actual=d.actual,
+        )
+        for d in differences(expected, actual)
+    )

@@ -1,0 +1,39 @@
+"""What is said of a decision, in the words of DESIGN.md 3."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming.groups.facts import DriftedPartition
+
+__all__ = ["DRIFTED", "IDENTICAL", "MISPLACED", "NOT_APPLICABLE", "UNASSIGNED", "VALID_UNVERIFIED", "Verdict"]
+
+IDENTICAL = "identical"
+DRIFTED = "drifted"
+VALID_UNVERIFIED = "valid_unverified"
+NOT_APPLICABLE = "not_applicable"
+
+MISPLACED = "misplaced"
+"""Kind of a drifted partition that belongs to somebody else, or does not exist."""
+
+UNASSIGNED = "unassigned"
+"""Kind of a drifted partition that belongs to nobody and should."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is said of one decision.
+
+    Attributes:
+        verdict: "identical", "drifted", "valid_unverified" or "not_applicable".
+        reason: Why, where it is not plain from the verdict; None for "identical".
+        library: The candidate that fitted, as text; None when none did.
+        candidates: Candidates that were tried.
+        drifted: Partitions whose owner is not the expected one; empty unless drifted.
+    """
+
+    verdict: str
+    reason: str | None = None
+    library: str | None = None
+    candidates: int = 0
+    drifted: tuple[DriftedPartition, ...] = ()
