@@ -99,6 +99,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         log_partition: Partition of the offsets log.
         group_type: "consumer", "share" or "streams".
         epoch: Epoch of the target, or of the empty group.
+        group_epoch: Epoch of the group then; it is ahead where members changed while the target was computed.
         became_empty: The last member left; there is no new target.
         exact: The members and targets are all that there were; see the module.
         members: Member metadata, in the order in which they joined.
@@ -113,6 +114,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         replaced: (id before, id now) of static members that came back under a new id.
         undescribed: Members with a target and no metadata, or the other way round: bytes of theirs are missing.
         topics: Names and counts by topic id, as far as the log has them.
+        incarnation: Which group of this name; set by the core.
     """
 
     record: int
@@ -120,6 +122,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     log_partition: int
     group_type: str
     epoch: int
+    group_epoch: int
     became_empty: bool
     exact: bool
     members: tuple[ModernMember, ...]
@@ -132,6 +135,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     replaced: tuple[tuple[str, str], ...]
     undescribed: tuple[str, ...]
     topics: KnownTopics | None = None
+    incarnation: int = -1
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -280,6 +284,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
         log_partition=item.log_partition,
         group_type=group.group_type,
         epoch=item.epoch,
+        group_epoch=group.epoch,
         became_empty=isinstance(item, GroupEpoch),
         exact=group.exact,
         members=tuple(group.members.values()),

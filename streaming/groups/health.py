@@ -16,9 +16,10 @@ from streaming.groups.findings import findings_of
 from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
 from streaming.groups.member_rows import close_members
 from streaming.groups.membership import counts_of, is_consumer, owning_members, subscribed_topics
-from streaming.groups.modern import modern_owners, modern_topics, strategy_of
-from streaming.groups.modern_inputs import ModernMember
+from streaming.groups.modern import modern_owners, modern_topics
+from streaming.groups.modern_inputs import SHARE, STREAMS, ModernMember
 from streaming.groups.modern_members import close_modern_members, write_modern_members
+from streaming.groups.modern_verdict import no_verdict_on, strategy_of, write_modern_verdicts
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
@@ -36,6 +37,7 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     """Judge one round: the state has taken in exactly the log records below its position."""
     _see_topics(state, tick, config)
     write_modern_members(state, group, config, rows)
+    write_modern_verdicts(state, tick, group, config, rows)
     _give_verdicts(state, tick, group, config, rows)
     totals = _lag_rows(state, tick, group, config, rows)
     findings = findings_of(state, tick, config)
@@ -48,6 +50,7 @@ def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     _give_verdicts(state, tick, group, config, rows, last=True)
     close_members(state, tick.log_position, tick.time, group, config, rows)
     write_modern_members(state, group, config, rows)
+    write_modern_verdicts(state, tick, group, config, rows)
     close_modern_members(state, tick.log_position, tick.time, group, config, rows)
     for topic, partitions in sorted(state.partitions.items()):
         for partition, known in sorted(partitions.items()):
@@ -297,8 +300,10 @@ def _health(
     decided = record.record_time if record is not None else None
     members = len(record.members) if record is not None else 0
     assigned = sum(counts) if counts else 0
+    drifted = state.drifted_count
     modern = state.modern_group if state.modern is not None and not closed else None
     if modern is not None:
+        drifted = state.modern_verdict[2] if state.modern_verdict is not None else 0
         strategy = strategy_of(asked_assignors(modern))
         incarnation, generation = state.modern_incarnation, state.modern_epoch
         decided = modern.decided.record_time if modern.decided is not None else None
@@ -325,7 +330,7 @@ def _health(
         members=members,
         verdict=verdict,
         verdict_reason=reason,
-        drifted_count=state.drifted_count if verdict == "drifted" else 0,
+        drifted_count=drifted if verdict == "drifted" else 0,
         findings=findings,
         topics=totals.topics,
         partitions=totals.partitions,
@@ -357,8 +362,12 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
     if closed:
         return NOT_APPLICABLE, "the group is gone" if tick.gone != "filtered" else "the group is not watched any more"
     if state.modern is not None or tick.group_type in {"consumer", "share", "streams"}:
-        kind = tick.group_type or "consumer"
-        return NOT_APPLICABLE, f"the broker assigns {kind} groups (KIP-848 and later), and that is not recomputed yet"
+        kind = state.modern_group.group_type if state.modern_group is not None else tick.group_type
+        if kind in {SHARE, STREAMS}:
+            return NOT_APPLICABLE, no_verdict_on(kind)
+        if state.modern_verdict is not None:
+            return state.modern_verdict[:2]
+        return PENDING, "no target assignment of the group was read yet"
     if record is None:
         if tick.state not in {None, "Empty", "Dead"}:
             return PENDING, "the group has members, but no record of its membership was read yet"

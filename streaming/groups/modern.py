@@ -6,6 +6,8 @@ members wait for the names of topics (`modern_members.py`).
 
 from __future__ import annotations
 
+import msgspec
+
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, subscribed, take
 from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
@@ -21,6 +23,7 @@ from streaming.groups.modern_inputs import (
     Removed,
 )
 from streaming.groups.modern_members import close_modern_members, topic_names, write_modern_members
+from streaming.groups.modern_verdict import strategy_of
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.times import day_of
 
@@ -30,14 +33,13 @@ __all__ = [
     "modern_owners",
     "modern_topics",
     "not_converged",
-    "strategy_of",
 ]
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 # Stands for any type that does not tell whether the group lives.
 _OTHER_TYPE = 5
 
-# Decisions whose members wait for a round to name their topics; as many as classic decisions wait for a verdict.
+# Decisions that wait for a round, for a verdict and for the names of topics; as many as classic decisions wait.
 _WAITING_MAX = 64
 
 # Epochs are int32, and a broken record may have any.
@@ -83,7 +85,7 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
     elif isinstance(word, Ended):
         write_modern_members(state, group, config, rows)
         close_modern_members(state, word.record, word.record_time, group, config, rows)
-        state.modern_epoch = state.modern_incarnation = None
+        state.modern_epoch = state.modern_incarnation = state.modern_verdict = None
         state.upgraded = False
 
 
@@ -127,6 +129,8 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
     )
     state.modern_epoch = decision.epoch
     state.upgraded = False
+    decision = msgspec.structs.replace(decision, incarnation=state.modern_incarnation)
+    state.unjudged = [*state.unjudged, decision][-_WAITING_MAX:]
     state.unnamed.append(decision)
     if len(state.unnamed) > _WAITING_MAX:
         oldest, *rest = state.unnamed
@@ -149,11 +153,6 @@ def _moves(decision: Decision) -> int:
 
 def _places(partitions: IdPartitions) -> list[tuple[str, int]]:
     return [(name, number) for name, numbers in partitions for number in numbers]
-
-
-def strategy_of(assignors: tuple[str, ...]) -> str | None:
-    """The server assignor that members ask for; None where it is the broker's default, or not to be told."""
-    return assignors[0] if len(assignors) == 1 else None
 
 
 def not_converged(state: GroupState) -> tuple[str, int, str] | None:

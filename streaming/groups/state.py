@@ -194,6 +194,8 @@ class GroupState(msgspec.Struct, array_like=True):
         upgraded: It was a classic group until now: its first decision is not there yet.
         unnamed: Decisions whose members' rows wait for a round to name the topics, oldest first.
         modern_rows: The decision whose members' rows were last written, as far as closing rows need it.
+        unjudged: Decisions that no round has judged yet, oldest first.
+        modern_verdict: Verdict of its newest judged decision, the reason, and its drifted partitions; None before.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -225,6 +227,8 @@ class GroupState(msgspec.Struct, array_like=True):
     upgraded: bool = False
     unnamed: list[ModernDecision] = []
     modern_rows: ModernDecision | None = None
+    unjudged: list[ModernDecision] = []
+    modern_verdict: tuple[str, str | None, int] | None = None
 
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.
@@ -235,7 +239,7 @@ class GroupState(msgspec.Struct, array_like=True):
         """
         if self.tick_time >= 0 or self.modern is not None or self.waiting or self.partitions:
             return False
-        if self.modern_group is not None or self.unnamed or self.modern_rows is not None:
+        if self.modern_group is not None or self.unnamed or self.unjudged or self.modern_rows is not None:
             return False
         if self.current is not None and (self.tombstoned is None or self.others):
             return False

@@ -217,7 +217,7 @@ DRIFT: Final = Table(
         Column(
             "matched_library",
             STRING,
-            "Client library and release (first of its era) that gives this assignment; NULL when none did",
+            "Client library, or broker, and release (first of its era) that gives this assignment; NULL when none did",
         ),
         Column("candidates", INT, "Candidates (library, release) that were computed"),
         Column("drifted_count", INT, "Length of drifted_partitions"),

@@ -93,23 +93,25 @@ def test_a_group_whose_members_no_record_has_shown_yet_is_pending() -> None:
     assert (row.verdict, row.members) == ("pending", 0)
 
 
-@pytest.mark.parametrize("kind", ["consumer", "share", "streams"])
-def test_groups_of_newer_protocols_are_not_applicable(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["share", "streams"])
+def test_share_and_streams_groups_are_not_applicable(kind: str) -> None:
     row = health(lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), group_type=kind)))
     assert row.verdict == "not_applicable"
     assert kind in str(row.verdict_reason)
 
 
-def test_a_consumer_group_known_by_its_records_alone_is_not_applicable() -> None:
+def test_a_consumer_group_of_which_no_target_was_read_is_pending() -> None:
+    row = health(lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), group_type="consumer")))
+    assert row.verdict == "pending"
     row = health(lived(make_others(5, 3), make_others(3, 4), make_tick(10, group_type=None, state=None)))
-    assert (row.verdict, row.state) == ("not_applicable", "Unknown")
+    assert (row.verdict, row.state) == ("pending", "Unknown")
 
 
 def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
     life = lived(make_record(5, even("x", 2, "a")), make_tick(6, make_topic("x", 2)))
     life.take(make_tombstone(9), make_others(5, 10), make_others(3, 11), make_tick(20, group_type="consumer"))
     row = health(life)
-    assert (row.verdict, row.members, row.strategy, row.generation) == ("not_applicable", 0, None, None)
+    assert (row.verdict, row.members, row.strategy, row.generation) == ("pending", 0, None, None)
 
 
 # The end of a group.

@@ -109,6 +109,7 @@ def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() ->
             log_partition=3,
             group_type="consumer",
             epoch=1,
+            group_epoch=1,
             became_empty=False,
             exact=True,
             members=(group.members["a"],),

@@ -164,6 +164,9 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     churn = watched.core.rows.rebalance_churn
     assert [row.record_offset for row in churn] == [decision.record for decision in decisions]
     assert sum(row.moves or 0 for row in churn) == 3
+    assert [row.record_offset for row in rows.drift] == [decision.record for decision in decisions]
+    assert "drifted" not in {row.verdict for row in rows.drift}
+    assert (rows.drift[-1].verdict, rows.drift[-1].reason) == ("identical", None)
     (health,) = rows.group_health
     assert (health.state, health.members, health.assigned_partitions, health.findings) == ("Stable", 2, 6, ())
 

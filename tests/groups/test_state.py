@@ -69,7 +69,7 @@ def test_a_migration_of_version_1_is_told() -> None:
     life = resumed("moving")
     rows = life.take(make_others(8, 18), make_tick(30, make_topic("x", 2), group_type="consumer"))
     assert [(row.kind, row.record_offset, row.incarnation) for row in rows.rebalance_churn] == [("migration", 17, 5)]
-    assert rows.group_health[-1].verdict == "not_applicable"
+    assert rows.group_health[-1].verdict == "pending"
 
 
 def test_the_judgement_of_lag_of_version_1_goes_on() -> None:
