@@ -25,13 +25,14 @@ from assignors.server import (
 )
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
-from streaming.groups.drift import DRIFTED, IDENTICAL, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict, mismatch
+from streaming.groups.drift import mismatch
 from streaming.groups.facts import DriftedPartition, DriftRow, Rows
 from streaming.groups.inputs import Tick
 from streaming.groups.modern_inputs import CONSUMER
 from streaming.groups.modern_members import topic_names
 from streaming.groups.state import GroupState, TopicState
 from streaming.groups.times import day_of
+from streaming.groups.verdict import DRIFTED, IDENTICAL, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
 
