@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.groups import drift, lag
+from streaming.groups import lag, verdict
 from streaming.tables import table_named
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -23,7 +23,7 @@ def words_after_colon(table: str, column: str) -> list[str]:
 @pytest.mark.parametrize(
     "word",
     [
-        *(drift.IDENTICAL, drift.DRIFTED, drift.VALID_UNVERIFIED, drift.NOT_APPLICABLE, "pending"),
+        *(verdict.IDENTICAL, verdict.DRIFTED, verdict.VALID_UNVERIFIED, verdict.NOT_APPLICABLE, "pending"),
         *words_after_colon("drift", "drifted_partitions"),
         *words_after_colon("group_health", "findings"),
         *lag.STATUSES,
