@@ -15,6 +15,8 @@ from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 
 __all__ = ["main", "options", "serve"]
 
+_OWN_NAMES = ("localhost", "127.0.0.1", "::1")
+
 _PAGE = Path(__file__).parent / "page.py"
 
 
@@ -48,8 +50,11 @@ def serve(lake: str | None = None, port: int | None = None) -> NoReturn:
     settings = load_settings()
     _check_port(settings.page)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    from streamlit.web import bootstrap  # noqa: PLC0415 - two seconds of imports, not before the port is known
+    from streamlit import net_util  # noqa: PLC0415 - two seconds of imports, not before the port is known
+    from streamlit.web import bootstrap  # noqa: PLC0415
 
+    # Streamlit 1.67 asks a host in the network for this machine's address when a foreign site knocks.
+    net_util.get_external_ip = lambda: None
     flags = options(settings.page)
     bootstrap.load_config_options(flags)
     host = f"[{settings.page.address}]" if ":" in settings.page.address else settings.page.address
@@ -70,6 +75,7 @@ def options(page: PageSettings) -> dict[str, Any]:
         "server_address": page.address,
         "server_port": page.port,
         "server_baseUrlPath": page.path,
+        "server_allowedHosts": list(page.hosts) or (list(_OWN_NAMES) if page.address in _OWN_NAMES else []),
         "server_headless": True,
         "server_fileWatcherType": "none",
         "server_runOnSave": False,

@@ -316,6 +316,8 @@ class PageSettings(_Section):
             reaches the port.
         port: Port.
         path: Path under which a proxy serves it, "" for the root.
+        hosts: Names under which browsers may ask for it. Empty allows this machine's own on loopback, and any
+            elsewhere: without it a foreign site that points its name at 127.0.0.1 could read the page.
         refresh_ms: From one look at the tables to the next.
         past_hours: How far back charts and timelines go; held in memory.
     """
@@ -323,6 +325,7 @@ class PageSettings(_Section):
     address: str = "127.0.0.1"
     port: int = Field(default=8501, ge=1, le=65_535)
     path: str = ""
+    hosts: tuple[str, ...] = ()
     refresh_ms: int = Field(default=3_000, ge=500)
     past_hours: float = Field(default=24.0, gt=0, le=24 * 31)
 

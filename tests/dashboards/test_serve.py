@@ -1,15 +1,28 @@
 from __future__ import annotations
 
+import http.client
 import os
 import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+from served_page import served
 
 from dashboards.serve import options
 from dashboards.theme import DARK, LIGHT
 from streaming.config import PageSettings
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("serve")
+    with served(folder / "lake", folder / "page.log") as address:
+        yield address
+
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -37,9 +50,41 @@ def test_a_port_that_is_taken_is_one_sentence_and_exit_code_2(tmp_path: Path) ->
 def test_nobody_but_this_machine_is_served_and_nobody_is_told_of_it_unless_asked() -> None:
     given = options(PageSettings())
     assert given["server_address"] == "127.0.0.1"
+    assert given["server_allowedHosts"] == ["localhost", "127.0.0.1", "::1"]
+    assert options(PageSettings(hosts=("example.org",)))["server_allowedHosts"] == ["example.org"]
     assert given["browser_gatherUsageStats"] is False
     assert given["client_showErrorDetails"] == "none"
     assert options(PageSettings(address="0.0.0.0", port=80, path="watch"))["server_baseUrlPath"] == "watch"
+
+
+@pytest.mark.parametrize(
+    ("host", "origin", "status"),
+    [
+        ("127.0.0.1", "http://127.0.0.1", 101),
+        ("evil.example", "http://evil.example", 403),
+        ("127.0.0.1", "http://evil.example", 403),
+    ],
+)
+def test_a_foreign_site_gets_nothing_out_of_a_page_on_loopback(
+    address: str, host: str, origin: str, status: int
+) -> None:
+    # The second is a name of the foreign site's that leads to 127.0.0.1.
+    port = int(address.rstrip("/").rsplit(":", 1)[1])
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.putrequest("GET", "/_stcore/stream", skip_host=True)
+    for name, value in {
+        "Host": f"{host}:{port}",
+        "Origin": f"{origin}:{port}",
+        "Upgrade": "websocket",
+        "Connection": "Upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+        "Sec-WebSocket-Protocol": "streamlit",
+    }.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    assert connection.getresponse().status == status
+    connection.close()
 
 
 def test_every_setting_of_the_page_is_explained_in_the_file_with_its_default() -> None:
