@@ -115,7 +115,7 @@ def _head(group: Row, since: Row | None, verdict: Row | None, view: View) -> str
     row = {
         "name": group["group_id"],
         "health": group["health"],
-        "reasons": words.reasons(group, clock, since),
+        "reasons": [*words.reasons(group, clock, since), *words.passing(group, clock)],
         "calm": words.calm(group),
         "facts": [{"word": word, "value": value, "title": title} for word, value, title in facts],
     }

@@ -22,6 +22,7 @@ __all__ = [
     "cut",
     "key_of",
     "number",
+    "passing",
     "ratio",
     "reasons",
     "seconds",
@@ -38,6 +39,8 @@ _CUT_AT = 44
 
 # Longer names travel in links as a digest: browsers and proxies end an address after some thousand characters.
 _LINK_AT = 300
+
+_PASSING = frozenset({"in_transfer", "not_converged"})
 
 _KINDS = {
     "misplaced": "misplaced",
@@ -170,6 +173,15 @@ def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[Reason]:
     known = since or {}
     found = [_REASONS[problem] for problem in group["problems"].split() if problem in _REASONS]
     return [Reason(health, say(group, clock, known)) for health, say in found]
+
+
+def passing(group: Row, clock: Clock) -> list[Reason]:
+    """What is normal for moments, and worth knowing while it lasts: partitions on their way from member to member."""
+    return [
+        Reason(0, f"{visible(finding['detail'])}{clock.since(finding['since'])}")
+        for finding in group["findings"] or ()
+        if finding["finding"] in _PASSING
+    ]
 
 
 def calm(group: Row) -> str:

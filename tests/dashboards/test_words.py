@@ -6,7 +6,21 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dashboards.query import queries
-from dashboards.words import DASH, Clock, age, calm, cause, cut, key_of, number, ratio, reasons, seconds, visible
+from dashboards.words import (
+    DASH,
+    Clock,
+    age,
+    calm,
+    cause,
+    cut,
+    key_of,
+    number,
+    passing,
+    ratio,
+    reasons,
+    seconds,
+    visible,
+)
 
 NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)
 CLOCK = Clock(NOW, ZoneInfo("Europe/Berlin"))
@@ -71,6 +85,13 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
 def test_a_reason_is_one_sentence_with_its_numbers(row: dict[str, object], since: dict[str, object], said: str) -> None:
     # (20 November 23:30 is 22:30 UTC: sixteen hours before, in the viewer's zone.)
     assert [reason.text for reason in reasons(row, CLOCK, since)] == [said]
+
+
+def test_what_is_normal_for_moments_is_told_and_is_no_problem() -> None:
+    moving = {"finding": "in_transfer", "since": NOW, "detail": "2 partitions given up"}
+    row = group("", findings=[moving, moving | {"finding": "topic_unseen"}])
+    assert reasons(row, CLOCK) == []
+    assert [(r.health, r.text) for r in passing(row, CLOCK)] == [(0, "2 partitions given up since 15:30")]
 
 
 def test_every_problem_of_the_query_has_a_sentence() -> None:
