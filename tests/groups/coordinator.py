@@ -7,6 +7,7 @@ here.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
@@ -166,9 +167,18 @@ class Coordinator:
         self._told = dict(self.members), dict(self.targets)
 
 
+Assignor = Callable[[Coordinator], Owned]
+"""Computes the target of a group from its members and their targets before."""
+
+
 @st.composite
-def lives(draw: st.DrawFn) -> Coordinator:
-    """A group that has lived for a while; it may have been deleted and made again."""
+def lives(draw: st.DrawFn, assignor: Assignor | None = None) -> Coordinator:
+    """A group that has lived for a while; it may have been deleted and made again.
+
+    Args:
+        draw: Hypothesis's.
+        assignor: Gives the targets; any targets when None.
+    """
     group = Coordinator()
     for _ in range(draw(st.integers(1, 12))):
         doings = ["join"]
@@ -176,11 +186,11 @@ def lives(draw: st.DrawFn) -> Coordinator:
             doings += ["leave", "resubscribe"]
             assigning = group.epoch > group.target_epoch
             doings += ["assign"] * 6 if assigning else ["reconcile", "replace", "replace", "delete"]
-        _do(draw, group, draw(st.sampled_from(doings)))
+        _do(draw, group, draw(st.sampled_from(doings)), assignor)
     return group
 
 
-def _do(draw: st.DrawFn, group: Coordinator, doing: str) -> None:
+def _do(draw: st.DrawFn, group: Coordinator, doing: str, assignor: Assignor | None) -> None:
     names = list(group.members)
     static = [name for name in names if group.members[name]]
     match doing:
@@ -190,6 +200,8 @@ def _do(draw: st.DrawFn, group: Coordinator, doing: str) -> None:
             group.leave(draw(st.lists(st.sampled_from(names), min_size=1, unique=True)))
         case "resubscribe":
             group.resubscribe(draw(st.sampled_from(names)), draw(st.sampled_from(["a.*", "t"])))
+        case "assign" if assignor is not None:
+            group.assign(assignor(group))
         case "assign":
             owners = draw(st.lists(st.sampled_from(names), min_size=PARTITIONS, max_size=PARTITIONS))
             group.assign({name: tuple(p for p in range(PARTITIONS) if owners[p] == name) for name in names})

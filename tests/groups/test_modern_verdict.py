@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from assignors.server import ServerGroup, ServerMember, ServerTopic, assign_on_server, known_server_strategies
 from streaming.groups.facts import DriftedPartition, DriftRow
 from tests.groups.build import GROUP, Life, make_tick, make_topic
-from tests.groups.coordinator import Written
+from tests.groups.coordinator import PARTITIONS, Assignor, Coordinator, Owned, Written, lives
 from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, metadata, read, stands, target, tick
 from tests.offsets_log.written import member_metadata, other_key
 
@@ -116,3 +119,38 @@ def test_a_target_is_judged_with_what_a_static_member_had_under_its_id_before() 
     back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
     second = verdicts(*FIRST, *back, *JOINED, target("a2", 0, 1), target("b", 2, 3), stands(2))[-1]
     assert second.verdict == "identical"
+
+
+def brokers(strategy: str, release: str) -> Assignor:
+    """The broker's own assignor on the coordinator's own view of the group."""
+
+    def assignor(group: Coordinator) -> Owned:
+        members = tuple(
+            ServerMember(name, ("t",), ((TOPIC_ID, before),) if (before := group.targets.get(name)) else (), instance)
+            for name, instance in group.members.items()
+        )
+        result = assign_on_server(strategy, ServerGroup(members, {"t": ServerTopic(TOPIC_ID, PARTITIONS)}), release)
+        return {name: tuple(sorted(result.get(name, {}).get(TOPIC_ID, ()))) for name in group.members}
+
+    return assignor
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([(name, release) for name in known_server_strategies() for release in ("3.8.1", "3.9.1", "4.3.1")]),
+    st.data(),
+)
+def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_identical(
+    assignor: tuple[str, str], data: st.DataObject
+) -> None:
+    life = data.draw(lives(brokers(*assignor)))
+    core = Life()
+    core.take(*read(life.log))
+    topic = make_topic("t", PARTITIONS, topic_id=TOPIC_ID)
+    rows = core.take(make_tick(10 + len(life.log), topic, state=None, group_type="consumer")).drift
+    judged = [row for row in rows if row.verdict != "not_applicable"]
+    # A group that is met with more than its first member has a past that may be missing, until its second decision.
+    assert {row.verdict for row in judged if row.matched_library} <= {"identical"}
+    assert {row.reason for row in judged if not row.matched_library} <= {
+        "what was the target before it is not known: records of the group before it may be missing"
+    }
