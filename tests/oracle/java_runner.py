@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
 from threading import Thread, Timer
 from types import TracebackType
@@ -80,6 +81,7 @@ class JavaRunner:
         self._process.stdin.flush()
 
 
+@lru_cache(maxsize=1 << 14)
 def hexed(text: str | None) -> str:
     """A text as "x" and the hex of its UTF-16 code units, so that no separator can occur in it; null as "-"."""
     return "-" if text is None else "x" + text.encode("utf-16-be", "surrogatepass").hex()
