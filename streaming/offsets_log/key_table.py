@@ -115,7 +115,8 @@ class _OfWidth:
             there = missed[row[missed] >= 0]
             missed = there[self._hashes[row[there]] != hashes[there]]
         # (Where there is no key the row is -1, which reads the last one.)
-        held = self._words[row]
+        packed = self._words.view(f"V{self._width}")[:, 0]
+        held = packed[row].view(np.uint64).reshape(words.shape)
         different = words[:, 0] ^ held[:, 0]
         for column in range(1, words.shape[1]):
             different |= words[:, column] ^ held[:, column]

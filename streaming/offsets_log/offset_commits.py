@@ -85,13 +85,12 @@ def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColum
     bare_v4 = is_v4 & (rest == 24)
     bare_v4[bare_v4] = data[ends[bare_v4] - 1] == 0
     with_topic = is_v4 & (rest == 24 - 1 + _TAGS_SIZE)
-    topic_id = np.zeros((starts.size, 16), np.uint8)
-    rows = np.flatnonzero(with_topic)
-    if rows.size:
-        tags = rows_at(data, ends[rows] - _TAGS_SIZE, _TAGS_SIZE)
-        fit = (tags[:, :3] == _TAGS_HEAD).all(axis=1)
-        with_topic[rows[~fit]] = False
-        topic_id[rows[fit]] = tags[fit, 3:]
+    # (The end of what has no tags may lie anywhere: it is read as if it lay there, and not looked at.)
+    tags = rows_at(data, np.where(with_topic, ends - _TAGS_SIZE, starts), _TAGS_SIZE)
+    for at, byte in enumerate(_TAGS_HEAD):
+        with_topic &= tags[:, at] == byte
+    topic_id = tags[:, len(_TAGS_HEAD) :]
+    topic_id[~with_topic] = 0
     decoded = bare_v4 | with_topic
     decoded |= (version == 3) & (rest == 24)
     decoded |= (version == 1) & (rest == 28)

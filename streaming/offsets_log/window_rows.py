@@ -68,8 +68,11 @@ def merged(rows: WindowRows) -> WindowRows:
     """
     order = _by_slot(rows.slot)
     slot, era = rows.slot[order], rows.era[order]
-    starts = np.flatnonzero(np.concatenate(([True], (slot[1:] != slot[:-1]) | (era[1:] != era[:-1]))))
+    begins = np.concatenate(([True], (slot[1:] != slot[:-1]) | (era[1:] != era[:-1])))
+    starts = np.flatnonzero(begins)
     ends = np.concatenate((starts[1:], [slot.size])) - 1
+    if not rows.tombstones.any():
+        return _merged_commits(rows, order, begins, starts, ends)
     commits = rows.commits[order]
     # First and last row with a commit; where there is none, any row will do: all say -1.
     places = np.arange(slot.size)
@@ -90,6 +93,33 @@ def merged(rows: WindowRows) -> WindowRows:
         last_record=rows.last_record[order[ends]],
         deleted=rows.deleted[order[ends]],
         step_back=np.maximum.reduceat(_steps(rows, order, commits, starts), starts),
+        topic_id=rows.topic_id[last],
+    )
+
+
+def _merged_commits(
+    rows: WindowRows, order: Ints, begins: npt.NDArray[np.bool_], starts: Ints, ends: Ints
+) -> WindowRows:
+    """The same where every row has a commit and none a tombstone, as nearly always: half the time."""
+    first, last = order[starts], order[ends]
+    steps = rows.step_back[order]
+    before, after = rows.offset[order[:-1]], rows.first_offset[order[1:]]
+    there = np.flatnonzero((before > after) & ~begins[1:])
+    steps[there + 1] = np.maximum(steps[there + 1], before[there].view(np.uint64) - after[there].view(np.uint64))
+    return WindowRows(
+        slot=rows.slot[first],
+        era=rows.era[first],
+        commits=np.add.reduceat(rows.commits[order], starts),
+        tombstones=rows.tombstones[first],
+        first_offset=rows.first_offset[first],
+        first_commit_time=rows.first_commit_time[first],
+        first_record=rows.first_record[first],
+        offset=rows.offset[last],
+        leader_epoch=rows.leader_epoch[last],
+        last_commit_time=rows.last_commit_time[last],
+        last_record=rows.last_record[last],
+        deleted=rows.deleted[last],
+        step_back=np.maximum.reduceat(steps, starts),
         topic_id=rows.topic_id[last],
     )
 

@@ -26,7 +26,7 @@ from streaming.offsets_log import (
 )
 from streaming.offsets_log.decode_json import decode_line
 
-from .compacting import counted
+from .compacting import columns, counted
 from .mutated import mutated_records
 from .one_by_one import Record, as_folded, fold_one_by_one
 from .real_records import REAL
@@ -59,6 +59,10 @@ def _decode_both_ways(seed: int) -> None:
         records, boundaries=boundaries, watches=lambda name: name != "g"
     )
     assert counted(groups, unread) + compactor.dropped == MUTATED
+    at_once = Compactor(0, 1, boundaries, lambda name: name != "g", lambda _: True)
+    at_once.add_columns(columns(records))
+    found = dict(at_once.groups()), at_once.unread(), at_once.dropped
+    assert found == (groups, unread, compactor.dropped)
 
 
 @pytest.mark.java

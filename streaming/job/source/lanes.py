@@ -23,11 +23,14 @@ from streaming.offsets_log.record_columns import PADDING, Bytes, Ints, RecordCol
 
 __all__ = ["lanes"]
 
-# What is walked together: enough lanes to spread NumPy's cost per call, little enough that the columns (some
-# 100 bytes a record) stay in the processor's cache. It also bounds what decompressed batches hold in memory, but for
-# the last of them.
+# What is walked together: enough lanes to spread NumPy's cost per call. It also bounds what the columns (16 bytes a
+# record) and decompressed batches hold in memory, but for the last of them.
 _RECORDS_AT_ONCE = 65_536
 _BYTES_AT_ONCE = 8 * 1024 * 1024
+
+# What comes out together: enough to spread the cost per call again, little enough that records (some 100 bytes each)
+# and their columns stay in the processor's cache while all that follows reads them.
+_COLUMNS_AT_ONCE = 8_192
 
 # With fewer records than this a run is walked quicker record by record.
 _FEW_RECORDS = 150
@@ -63,8 +66,8 @@ def lanes(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | Fet
 
 def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
     """Parts of a run in the clear, each small enough to be walked at once."""
-    least = np.clip(run.records, 0, run.size)
-    edges = _edges(least, run.size)
+    records = np.cumsum(np.clip(run.records, 0, run.size))
+    edges = _edges(np.maximum(records / _RECORDS_AT_ONCE, np.cumsum(run.size) / _BYTES_AT_ONCE))
     for first, last in pairwise(edges):
         part = run.part(first, last)
         if not (part.attributes & CODEC).any():
@@ -76,10 +79,13 @@ def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
             yield from _decompressed(part)
 
 
-def _edges(records: Ints, size: Ints) -> list[int]:
-    """Where a run is parted, so that no part has too many records or bytes; a batch is never parted."""
-    load = np.maximum(np.cumsum(records) / _RECORDS_AT_ONCE, np.cumsum(size) / _BYTES_AT_ONCE).astype(np.int64)
-    return [0, *(np.flatnonzero(np.diff(load)) + 1).tolist(), records.size]
+def _edges(load: npt.NDArray[np.float64]) -> list[int]:
+    """Where batches are parted, so that no part bears more than one load and its last batch; never inside one.
+
+    Args:
+        load: What each batch and all before it bear.
+    """
+    return [0, *(np.flatnonzero(np.diff(load.astype(np.int64))) + 1).tolist(), load.size]
 
 
 def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
@@ -132,54 +138,59 @@ class _Lanes:
     def pieces(self) -> Iterator[RecordColumns | FetchedBatch]:
         """Columns, and between them the batches that are odd."""
         edges = np.concatenate(([0], np.cumsum(self._count)))
-        columns = self._columns(edges[:-1])
-        if self._good.all():
-            yield columns
-            return
-        done = 0
-        for row in np.flatnonzero(~self._good).tolist():
-            if done < edges[row]:
-                yield columns.part(done, int(edges[row]))
-            yield self._run.batch(row)
-            done = int(edges[row + 1])
-        if done < edges[-1]:
-            yield columns.part(done, int(edges[-1]))
+        begins, ends = self._walked(edges[:-1])
+        some = _edges(edges[1:] / _COLUMNS_AT_ONCE)
+        for first, last in pairwise(some):
+            columns = self._columns(first, last, begins[edges[first] : edges[last]], ends[edges[first] : edges[last]])
+            if self._good[first:last].all():
+                yield columns
+                continue
+            done = start = int(edges[first])
+            for row in (first + np.flatnonzero(~self._good[first:last])).tolist():
+                if done < edges[row]:
+                    yield columns.part(done - start, int(edges[row]) - start)
+                yield self._run.batch(row)
+                done = int(edges[row + 1])
+            if done < edges[last]:
+                yield columns.part(done - start, int(edges[last]) - start)
 
-    def _columns(self, first: Ints) -> RecordColumns:
-        """The records of all lanes; those of lanes that turn out odd mean nothing.
+    def _columns(self, first: int, last: int, at: Ints, after: Ints) -> RecordColumns:
+        """The records of lanes [first, last); those of lanes that turn out odd mean nothing.
 
         Args:
-            first: Row of each lane's first record.
+            first: First lane.
+            last: Exclusive end of the lanes.
+            at: Where each record begins, past its length.
+            after: Where it ends.
         """
-        run, data = self._run, self._data
-        lane = np.repeat(np.arange(len(run)), self._count)
-        at, after = self._walked(first, int(lane.size))
+        run, count = self._run, self._count[first:last]
+        lane = np.repeat(np.arange(first, last), count)
         stop = self._stop[lane]
+        # Each record ends in its lane, and the last one with it.
         self._refuse(lane, after > stop)
-        full = np.flatnonzero(self._count)
-        self._refuse(full, after[first[full] + self._count[full] - 1] != self._stop[full])
+        ends = np.cumsum(count)
+        full = np.flatnonzero(count)
+        self._refuse(first + full, after[ends[full] - 1] != self._stop[first + full])
         after = np.minimum(after, stop)
-        at += 1
-        time, at = self._varints(lane, at)
+        time, at = self._varints(lane, at + 1)
         delta, at = self._varints(lane, at)
         key_size, key_start = self._varints(lane, at)
         value_at = key_start + np.maximum(key_size, 0)
         self._refuse(lane, value_at >= after)
         value_size, value_start = self._varints(lane, np.minimum(value_at, after))
         self._refuse(lane, value_start + np.maximum(value_size, 0) >= after)
-        begins = np.zeros(lane.size, np.bool_)
-        begins[first[self._count > 0]] = True
-        in_order = delta > np.concatenate(([-1], delta[:-1]))
-        self._refuse(lane, ~in_order & ~begins)
+        in_order = np.empty(lane.size, np.bool_)
+        np.greater(delta[1:], delta[:-1], out=in_order[1:])
+        in_order[(ends - count)[full]] = True
         base = run.first_offset[lane]
         offset = base + delta
-        self._refuse(lane, (offset < base) | (offset > run.last_offset[lane]))
+        self._refuse(lane, ~in_order | (delta < 0) | (offset > run.last_offset[lane]))
         timestamp = run.first_timestamp[lane] + time
-        appended = (run.attributes & APPEND_TIME) != 0
+        appended = (run.attributes[first:last] & APPEND_TIME) != 0
         if appended.any():
-            timestamp = np.where(appended[lane], run.max_timestamp[lane], timestamp)
+            timestamp = np.where(np.repeat(appended, count), run.max_timestamp[lane], timestamp)
         return RecordColumns(
-            data=data,
+            data=self._data,
             offset=offset,
             timestamp=timestamp,
             key_start=key_start,
@@ -188,9 +199,13 @@ class _Lanes:
             value_size=np.maximum(value_size, -1),
         )
 
-    def _walked(self, first: Ints, total: int) -> tuple[Ints, Ints]:
-        """Where each record begins, past its length, and where it ends by it (beyond its lane where it is odd)."""
-        data = self._data
+    def _walked(self, first: Ints) -> tuple[Ints, Ints]:
+        """Where each record begins, past its length, and where it ends by it (beyond its lane where it is odd).
+
+        Args:
+            first: Row of each lane's first record.
+        """
+        data, total = self._data, int(self._count.sum())
         begins, ends = np.empty(total, np.int64), np.empty(total, np.int64)
         order = np.argsort(-self._count, kind="stable")
         count = self._count[order]

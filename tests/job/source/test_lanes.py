@@ -126,7 +126,7 @@ def broken(batch: bytearray, random: Random) -> bytes:
 def broken_batches_both_ways(seed: int) -> None:
     random = Random(seed)
     errors = columns = 0
-    for _ in range(1_000):
+    for _ in range(500):
         some = [broken(bytearray(batch), random) for batch in batches(random)]
         start, end = random.choice([(0, 2**62), (0, 2**62), (random.randrange(200), random.randrange(2_000))])
         fetched = run(some)
@@ -135,8 +135,8 @@ def broken_batches_both_ways(seed: int) -> None:
         errors += sum(isinstance(told, str) for told in expected)
         columns += len(fetched) - left
     # Both happen, or this would show nothing.
-    assert errors > 300
-    assert columns > 300
+    assert errors > 150
+    assert columns > 150
 
 
 def test_broken_batches_give_the_same_records_and_errors() -> None:
@@ -144,7 +144,7 @@ def test_broken_batches_give_the_same_records_and_errors() -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(20))
 def test_many_broken_batches_give_the_same_records_and_errors(seed: int) -> None:
     broken_batches_both_ways(seed)
 
