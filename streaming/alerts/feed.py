@@ -7,20 +7,20 @@ and written last, so all rows of the rounds that a look finds are there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
 from streaming.alerts.expressions import fetched
 from streaming.tables.exceptions import LakeUnreadableError
-from streaming.tables.follow import TableFollower
+from streaming.tables.follow import DataFile, TableFollower
 from streaming.tables.schema import Table, table_named
 
 __all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
@@ -32,6 +32,13 @@ _CHUNK_ROUNDS = 120
 _WITH_HEARTBEAT = frozenset({"lag", "group_health"})
 
 _ALWAYS = ("round", "round_time")
+
+# Files that a start reads at once where it does not know how far back it must go.
+_SCANNED_FILES = 400
+
+_FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round_time", "max.round_time")
+
+_ANY_TIME = 2**62
 
 
 class LostTrackError(Exception):
@@ -55,6 +62,15 @@ class Chunk:
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file with the times of its rows, ms; None where Delta does not know them."""
+
+    data: DataFile
+    oldest: int | None
+    newest: int | None
+
+
 class _Tail:
     """The rows of one table that wait for their round to be closed."""
 
@@ -67,18 +83,36 @@ class _Tail:
         self._after = 0
         self.waiting = self._schema.empty_table()
 
-    def snapshot(self) -> ds.Dataset | None:
-        """The newest version, from which `read` goes on; None where there is no table yet."""
+    def snapshot(self) -> list[_File]:
+        """The files that there are, from which `read` goes on; none where there is no table yet."""
         self.waiting = self._schema.empty_table()
         self._follower.forget()
         self._is_there = self._follower.look().anew
         if not self._is_there:
-            return None
+            return []
         # (Opened after the follower, so it may show a file more, which then comes once more: `keep` sees to that.)
-        found = DeltaTable(self._location).to_pyarrow_dataset()
-        missing = [wanted for wanted in self._schema if wanted.name not in found.schema.names]
-        # (The job adds the columns of a later release when it starts; the alerter may be there first.)
-        return found.replace_schema(pa.schema([*found.schema, *missing])) if missing else found
+        actions = pa.table(DeltaTable(self._location).get_add_actions(flatten=True))
+        wanted = [name for name in _FILE_COLUMNS if name in actions.column_names]
+        return [_file_of(action) for action in actions.select(wanted).to_pylist()]
+
+    def rows(self, files: Collection[_File], after: int | None, until: int | None) -> pa.Table:
+        """Rows of the cluster in files, after a time and up to another (ms, None for no bound)."""
+        # (Delta need not know the bounds of a file: then it is read.)
+        chosen = [
+            file.data
+            for file in files
+            if (after is None or file.newest is None or file.newest > after)
+            and (until is None or file.oldest is None or file.oldest <= until)
+        ]
+        if not chosen:
+            return self._schema.empty_table()
+        rows = self._follower.read(chosen, self._schema.names)
+        wanted = pc.equal(rows["cluster"], self._cluster)
+        if after is not None:
+            wanted = pc.and_(wanted, pc.greater(rows["round_time"], _timestamp(after)))
+        if until is not None:
+            wanted = pc.and_(wanted, pc.less_equal(rows["round_time"], _timestamp(until)))
+        return rows.filter(wanted).cast(self._schema)
 
     def keep(self, rows: pa.Table, after: int) -> None:
         """Let these rows wait, and of those to come only what is newer than a time, ms: the others were read."""
@@ -88,20 +122,15 @@ class _Tail:
         """Add the rows of new files to `waiting`."""
         try:
             news = self._follower.look()
-            files = [f for f in news.files if f.clusters is None or f.clusters[0] <= self._cluster <= f.clusters[1]]
             if news.anew and self._is_there:
                 message = f"{self._location} is another table than before, or its commits were cleaned up"
                 raise LostTrackError(message)
             self._is_there = self._is_there or news.anew
-            if not files:
-                return
-            rows = self._follower.read(files, self._schema.names)
+            if news.files:
+                files = [_File(file, None, None) for file in news.files]
+                self.waiting = pa.concat_tables([self.waiting, self.rows(files, self._after, None)])
         except LakeUnreadableError as error:
             raise LostTrackError(str(error)) from error
-        ours = pc.and_(
-            pc.equal(rows["cluster"], self._cluster), pc.greater(rows["round_time"], _timestamp(self._after))
-        )
-        self.waiting = pa.concat_tables([self.waiting, rows.filter(ours).cast(self._schema)])
 
     def take(self, until: int) -> pa.Table:
         """Take the waiting rows of rounds up to a time, ms."""
@@ -140,7 +169,9 @@ class Feed:
         # (`rounds` first: whatever belongs to a round that it shows is then in the others.)
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
-            wanted = {*table.key, *_ALWAYS, *self._columns[name]} | ({"closed"} if table.closes else set())
+            wanted = {*table.key, *table.newest_by, *_ALWAYS, *self._columns[name]} | (
+                {"closed"} if table.closes else set()
+            )
             names = tuple(column.name for column in table.columns if column.name in wanted)
             self._tails[name] = _Tail(lake.rstrip("/"), table, names, cluster)
 
@@ -165,14 +196,15 @@ class Feed:
                 self._keep(name, found, after=0)
             return
         first = rounds[0]
-        current = {name: self._current(name, found, first) for name, found in sets.items()}
-        if "drift" in current:
-            current["drift"] = _of_living(current["drift"], current["group_health"])
+        current = {name: self._current(name, found, first.time) for name, found in sets.items() if name != "drift"}
+        if "drift" in sets:
+            current["drift"] = self._current_drift(sets["drift"], first.time, current["group_health"])
         yield Chunk((first,), current)
         for start in range(1, len(rounds), _CHUNK_ROUNDS):
             piece = rounds[start : start + _CHUNK_ROUNDS]
             after = rounds[start - 1].time
-            yield Chunk(piece, {n: self._between(n, found, after, piece[-1].time) for n, found in sets.items()})
+            until = piece[-1].time
+            yield Chunk(piece, {n: self._tails[n].rows(found, after, until) for n, found in sets.items()})
         for name, found in sets.items():
             self._keep(name, found, after=rounds[-1].time)
 
@@ -191,65 +223,77 @@ class Feed:
         until = rounds[-1].time
         return Chunk(rounds, {name: tail.take(until) for name, tail in self._tails.items()})
 
-    def _rounds(self, found: ds.Dataset | None, since: int | None, look_back_ms: int) -> list[Round]:
-        if found is None:
+    def _rounds(self, found: list[_File], since: int | None, look_back_ms: int) -> list[Round]:
+        """Rounds from one on, or of the last time."""
+        tail = self._tails["rounds"]
+        files = sorted(found, key=_newest, reverse=True)
+        rounds: list[Round] = []
+        # The newest first, until the wanted one is there: it was hardly ever long ago.
+        for start in range(0, len(files), _SCANNED_FILES):
+            rounds += _as_rounds(tail.rows(files[start : start + _SCANNED_FILES], None, None))
+            if not rounds:
+                continue
+            earliest = max(r.time for r in rounds) - look_back_ms
+            left = files[start + _SCANNED_FILES :]
+            wanted = [r.time for r in rounds if r.number == since]
+            if not left or _newest(left[0]) < min([earliest, *wanted]):
+                break
+        if not rounds:
             return []
-        columns = self._tails["rounds"].waiting.column_names
-        ours = pc.field("cluster") == self._cluster
-        if since is not None:
-            rows = found.to_table(columns=columns, filter=ours & (pc.field("round") >= since))
-            rounds = _as_rounds(rows)
-            if any(r.number == since for r in rounds):
-                return rounds
+        begin = next((r.time for r in rounds if r.number == since), None)
+        if begin is None:
+            begin = max(r.time for r in rounds) - look_back_ms
+        return sorted((r for r in rounds if r.time >= begin), key=lambda r: r.number)
+
+    def _current(self, name: str, found: list[_File], at: int) -> pa.Table:
+        """The newest row of each key at a time, closed ones too."""
+        oldest = at - 2 * self._heartbeat_ms - 60_000 if name in _WITH_HEARTBEAT else None
+        if name == "rounds":
+            oldest = at - 1
+        return _newest_of(name, self._tails[name].rows(found, oldest, at))
+
+    def _current_drift(self, found: list[_File], at: int, health: pa.Table) -> pa.Table:
+        """The newest verdict of each group that is there; not of one of the same name that was there before."""
         with duckdb.connect() as connection:
-            connection.register("rounds", found)
-            sql = "SELECT max(round_time) FROM rounds WHERE cluster = ?"
-            newest = connection.execute("SET TimeZone = 'UTC'").execute(sql, [self._cluster]).fetchall()[0][0]
-        if newest is None:
-            return []
-        start = newest - timedelta(milliseconds=look_back_ms)
-        time = (pc.field("round_time") >= _timestamp(_ms(start))) & (pc.field("event_date") >= start.date())
-        return _as_rounds(found.to_table(columns=columns, filter=ours & time))
+            connection.register("health", health)
+            sql = "SELECT group_id FROM health WHERE NOT closed AND incarnation IS NOT NULL"
+            wanted = {row[0] for row in connection.execute(sql).fetchall()}
+        tail = self._tails["drift"]
+        files = sorted(found, key=_newest, reverse=True)
+        rows = tail.waiting
+        # A verdict has no heartbeat, so it may be old: the newest files first, until each group has one.
+        for start in range(0, len(files), _SCANNED_FILES):
+            rows = pa.concat_tables([rows, tail.rows(files[start : start + _SCANNED_FILES], None, at)])
+            rows = _newest_of("drift", rows)
+            left = files[start + _SCANNED_FILES :]
+            bound = _timestamp(_newest(left[0])) if left else None
+            if bound is not None:
+                sure = rows.filter(pc.greater_equal(rows["round_time"], bound))["group_id"].to_pylist()
+                if wanted <= set(sure):
+                    break
+        return _of_living(rows, health)
 
-    def _current(self, name: str, found: ds.Dataset | None, at: Round) -> pa.Table:
-        """The newest row of each key at a round, closed ones too."""
+    def _keep(self, name: str, found: list[_File], after: int) -> None:
         tail = self._tails[name]
-        if found is None:
-            return tail.waiting
-        table = table_named(name)
-        newest = ", ".join(f"{column} DESC" for column in table.newest_by)
-        where = "cluster = ? AND round_time <= ?"
-        given: list[Any] = [self._cluster, _datetime(at.time)]
-        if name in _WITH_HEARTBEAT:
-            oldest = _datetime(at.time - 2 * self._heartbeat_ms - 60_000)
-            where += " AND round_time >= ? AND event_date >= ?"
-            given += [oldest, oldest.date()]
-        columns = ", ".join(f'"{column}"' for column in tail.waiting.column_names)
-        sql = (
-            f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {', '.join(table.key)} "  # noqa: S608
-            f"ORDER BY {newest}) AS age FROM found WHERE {where}) WHERE age = 1"
-        )
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
-            connection.register("found", found)
-            return fetched(connection, sql, given).cast(tail.waiting.schema)
+        tail.keep(tail.rows(found, after, None), after)
 
-    def _between(self, name: str, found: ds.Dataset | None, after: int, until: int | None) -> pa.Table:
-        tail = self._tails[name]
-        if found is None:
-            return tail.waiting.slice(0, 0)
-        wanted = (pc.field("cluster") == self._cluster) & (pc.field("round_time") > _timestamp(after))
-        wanted &= pc.field("event_date") >= _datetime(after).date()
-        if until is not None:
-            wanted &= pc.field("round_time") <= _timestamp(until)
-        return found.to_table(columns=tail.waiting.column_names, filter=wanted).cast(tail.waiting.schema)
 
-    def _keep(self, name: str, found: ds.Dataset | None, after: int) -> None:
-        self._tails[name].keep(self._between(name, found, after, None), after)
+def _newest_of(name: str, rows: pa.Table) -> pa.Table:
+    """The newest row of each key, as the table orders them."""
+    table = table_named(name)
+    columns = ", ".join(f'"{column}"' for column in rows.column_names)
+    newest = ", ".join(f"{column} DESC" for column in table.newest_by)
+    sql = (
+        f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {', '.join(table.key)} "  # noqa: S608
+        f"ORDER BY {newest}) AS age FROM found) WHERE age = 1"
+    )
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("found", rows)
+        return fetched(connection, sql).cast(rows.schema)
 
 
 def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
-    """Verdicts of groups that are there; not those of a group of the same name that was there before."""
     with duckdb.connect() as connection:
         connection.execute("SET TimeZone = 'UTC'")
         connection.register("drift", drift)
@@ -259,6 +303,19 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
             "AND NOT h.closed AND h.incarnation IS NOT DISTINCT FROM d.incarnation)"
         )
         return fetched(connection, sql).cast(drift.schema)
+
+
+def _file_of(action: dict[str, Any]) -> _File:
+    clusters = (action.get("min.cluster"), action.get("max.cluster"))
+    known = None if None in clusters else (str(clusters[0]), str(clusters[1]))
+    oldest, newest = action.get("min.round_time"), action.get("max.round_time")
+    data = DataFile(unquote(action["path"]), action.get("partition.event_date"), known, newest, 0)
+    return _File(data, None if oldest is None else _ms(oldest) - 1, None if newest is None else _ms(newest))
+
+
+def _newest(file: _File) -> int:
+    """For an order in which files that may hold anything come first."""
+    return file.newest if file.newest is not None else _ANY_TIME
 
 
 def _as_rounds(rows: pa.Table) -> list[Round]:
@@ -287,11 +344,8 @@ def _in_order(rounds: list[Round], before: int | None) -> tuple[Round, ...]:
 
 
 def _ms(time: datetime) -> int:
-    return round(time.timestamp() * 1000)
-
-
-def _datetime(ms: int) -> datetime:
-    return datetime.fromtimestamp(ms / 1000, UTC)
+    # (Rounded up: rows of the round are not after it. The job writes whole milliseconds.)
+    return -(-round(time.timestamp() * 1_000_000) // 1000)
 
 
 def _timestamp(ms: int) -> pa.Scalar:

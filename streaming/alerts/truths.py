@@ -10,7 +10,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from streaming.alerts.rules import SILENT_S, Rule
 from streaming.alerts.text import fill
 
 __all__ = ["Judge"]
+
+_Age: TypeAlias = tuple[int, ...]
+"""What orders the rows of one key: the larger, the newer."""
 
 
 class Judge:
@@ -45,7 +48,7 @@ class Judge:
             chunk: Rounds and rows.
             active: Alerts that are pending or firing: of them, false and NULL are told too.
         """
-        by_round: list[dict[Key, tuple[tuple[bool, int, int], Seen]]] = [{} for _ in chunk.rounds]
+        by_round: list[dict[Key, tuple[tuple[bool, _Age], Seen]]] = [{} for _ in chunk.rounds]
         numbers = [r.number for r in chunk.rounds]
         for rule in self._rules:
             if rule.by_clock:
@@ -54,10 +57,10 @@ class Judge:
             found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
             if rule.table.name == "drift":
                 found += _closings(rule, chunk.rows.get("group_health"))
-            for number, time, seen in found:
+            for number, age, seen in found:
                 # A round that was passed over shows its rows with the next.
                 at = min(bisect_left(numbers, number), len(numbers) - 1)
-                order = (seen.gone, time, number)
+                order = (seen.gone, age)
                 kept = by_round[at].get((rule.name, seen.subject.entity))
                 if kept is None or kept[0] <= order:
                     by_round[at][rule.name, seen.subject.entity] = (order, seen)
@@ -92,10 +95,11 @@ class Judge:
         empty = _nothing(at, since)
         return Observed(empty.round, empty.time, empty.interval_ms, tuple(seen))
 
-    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[Key]) -> list[tuple[int, int, Seen]]:
+    def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[Key]) -> list[tuple[int, _Age, Seen]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
-        names = sorted({"round", "round_time", *rule.columns, *rule.key, *({"closed"} if rule.table.closes else set())})
+        closed = {"closed"} if rule.table.closes else set()
+        names = sorted({"round", *rule.table.newest_by, *rule.columns, *rule.key, *closed})
         columns = ", ".join(f'"{name}"' for name in names)
         keys = ", ".join(f'"{name}"' for name in rule.key)
         sql = f"""
@@ -111,7 +115,12 @@ class Judge:
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
         self._connection.register("rows_of_rule", rows)
         found = fetched(self._connection, sql).to_pylist()
-        return [(row["round"] or 0, _ms(row["round_time"]), _seen(rule, row)) for row in found]
+        return [(row["round"] or 0, _age(rule, row), _seen(rule, row)) for row in found]
+
+
+def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:
+    values = (row[column] for column in rule.table.newest_by)
+    return tuple(_ms(value) if value is None or isinstance(value, datetime) else int(value) for value in values)
 
 
 def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
@@ -136,13 +145,14 @@ def _subject(rule: Rule, row: Mapping[str, Any]) -> Subject:
     )
 
 
-def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, int, Seen]]:
+def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, _Age, Seen]]:
     """A group that closes takes its verdict with it."""
     if health is None or health.num_rows == 0:
         return []
     closed = health.filter(health["closed"]).to_pylist()
     return [
-        (row["round"], _ms(row["round_time"]), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in closed
+        (row["round"], (_ms(row["round_time"]), row["round"]), Seen(rule.name, _subject(rule, row), None, gone=True))
+        for row in closed
     ]
 
 
