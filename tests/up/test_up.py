@@ -212,7 +212,9 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             up.process.kill()
     assert psutil.wait_procs(ours, timeout=30)[1] == []
     print({name: round(seconds, 1) for name, seconds in up.back.items()})
-    assert {name: seconds for name, seconds in up.back.items() if seconds >= 30 and "round" not in name} == {}
+    # (A worker comes back with the next task, or with the job; a round is as late as a cold JVM on this machine.)
+    ours_to_start = ("probe", "alerter", "page", "the job", "the job's JVM")
+    assert {name: up.back[name] for name in ours_to_start if up.back[name] >= 30} == {}
 
     # Nothing twice, and nothing lost: every round that closed before the newest in the tables is there, and was judged.
     newest = up.newest_round()
