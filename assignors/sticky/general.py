@@ -33,7 +33,9 @@ def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackI
     potential = Potential(board, gap=gap, counts_topics=True)
     kept, revocation = _keep(board, potential, claims, racks)
     everything = np.concatenate(kept)
-    sound = not everything.size or (int(everything.max()) < board.total and np.bincount(everything).max() <= 1)
+    # (Of two that own a partition, Java goes on to take the later one for its owner, even where it kept nothing.)
+    claimed = np.concatenate(claims.owned)
+    sound = int(everything.max(initial=-1)) < board.total and np.bincount(claimed, minlength=1).max() <= 1
     if not sound:
         return Dealt(balance_unsound(board, potential, claims, kept, previous, racks, revocation=revocation), None)
     partitions = potential.in_order(board)
