@@ -25,12 +25,14 @@ from streaming.bench.figure import Figure, Say
 from streaming.bench.machine import load, machine
 from streaming.bench.page import page
 from streaming.bench.place import Place, bench_place
+from streaming.bench.reading import reading
 from streaming.bench.steady_state import steady_state
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 
 __all__ = ["main"]
 
 _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
+    "reading": reading,
     "catch-up": catch_up,
     "steady-state": steady_state,
     "delay": delay,

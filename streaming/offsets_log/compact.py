@@ -247,9 +247,8 @@ class Compactor:
         slots = np.empty(len(records), np.int64)
         # Records before `done` have their slot, those before `folded` are folded.
         done = folded = 0
-        unknown = np.flatnonzero(numbers == UNKNOWN).tolist()
-        for row in unknown:
-            key = records.key(row)
+        unknown = np.flatnonzero(numbers == UNKNOWN)
+        for row, key in zip(unknown.tolist(), records.keys(unknown), strict=True):
             place = None if key is None else self._commit_slots.place(key) or self._new_place(key)
             if place is not None:
                 numbers[row] = self._commit_slots.met(place)
@@ -269,7 +268,7 @@ class Compactor:
                 self._commit_slots.drop(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
         self._fold_columns(slots, records, folded, len(records))
-        return len(unknown)
+        return int(unknown.size)
 
     def _fold_columns(self, slots: Ints, records: RecordColumns, start: int, end: int) -> None:
         slots, records = slots[start:end], records.part(start, end)

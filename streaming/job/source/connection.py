@@ -30,7 +30,8 @@ _FETCH_WAIT_MS = 20
 _PARTITION_BYTES = 4 * 1024 * 1024
 _RESPONSE_BYTES = 32 * 1024 * 1024
 
-# An item is a record batch (`FetchedBatch`), between 1 and 16 KB on a real log.
+# An item is a partition's part of a response (`FetchedRun`), or a record batch of a small one; so what a poll holds is
+# bounded by the responses that are there: one per broker, and the next on its way.
 _ITEMS_PER_POLL = 5_000
 
 # How soon a changed leader or a new partition is seen without an error that tells of it.
