@@ -1,27 +1,22 @@
 """Rows of the lake as they come: what each round changed, for the rules to judge.
 
-A start reads what was current at one round, and all that came after it, through Delta's own snapshot. From then on only
-files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read first
+A start reads what was current at one round, and all that came after it, from the files that can hold it. From then on
+only files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read first
 and written last, so all rows of the rounds that a look finds are there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any
-from urllib.parse import unquote
 
 import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from streaming.alerts.expressions import fetched
-from streaming.tables.exceptions import LakeUnreadableError
-from streaming.tables.follow import DataFile, TableFollower
-from streaming.tables.schema import Table, table_named
+from streaming.alerts.tail import File, LostTrackError, Tail, newest_first, timestamp, to_ms
+from streaming.tables.schema import table_named
 
 __all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
 
@@ -35,14 +30,6 @@ _ALWAYS = ("round", "round_time")
 
 # Files that a start reads at once where it does not know how far back it must go.
 _SCANNED_FILES = 400
-
-_FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round_time", "max.round_time")
-
-_ANY_TIME = 2**62
-
-
-class LostTrackError(Exception):
-    """Commits or files that should come next are not there: begin anew from a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,86 +47,6 @@ class Chunk:
 
     rounds: tuple[Round, ...]
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class _File:
-    """A file with the times of its rows, ms; None where Delta does not know them."""
-
-    data: DataFile
-    oldest: int | None
-    newest: int | None
-
-
-class _Tail:
-    """The rows of one table that wait for their round to be closed."""
-
-    def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
-        self._location = f"{lake}/{table.name}"
-        self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
-        self._cluster = cluster
-        self._follower = TableFollower(lake, table, "round_time")
-        self._is_there = False
-        self._after = 0
-        self.waiting = self._schema.empty_table()
-
-    def snapshot(self) -> list[_File]:
-        """The files that there are, from which `read` goes on; none where there is no table yet."""
-        self.waiting = self._schema.empty_table()
-        self._follower.forget()
-        self._is_there = self._follower.look().anew
-        if not self._is_there:
-            return []
-        # (Opened after the follower, so it may show a file more, which then comes once more: `keep` sees to that.)
-        actions = pa.table(DeltaTable(self._location).get_add_actions(flatten=True))
-        wanted = [name for name in _FILE_COLUMNS if name in actions.column_names]
-        return [_file_of(action) for action in actions.select(wanted).to_pylist()]
-
-    def rows(self, files: Collection[_File], after: int | None, until: int | None) -> pa.Table:
-        """Rows of the cluster in files, after a time and up to another (ms, None for no bound)."""
-        # (Delta need not know the bounds of a file: then it is read.)
-        chosen = [
-            file.data
-            for file in files
-            if (after is None or file.newest is None or file.newest > after)
-            and (until is None or file.oldest is None or file.oldest <= until)
-        ]
-        if not chosen:
-            return self._schema.empty_table()
-        rows = self._follower.read(chosen, self._schema.names)
-        wanted = pc.equal(rows["cluster"], self._cluster)
-        if after is not None:
-            wanted = pc.and_(wanted, pc.greater(rows["round_time"], _timestamp(after)))
-        if until is not None:
-            wanted = pc.and_(wanted, pc.less_equal(rows["round_time"], _timestamp(until)))
-        return rows.filter(wanted).cast(self._schema)
-
-    def keep(self, rows: pa.Table, after: int) -> None:
-        """Let these rows wait, and of those to come only what is newer than a time, ms: the others were read."""
-        self.waiting, self._after = rows, after
-
-    def read(self) -> None:
-        """Add the rows of new files to `waiting`."""
-        try:
-            news = self._follower.look()
-            if news.anew and self._is_there:
-                message = f"{self._location} is another table than before, or its commits were cleaned up"
-                raise LostTrackError(message)
-            self._is_there = self._is_there or news.anew
-            if news.files:
-                files = [_File(file, None, None) for file in news.files]
-                self.waiting = pa.concat_tables([self.waiting, self.rows(files, self._after, None)])
-        except LakeUnreadableError as error:
-            raise LostTrackError(str(error)) from error
-
-    def take(self, until: int) -> pa.Table:
-        """Take the waiting rows of rounds up to a time, ms."""
-        if self.waiting.num_rows == 0:
-            return self.waiting
-        now = pc.less_equal(self.waiting["round_time"], _timestamp(until))
-        taken = self.waiting.filter(now)
-        self.waiting = self.waiting.filter(pc.invert(now))
-        return taken
 
 
 class Feed:
@@ -165,7 +72,7 @@ class Feed:
             self._columns["group_health"] = self._columns.get("group_health", frozenset()) | {"incarnation"}
             self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms"}
-        self._tails: dict[str, _Tail] = {}
+        self._tails: dict[str, Tail] = {}
         # (`rounds` first: whatever belongs to a round that it shows is then in the others.)
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
@@ -173,7 +80,7 @@ class Feed:
                 {"closed"} if table.closes else set()
             )
             names = tuple(column.name for column in table.columns if column.name in wanted)
-            self._tails[name] = _Tail(lake.rstrip("/"), table, names, cluster)
+            self._tails[name] = Tail(lake.rstrip("/"), table, names, cluster)
 
     def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
         """Read from a round on: first what was current at it, then in pieces what came after.
@@ -223,10 +130,10 @@ class Feed:
         until = rounds[-1].time
         return Chunk(rounds, {name: tail.take(until) for name, tail in self._tails.items()})
 
-    def _rounds(self, found: list[_File], since: int | None, look_back_ms: int) -> list[Round]:
+    def _rounds(self, found: list[File], since: int | None, look_back_ms: int) -> list[Round]:
         """Rounds from one on, or of the last time."""
         tail = self._tails["rounds"]
-        files = sorted(found, key=_newest, reverse=True)
+        files = sorted(found, key=newest_first, reverse=True)
         rounds: list[Round] = []
         # The newest first, until the wanted one is there: it was hardly ever long ago.
         for start in range(0, len(files), _SCANNED_FILES):
@@ -236,7 +143,7 @@ class Feed:
             earliest = max(r.time for r in rounds) - look_back_ms
             left = files[start + _SCANNED_FILES :]
             wanted = [r.time for r in rounds if r.number == since]
-            if not left or _newest(left[0]) < min([earliest, *wanted]):
+            if not left or newest_first(left[0]) < min([earliest, *wanted]):
                 break
         if not rounds:
             return []
@@ -245,35 +152,35 @@ class Feed:
             begin = max(r.time for r in rounds) - look_back_ms
         return sorted((r for r in rounds if r.time >= begin), key=lambda r: r.number)
 
-    def _current(self, name: str, found: list[_File], at: int) -> pa.Table:
+    def _current(self, name: str, found: list[File], at: int) -> pa.Table:
         """The newest row of each key at a time, closed ones too."""
         oldest = at - 2 * self._heartbeat_ms - 60_000 if name in _WITH_HEARTBEAT else None
         if name == "rounds":
             oldest = at - 1
         return _newest_of(name, self._tails[name].rows(found, oldest, at))
 
-    def _current_drift(self, found: list[_File], at: int, health: pa.Table) -> pa.Table:
+    def _current_drift(self, found: list[File], at: int, health: pa.Table) -> pa.Table:
         """The newest verdict of each group that is there; not of one of the same name that was there before."""
         with duckdb.connect() as connection:
             connection.register("health", health)
             sql = "SELECT group_id FROM health WHERE NOT closed AND incarnation IS NOT NULL"
             wanted = {row[0] for row in connection.execute(sql).fetchall()}
         tail = self._tails["drift"]
-        files = sorted(found, key=_newest, reverse=True)
+        files = sorted(found, key=newest_first, reverse=True)
         rows = tail.waiting
         # A verdict has no heartbeat, so it may be old: the newest files first, until each group has one.
         for start in range(0, len(files), _SCANNED_FILES):
             rows = pa.concat_tables([rows, tail.rows(files[start : start + _SCANNED_FILES], None, at)])
             rows = _newest_of("drift", rows)
             left = files[start + _SCANNED_FILES :]
-            bound = _timestamp(_newest(left[0])) if left else None
+            bound = timestamp(newest_first(left[0])) if left else None
             if bound is not None:
                 sure = rows.filter(pc.greater_equal(rows["round_time"], bound))["group_id"].to_pylist()
                 if wanted <= set(sure):
                     break
         return _of_living(rows, health)
 
-    def _keep(self, name: str, found: list[_File], after: int) -> None:
+    def _keep(self, name: str, found: list[File], after: int) -> None:
         tail = self._tails[name]
         tail.keep(tail.rows(found, after, None), after)
 
@@ -305,22 +212,9 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
         return fetched(connection, sql).cast(drift.schema)
 
 
-def _file_of(action: dict[str, Any]) -> _File:
-    clusters = (action.get("min.cluster"), action.get("max.cluster"))
-    known = None if None in clusters else (str(clusters[0]), str(clusters[1]))
-    oldest, newest = action.get("min.round_time"), action.get("max.round_time")
-    data = DataFile(unquote(action["path"]), action.get("partition.event_date"), known, newest, 0)
-    return _File(data, None if oldest is None else _ms(oldest) - 1, None if newest is None else _ms(newest))
-
-
-def _newest(file: _File) -> int:
-    """For an order in which files that may hold anything come first."""
-    return file.newest if file.newest is not None else _ANY_TIME
-
-
 def _as_rounds(rows: pa.Table) -> list[Round]:
     found = [
-        Round(number, _ms(time), interval or 0)
+        Round(number, to_ms(time), interval or 0)
         for number, time, interval in zip(
             rows["round"].to_pylist(), rows["round_time"].to_pylist(), rows["interval_ms"].to_pylist(), strict=True
         )
@@ -341,12 +235,3 @@ def _in_order(rounds: list[Round], before: int | None) -> tuple[Round, ...]:
             kept.append(found)
             newest = found.time
     return tuple(kept)
-
-
-def _ms(time: datetime) -> int:
-    # (Rounded up: rows of the round are not after it. The job writes whole milliseconds.)
-    return -(-round(time.timestamp() * 1_000_000) // 1000)
-
-
-def _timestamp(ms: int) -> pa.Scalar:
-    return pa.scalar(ms * 1000, pa.timestamp("us", "UTC"))

@@ -1,0 +1,130 @@
+"""One table's rows for the alerter: files with the times in them at a start, and from then on only what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from streaming.tables.exceptions import LakeUnreadableError
+from streaming.tables.follow import DataFile, TableFollower
+from streaming.tables.schema import Table
+
+__all__ = ["File", "LostTrackError", "Tail", "newest_first", "timestamp", "to_ms"]
+
+_FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round_time", "max.round_time")
+
+_ANY_TIME = 2**62
+
+
+class LostTrackError(Exception):
+    """Commits or files that should come next are not there: begin anew from a snapshot."""
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file with the times of its rows, ms; None where Delta does not know them."""
+
+    data: DataFile
+    oldest: int | None
+    newest: int | None
+
+
+class Tail:
+    """The rows of one table that wait for their round to be closed."""
+
+    def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
+        self._location = f"{lake}/{table.name}"
+        self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
+        self._cluster = cluster
+        self._follower = TableFollower(lake, table, "round_time")
+        self._is_there = False
+        self._after = 0
+        self.waiting = self._schema.empty_table()
+
+    def snapshot(self) -> list[File]:
+        """The files that there are, from which `read` goes on; none where there is no table yet."""
+        self.waiting = self._schema.empty_table()
+        self._follower.forget()
+        self._is_there = self._follower.look().anew
+        if not self._is_there:
+            return []
+        # (Opened after the follower, so it may show a file more, which then comes once more: `keep` sees to that.)
+        actions = pa.table(DeltaTable(self._location).get_add_actions(flatten=True))
+        wanted = [name for name in _FILE_COLUMNS if name in actions.column_names]
+        return [_file_of(action) for action in actions.select(wanted).to_pylist()]
+
+    def rows(self, files: Collection[File], after: int | None, until: int | None) -> pa.Table:
+        """Rows of the cluster in files, after a time and up to another (ms, None for no bound)."""
+        # (Delta need not know the bounds of a file: then it is read.)
+        chosen = [
+            file.data
+            for file in files
+            if (after is None or file.newest is None or file.newest > after)
+            and (until is None or file.oldest is None or file.oldest <= until)
+        ]
+        if not chosen:
+            return self._schema.empty_table()
+        rows = self._follower.read(chosen, self._schema.names)
+        wanted = pc.equal(rows["cluster"], self._cluster)
+        if after is not None:
+            wanted = pc.and_(wanted, pc.greater(rows["round_time"], timestamp(after)))
+        if until is not None:
+            wanted = pc.and_(wanted, pc.less_equal(rows["round_time"], timestamp(until)))
+        return rows.filter(wanted).cast(self._schema)
+
+    def keep(self, rows: pa.Table, after: int) -> None:
+        """Let these rows wait, and of those to come only what is newer than a time, ms: the others were read."""
+        self.waiting, self._after = rows, after
+
+    def read(self) -> None:
+        """Add the rows of new files to `waiting`."""
+        try:
+            news = self._follower.look()
+            if news.anew and self._is_there:
+                message = f"{self._location} is another table than before, or its commits were cleaned up"
+                raise LostTrackError(message)
+            self._is_there = self._is_there or news.anew
+            if news.files:
+                files = [File(file, None, None) for file in news.files]
+                self.waiting = pa.concat_tables([self.waiting, self.rows(files, self._after, None)])
+        except LakeUnreadableError as error:
+            raise LostTrackError(str(error)) from error
+
+    def take(self, until: int) -> pa.Table:
+        """Take the waiting rows of rounds up to a time, ms."""
+        if self.waiting.num_rows == 0:
+            return self.waiting
+        now = pc.less_equal(self.waiting["round_time"], timestamp(until))
+        taken = self.waiting.filter(now)
+        self.waiting = self.waiting.filter(pc.invert(now))
+        return taken
+
+
+def _file_of(action: dict[str, Any]) -> File:
+    clusters = (action.get("min.cluster"), action.get("max.cluster"))
+    known = None if None in clusters else (str(clusters[0]), str(clusters[1]))
+    oldest, newest = action.get("min.round_time"), action.get("max.round_time")
+    data = DataFile(unquote(action["path"]), action.get("partition.event_date"), known, newest, 0)
+    return File(data, None if oldest is None else to_ms(oldest) - 1, None if newest is None else to_ms(newest))
+
+
+def newest_first(file: File) -> int:
+    """Sorts files, reversed, into an order in which the newest come first, and before them those of unknown age."""
+    return file.newest if file.newest is not None else _ANY_TIME
+
+
+def to_ms(time: datetime) -> int:
+    """A time in ms, rounded up: no row of a round is after it. (The job writes whole milliseconds.)"""
+    return -(-round(time.timestamp() * 1_000_000) // 1000)
+
+
+def timestamp(ms: int) -> pa.Scalar:
+    """A time in ms as the tables hold it."""
+    return pa.scalar(ms * 1000, pa.timestamp("us", "UTC"))
