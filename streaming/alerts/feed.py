@@ -1,8 +1,8 @@
 """Rows of the lake as they come: what each round changed, for the rules to judge.
 
 A start reads what was current at one round, and all that came after it, from the files that can hold it. From then on
-only files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read first
-and written last, so all rows of the rounds that a look finds are there.
+only files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read
+first and written last, so all rows of the rounds that a look finds are there.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def newest_first(file: File) -> int:
 
 
 def to_ms(time: datetime) -> int:
-    """A time in ms, rounded up: no row of a round is after it. (The job writes whole milliseconds.)"""
+    """A time in ms, rounded up, so that no row of a round is after it (the job writes whole milliseconds)."""
     return -(-round(time.timestamp() * 1_000_000) // 1000)
 
 
