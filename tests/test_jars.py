@@ -146,8 +146,10 @@ def test_every_jar_of_the_repository_has_an_exact_version_and_a_sha256() -> None
     jar_sets.cache_clear()
     every = {jar for members in jar_sets().values() for jar in members}
     assert {"spark", "broker", "tools"} <= set(jar_sets())
-    for members in jar_sets().values():
-        assert len(members) == len({(jar.group, jar.artifact) for jar in members})
+    for name, members in jar_sets().items():
+        # (A set that goes onto one class path has each artifact once; the others hold releases to be compared with.)
+        if name in {"spark", "broker", "tools"}:
+            assert len(members) == len({(jar.group, jar.artifact) for jar in members})
     for jar in every:
         assert re.fullmatch(r"[0-9a-f]{64}", jar.sha256), jar
         assert re.fullmatch(r"\d[\w.-]*", jar.version), jar

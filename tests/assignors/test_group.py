@@ -14,7 +14,6 @@ from assignors import (
     Subscription,
     UnknownStrategy,
     assign,
-    known_strategies,
 )
 
 
@@ -56,14 +55,6 @@ def test_a_member_is_found_by_its_id() -> None:
 def test_an_unknown_strategy_is_named_with_those_that_are_known() -> None:
     with pytest.raises(UnknownStrategy, match=r"'my-own'.*range, roundrobin"):
         assign("my-own", Group((), {}))
-
-
-@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
-def test_the_sticky_strategies_are_known_and_not_recomputed_yet(strategy: str) -> None:
-    assert strategy in known_strategies()
-    with pytest.raises(CannotTell) as caught:
-        assign(strategy, Group((), {}))
-    assert caught.value.reason == "strategy not recomputed yet"
 
 
 def test_a_library_without_an_era_cannot_be_told() -> None:
