@@ -171,8 +171,14 @@ def _stop_signals() -> Iterator[threading.Event]:
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 
 
+# What Spark's own exceptions were caused by, where no Python raised: a worker that was killed, a task that was lost.
+_CAUSED = re.compile(r"^Caused by: (org\.apache\.spark\.\S+: \S.*)", re.MULTILINE)
+
+
 def _cause(text: str) -> str:
     """The line of a failure that tells its cause: Spark wraps a Python error into some thirty lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = _RAISED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
+    # (The bridge's own exception says only that Java has raised one.)
+    raised = [line for line in _RAISED.findall(text) if not line.startswith("py4j.")]
+    told = raised or _CAUSED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
     return f"the Spark query has ended: {(told or lines or ['no reason given'])[-1][:500]}"
