@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.job.run import _cause
 
-_PYTHON = """[STREAM_FAILED] Query [id = 5d, runId = 20] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
+_PYTHON = """[STREAM_FAILED] Query [id = 5d] terminated with exception: [FOREACH_BATCH] An error
 Traceback (most recent call last):
   File "/x/py4j/clientserver.py", line 641, in _call_proxy
     return_value = getattr(self.pool[obj_id], method)(*params)
@@ -13,7 +13,7 @@ test.DiskFull: no space left on the device
  SQLSTATE: XXKST
 """
 
-_KILLED_WORKER = """[STREAM_FAILED] Query [id = 5d, runId = 20] terminated with exception: [FOREACH_BATCH_USER_FUNCTION_ERROR] An error
+_KILLED_WORKER = """[STREAM_FAILED] Query [id = 5d] terminated with exception: [FOREACH_BATCH] An error
 Traceback (most recent call last):
   File "/x/pyspark/sql/classic/dataframe.py", line 1930, in _collect_as_arrow
     jsocket_auth_server.getResult()
