@@ -140,13 +140,11 @@ def test_the_verdicts_of_each_group_are_those_that_its_story_tells(recorded: Rec
         (
             *("orders-range", "orders-java", "billing-roundrobin", _STATIC, "night-batch", "billing-stuck"),
             *("signups-growing", "transfers-exactly-once", "coupons-reader", "orders-retired"),
+            *("clicks-sticky", _COOPERATIVE),
         ),
         identical,
     )
     expected |= dict.fromkeys(("orders-pinned",), unverified)
     found = {row["group_id"]: row["verdicts"] for row in rows}
-    # Sticky strategies are not recomputed yet; when they are, nothing but `identical` may take this one's place.
-    for group in ("clicks-sticky", _COOPERATIVE):
-        assert found.pop(group) in (identical, unverified)
     assert found.pop(_PILED_UP) in (["drifted", "identical"], ["drifted"])
     assert found == expected
