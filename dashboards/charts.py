@@ -8,16 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 from dashboards import words
 
-__all__ = ["lag_chart", "nice_steps", "rebalance_chart", "time_ticks"]
+__all__ = ["Heard", "lag_chart", "nice_steps", "rebalance_chart", "time_ticks"]
 
 Row = Mapping[str, Any]
 Span = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """How long the value of a row holds.
+
+    Attributes:
+        until: The newest round: what came after is not known.
+        reach: Time within which a living group has another row.
+    """
+
+    until: datetime
+    reach: timedelta
+
 
 # Columns under the pointer that tell a value: as many as a hand can aim at.
 _SLICES = 96
@@ -28,21 +43,23 @@ _MOST_TIME_TICKS = 8
 _SHAPES = {"joined": "▲", "left": "▼", "joined and left": "◆", "other": "●"}
 
 
-def lag_chart(rows: Sequence[Row], decisions: Sequence[Row], span: Span, clock: words.Clock) -> dict[str, Any]:
+def lag_chart(
+    rows: Sequence[Row], decisions: Sequence[Row], span: Span, clock: words.Clock, heard: Heard
+) -> dict[str, Any]:
     """Lag over time: all partitions together, and the worst one; a hairline at each decision.
 
-    A value holds until the next row: the first begins at the left edge, the last goes on to the right one.
+    A value holds until the next row, as long as the group was heard of: where no row came for longer than a heartbeat,
+    and after the newest round, there is a gap.
 
     Args:
         rows: Rows of lag.sql, the oldest first, reaching back beyond the span where there are any.
         decisions: Rows of rebalances.sql.
         span: First and last moment shown.
         clock: The viewer's.
+        heard: How long a value holds.
     """
-    points = [row for row in rows if row["time"] >= span[0]]
-    before = [row for row in rows if row["time"] < span[0]]
-    if before:
-        points.insert(0, {**before[-1], "time": span[0]})
+    held = [{**row, "end": end} for row, end in zip(rows, _ends(rows, span, heard), strict=True)]
+    points = [{**row, "time": max(row["time"], span[0])} for row in held if row["end"] > span[0]]
     top = max([1, *(row["lag_total"] or 0 for row in points)])
     steps = nice_steps(top)
     return {
@@ -98,17 +115,22 @@ def _percent(moment: datetime, span: Span) -> float:
     return round(100 * (moment - span[0]) / (span[1] - span[0]), 3)
 
 
+def _ends(rows: Sequence[Row], span: Span, heard: Heard) -> list[datetime]:
+    """Until when each row's value holds."""
+    following = [*(row["time"] for row in rows[1:]), heard.until]
+    return [min(end, row["time"] + heard.reach, span[1]) for row, end in zip(rows, following, strict=False)]
+
+
 def _runs(points: Sequence[Row], column: str, span: Span) -> Iterable[list[tuple[float, float, float]]]:
     """Stretches in which a value is known: (from, to, value), from and to in percent."""
     run: list[tuple[float, float, float]] = []
-    ends = [*(row["time"] for row in points[1:]), span[1]]
-    for row, end in zip(points, ends, strict=False):
-        if row[column] is None:
-            if run:
-                yield run
+    for row in points:
+        begin, end = _percent(row["time"], span), _percent(row["end"], span)
+        if run and (row[column] is None or begin > run[-1][1]):
+            yield run
             run = []
-        else:
-            run.append((_percent(row["time"], span), _percent(end, span), row[column]))
+        if row[column] is not None:
+            run.append((begin, end, row[column]))
     if run:
         yield run
 
@@ -151,7 +173,7 @@ def _slices(points: Sequence[Row], span: Span, clock: words.Clock) -> list[str]:
         moment = span[0] + (number + 0.5) * width
         while at + 1 < len(points) and points[at + 1]["time"] <= moment:
             at += 1
-        if at < 0:
+        if at < 0 or points[at]["end"] < moment:
             found.append("")
             continue
         row = points[at]

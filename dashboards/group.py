@@ -10,7 +10,7 @@ from typing import Any
 from dashboards import words
 from dashboards.alerts import alerts_html
 from dashboards.board import board, render
-from dashboards.charts import lag_chart, rebalance_chart
+from dashboards.charts import Heard, lag_chart, rebalance_chart
 from dashboards.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
 from dashboards.rebalances import rebalance_rows
 from dashboards.view import HEALTH, View
@@ -232,9 +232,10 @@ def _charts(group: Row, decisions: Sequence[Row], view: View) -> str:
     # (All that is held, so that the line begins at the edge with the value that held there.)
     rows = view.ask("lag", **name, since=view.since, step=_STEPS[chosen])
     shown = [row for row in decisions if row["record_time"] >= span[0]]
+    until = next((r["round_time"] for r in view.ask("rounds") if r["cluster"] == group["cluster"]), view.now)
     return render(
         "charts.html.j2",
-        lag=lag_chart(rows, shown, span, view.clock),
+        lag=lag_chart(rows, shown, span, view.clock, Heard(until, view.lake.reach)),
         moves=rebalance_chart(shown, span, view.clock),
         spans=list(_SPANS),
         span=chosen,

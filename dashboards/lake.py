@@ -37,6 +37,7 @@ class PageLake:
 
     Attributes:
         past: How far back it goes.
+        reach: Within this time of the newest round a living group, and each of its partitions, has a row.
         problem: One sentence when the lake cannot be read now; what was read before is still answered from.
     """
 
@@ -50,9 +51,11 @@ class PageLake:
             refresh: Time between two looks for new files.
         """
         self.past = past
+        # A living group and partition has a row every heartbeat; the rest forgives slow rounds.
+        self.reach = 1.25 * heartbeat + timedelta(minutes=1)
         self.problem: str | None = None
         self._refresh_s = refresh.total_seconds()
-        self._mirror = LakeMirror(root, _wanted(past, heartbeat), past)
+        self._mirror = LakeMirror(root, _wanted(past, self.reach), past)
         self._version = 0
         self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
@@ -146,13 +149,12 @@ def since(past: timedelta, now: datetime) -> datetime:
     return (now.astimezone(UTC) - past).replace(second=0, microsecond=0)
 
 
-def _wanted(past: timedelta, heartbeat: timedelta) -> dict[str, Wanted]:
+def _wanted(past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
     """What the queries read, and how far back the newest rows of it can lie."""
     read = columns_read(queries().values())
     reach = {
-        # A living group and partition has a row every heartbeat; the rest forgives slow rounds.
-        "group_health": 1.25 * heartbeat + timedelta(minutes=1),
-        "lag": 1.25 * heartbeat + timedelta(minutes=1),
+        "group_health": of_living,
+        "lag": of_living,
         "rounds": timedelta(minutes=1),
         "rebalance_churn": past,
     }

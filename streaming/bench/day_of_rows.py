@@ -263,7 +263,7 @@ class _Made:
         members = groups.repeat(_MEMBERS) * _MEMBERS + np.tile(np.arange(_MEMBERS), n)
         ids = [[self._member[g * _MEMBERS]] for g in groups]
         wrong = [
-            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2], [self._member[g * 2 + 1]])] if d else []
+            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2 + 1], [self._member[g * 2]])] if d else []
             for g, d in zip(groups, drifted, strict=True)
         ]
         given = [[(f"orders-{m // 20:03d}", [p for p in range(each) if p % _MEMBERS == m % _MEMBERS])] for m in members]

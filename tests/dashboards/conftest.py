@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # A machine that runs other tests beside these needs its time; nothing waits longer than what it waits for.
-PATIENCE_MS = 25_000
+PATIENCE_MS = 90_000
 
 
 @pytest.fixture(scope="session")

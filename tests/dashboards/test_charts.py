@@ -4,12 +4,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dashboards.charts import lag_chart, nice_steps, rebalance_chart, time_ticks
+from dashboards.charts import Heard, lag_chart, nice_steps, rebalance_chart, time_ticks
 from dashboards.words import Clock
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SPAN = (END - timedelta(hours=1), END)
 CLOCK = Clock(END, ZoneInfo("UTC"))
+HEARD = Heard(until=END, reach=timedelta(hours=2))
 
 
 def lag(minutes_ago: int, total: int | None) -> dict[str, Any]:
@@ -17,15 +18,22 @@ def lag(minutes_ago: int, total: int | None) -> dict[str, Any]:
 
 
 def test_a_value_holds_until_the_next_and_from_before_the_span() -> None:
-    chart = lag_chart([lag(90, 50), lag(30, 100)], [], SPAN, CLOCK)
+    chart = lag_chart([lag(90, 50), lag(30, 100)], [], SPAN, CLOCK, HEARD)
     assert [tick["text"] for tick in chart["y"]] == ["0", "50", "100"]
     assert chart["total"] == "M0 50.00H500V0.00H1000"
 
 
 def test_an_unknown_lag_is_a_gap_and_not_a_zero() -> None:
-    chart = lag_chart([lag(60, 100), lag(45, None), lag(15, 100)], [], SPAN, CLOCK)
+    chart = lag_chart([lag(60, 100), lag(45, None), lag(15, 100)], [], SPAN, CLOCK, HEARD)
     assert chart["total"] == "M0 0.00H250M750 0.00H1000"
     assert chart["slices"][48].endswith("lag \N{EN DASH}, worst partition \N{EN DASH}")
+
+
+def test_nothing_is_drawn_for_a_time_of_which_nothing_was_heard() -> None:
+    heard = Heard(until=END - timedelta(minutes=6), reach=timedelta(minutes=15))
+    chart = lag_chart([lag(60, 100), lag(12, 50)], [], SPAN, CLOCK, heard)
+    assert chart["total"] == "M0 0.00H250M800 50.00H900"
+    assert [bool(tip) for tip in chart["slices"]] == [at < 24 or 76 < at < 86 for at in range(96)]
 
 
 def test_a_bar_stands_where_its_lag_does_and_tells_moves_and_the_least() -> None:

@@ -18,7 +18,7 @@ from served_page import served
 pytestmark = pytest.mark.timeout(400)
 
 # A machine that runs other tests beside these needs its time.
-expect.set_options(timeout=25_000)
+expect.set_options(timeout=90_000)
 
 Look = Callable[..., Page]
 
