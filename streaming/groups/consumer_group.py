@@ -50,8 +50,11 @@ _CURRENTS = frozenset({8, 14, 22})
 _REGEX = 16
 _TOPOLOGY = 23
 
-# The epoch of a group's first target: one member has joined, and nothing before it can be missing.
+# The epoch of a group's first target: one member has joined, and nothing before it can be missing. New groups began at
+# epoch 0 up to 4.2 and begin at 1 since 4.3 (`ModernGroup`), which is also the first release that writes the time of
+# a target.
 _FIRST_EPOCH = 1
+_FIRST_EPOCH_SINCE_4_3 = 2
 
 # `MemberState.STABLE`: the member owns its target, no more and no less, if it has reached the target's epoch.
 _STABLE = 0
@@ -170,8 +173,8 @@ def take(
         group.epoch = item.epoch
         return group, None if group.members or not group.told else _decided(group, item)
     if isinstance(item, TargetEpoch):
-        if not group.exact and item.epoch == _FIRST_EPOCH and group.members.keys() == group.targets.keys():
-            group.exact, group.told = bool(group.members), {} if group.members else None
+        if not group.exact and _is_first(group, item):
+            group.exact, group.told = True, {}
         decision = _decided(group, item)
         group.decided, group.exact = item, True
         return group, decision
@@ -239,6 +242,12 @@ def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
     asked = Counter(member.assignor for member in group.members.values() if member.assignor is not None)
     most = max(asked.values(), default=0)
     return tuple(sorted(name for name, count in asked.items() if count == most))
+
+
+def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
+    """Whether this is the first target of the group's life."""
+    first = _FIRST_EPOCH_SINCE_4_3 if item.time else _FIRST_EPOCH
+    return item.epoch == first and len(group.members) == 1 and group.members.keys() == group.targets.keys()
 
 
 def _remove(group: ModernGroup, item: Removed) -> None:

@@ -32,6 +32,7 @@ from tests.offsets_log.written import (
     other_key,
     regular_expression,
     target_assignment,
+    target_epoch,
 )
 
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
@@ -217,6 +218,14 @@ def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() ->
     assert [decision.before is None for decision in decisions] == [True, True, False, False]
     assert [decision.joined for decision in decisions] == [None, None, ("c",), ("d",)]
     assert [decision.undescribed for decision in decisions] == [(), ("a",), ("a",), ("a", "d")]
+
+
+def test_the_first_epoch_of_a_group_is_1_and_since_4_3_which_writes_the_time_of_a_target_2() -> None:
+    start = (metadata("a"), epoch(2), target("a", 0, 1))
+    for end, exact in ((stands(2), False), ((other_key(6, "g"), target_epoch(2, 1_700_000_000_000)), True)):
+        _, (decision,) = lived(*start, end)
+        assert isinstance(decision, Decision)
+        assert (decision.exact, decision.before) == (exact, {} if exact else None)
 
 
 def test_members_of_the_classic_protocol_and_the_assignor_asked_for_are_known() -> None:

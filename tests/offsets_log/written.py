@@ -140,6 +140,11 @@ def group_epoch(epoch: int) -> bytes:
     return struct.pack(">hi", 0, epoch) + b"\x00"
 
 
+def target_epoch(epoch: int, timestamp: int) -> bytes:
+    """Type 6 as brokers write it since 4.3."""
+    return struct.pack(">hi", 0, epoch) + b"\x01\x00\x08" + struct.pack(">q", timestamp)
+
+
 def member_metadata(
     topics: Sequence[str],
     *,
