@@ -6,9 +6,10 @@ in the order of the members, in what a topic does that stands twice in one subsc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from assignors.assignment import Assignment, Partitions
+from assignors.blocks import Blocks, in_blocks, takers_by_topic
 from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription
 from assignors.order import (
@@ -87,22 +88,14 @@ def _sarama_rounding(_group: Group, _racks: PartitionRacks | None) -> Assignment
     raise CannotTell(reason)
 
 
-def _listed(members: Iterable[Subscription]) -> dict[str, list[Subscription]]:
+def _listed(members: Sequence[Subscription]) -> dict[str, list[Subscription]]:
     """Subscribers of each topic in the given order, as often as they list it."""
-    takers: dict[str, list[Subscription]] = {}
-    for member in members:
-        for topic in member.topics:
-            takers.setdefault(topic, []).append(member)
-    return takers
+    return takers_by_topic(members, once=False)
 
 
-def _once(members: Iterable[Subscription]) -> dict[str, list[Subscription]]:
+def _once(members: Sequence[Subscription]) -> dict[str, list[Subscription]]:
     """Subscribers of each topic in the given order, once each."""
-    takers: dict[str, list[Subscription]] = {}
-    for member in members:
-        for topic in dict.fromkeys(member.topics):
-            takers.setdefault(topic, []).append(member)
-    return takers
+    return takers_by_topic(members, once=True)
 
 
 def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only: bool = False) -> Assignment:
@@ -111,13 +104,11 @@ def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only
     A member that stands twice stands side by side with itself, so that its blocks join; with `last_block_only`
     the later block replaces the earlier one instead, whose partitions then belong to nobody (kafka-python).
     """
-    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
-    for topic in sorted(takers):
-        count = group.partitions_per_topic.get(topic, 0)
-        if not count:
-            continue
+
+    def blocks(topic: str) -> Blocks:
         of_topic = takers[topic]
-        quota, larger = divmod(count, len(of_topic))
+        quota, larger = divmod(group.partitions_per_topic[topic], len(of_topic))
+        found: dict[str, Partitions] = {}
         start = stop = 0
         before = None
         for position, member in enumerate(of_topic):
@@ -125,11 +116,15 @@ def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only
                 start = stop
             stop += quota + (position < larger)
             if stop > start:
-                result[member.member_id][topic] = range(start, stop)
+                found[member.member_id] = range(start, stop)
             elif last_block_only:
-                result[member.member_id].pop(topic, None)
+                found.pop(member.member_id, None)
             before = member
-    return result
+        return list(found.items())
+
+    counts = group.partitions_per_topic
+    topics = ((topic, (id(takers[topic]), counts[topic])) for topic in sorted(takers) if counts.get(topic))
+    return in_blocks((member.member_id for member in group.members), topics, blocks)
 
 
 RANGE = Strategy(

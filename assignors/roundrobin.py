@@ -9,7 +9,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Assignment
+from assignors.blocks import Blocks, in_blocks, takers_by_topic
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.order import (
@@ -131,21 +132,26 @@ def _refuse_different_subscriptions(group: Group) -> None:
 
 def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
     """Deal each topic's partitions in turn to its subscribers, going on where the topic before ended."""
-    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
-    positions: dict[str, list[int]] = {}
-    for position, member in enumerate(order):
-        for topic in dict.fromkeys(member.topics):
-            positions.setdefault(topic, []).append(position)
+    place = {member.member_id: position for position, member in enumerate(order)}
+    takers = takers_by_topic(order, once=True)
+    positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}
+    counts = group.partitions_per_topic
+    firsts: dict[str, int] = {}
     turn = 0
     for topic in topics:
-        takers = positions[topic]
-        count = group.partitions_per_topic[topic]
-        first = bisect_left(takers, turn)
-        for step in range(min(count, len(takers))):
-            member = order[takers[(first + step) % len(takers)]]
-            result[member.member_id][topic] = range(step, count, len(takers))
-        turn = takers[(first + count - 1) % len(takers)] + 1
-    return result
+        of_topic = positions[id(takers[topic])]
+        firsts[topic] = first = bisect_left(of_topic, turn)
+        turn = of_topic[(first + counts[topic] - 1) % len(of_topic)] + 1
+
+    def blocks(topic: str) -> Blocks:
+        of_topic, count, first = takers[topic], counts[topic], firsts[topic]
+        return [
+            (of_topic[(first + step) % len(of_topic)].member_id, range(step, count, len(of_topic)))
+            for step in range(min(count, len(of_topic)))
+        ]
+
+    alike = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
+    return in_blocks((member.member_id for member in group.members), alike, blocks)
 
 
 ROUNDROBIN = Strategy(
