@@ -80,7 +80,7 @@ def test_every_generation_of_real_groups_is_what_a_candidate_of_its_library_comp
         for group, (library, strategy, story) in groups.items()
         for joins in STORIES[story]
     ]
-    with _offsets_log(bootstrap) as log:
+    with offsets_log(bootstrap) as log:
         for thread in threads:
             thread.start()
         try:
@@ -123,7 +123,7 @@ def _matching(record: MembershipRecord, counts: dict[str, int]) -> set[str]:
 
 
 @contextmanager
-def _offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:
+def offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:
     log = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, exclude_internal_topics=False)
     try:
         name = "__consumer_offsets"
