@@ -132,7 +132,8 @@ class _Lanes:
         count = run.records
         # Below: no record at all, or a number of records that cannot be.
         self._good: _Mask = (count > 0) & (count * _LEAST_RECORD <= stop - begin)
-        self._good &= (np.abs(run.first_timestamp) < _FAR) & (np.abs(run.first_offset) < _FAR)
+        for base in (run.first_timestamp, run.first_offset):
+            self._good &= (base > -_FAR) & (base < _FAR)
         self._count = np.where(self._good, count, 0)
 
     def pieces(self) -> Iterator[RecordColumns | FetchedBatch]:

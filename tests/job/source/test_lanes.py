@@ -211,6 +211,15 @@ def test_a_wrong_number_of_records_is_told_and_costs_no_memory(count: int) -> No
     assert (found, left) == (expected, 2)
 
 
+@pytest.mark.parametrize("place", [0, 27])
+@pytest.mark.parametrize("base", [-(2**63), -(2**62), 2**62, 2**63 - 60])
+def test_a_base_of_offsets_or_timestamps_at_the_edge_of_what_fits_is_read_alike(place: int, base: int) -> None:
+    batch = bytearray(encoded([(0, 10, b"k", b"v", []), (1, 7, b"k", b"v", [])], 0))
+    batch[place : place + 8] = struct.pack(">q", base)
+    found, expected, _ = both_ways(run([bytes(batch)]), -(2**63), 2**63 - 1)
+    assert found == expected
+
+
 def test_append_time_is_the_batchs_for_all_its_records() -> None:
     batch = bytearray(encoded([(0, 10, b"k", b"v", []), (1, 50, b"k", b"v", [])], 0))
     batch[22] |= 0x08  # attributes: LogAppendTime
