@@ -31,11 +31,13 @@ _BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 
 
 def to_arrow(table: Table, rows: list[list[Any]]) -> pa.Table:
-    """Build the Arrow table of rows whose fields stand in the order of the columns."""
-    schema = table.arrow_schema
+    """Build the Arrow table of rows whose fields stand in the order of the columns.
+
+    Without the columns' comments: delta-rs refuses to append to a table that was created with another wording.
+    """
     values = zip(*rows, strict=True) if rows else ([] for _ in table.columns)
     arrays = [_array(column, list(cells)) for column, cells in zip(table.columns, values, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(arrays, names=[column.name for column in table.columns])
 
 
 def _array(column: Column, cells: list[Any]) -> pa.Array:

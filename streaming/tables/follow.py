@@ -10,26 +10,18 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
-import pyarrow.dataset as ds
-import pyarrow.fs as pa_fs
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from deltalake.fs import DeltaStorageHandler
 
+from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
 from streaming.tables.exceptions import LakeUnreadableError
 from streaming.tables.schema import Table
 
 __all__ = ["DataFile", "News", "TableFollower"]
-
-# What a reader of plain Parquet files would get wrong.
-_UNREADABLE_FEATURES = frozenset({"deletionVectors", "columnMapping"})
-
-_DAY = "event_date"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,34 +114,16 @@ class TableFollower:
             LakeUnreadableError: A file is gone or broken.
         """
         wanted = [c.name for c in self.table.columns if c.name in columns]
-        form = ds.ParquetFileFormat()
-        fragments = [
-            form.make_fragment(
-                file.path,
-                filesystem=self._fs,
-                partition_expression=None if file.day is None else ds.field(_DAY) == pa.scalar(file.day),
-            )
-            for file in files
-        ]
         try:
-            # (By the schema of this release: what an older file does not have is NULL.)
-            return ds.FileSystemDataset(fragments, self._schema, form, self._fs).to_table(columns=wanted)
+            found = data_set(((file.path, file.day) for file in files), self._schema, self._fs)
+            return found.to_table(columns=wanted)
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
 
     def _open(self) -> News:
         table = DeltaTable(self._uri)
-        features = set(table.protocol().reader_features or ())
-        if table.protocol().min_reader_version == 2 or features & _UNREADABLE_FEATURES:
-            message = (
-                f"The table {self._uri} needs a reader of {', '.join(sorted(features)) or 'column mapping'}: "
-                "turn that feature off, as the tables were made."
-            )
-            raise LakeUnreadableError(message)
-        if "://" in self._uri:
-            self._fs = pa_fs.PyFileSystem(DeltaStorageHandler(self._uri))
-        else:
-            self._fs = pa_fs.SubTreeFileSystem(str(Path(self._uri).resolve()), pa_fs.LocalFileSystem())
+        refuse_features(table, self._uri)
+        self._fs = file_system(self._uri)
         self._version = table.version()
         self._stamp = self._stamp_of(self._version)
         actions = pa.table(table.get_add_actions(flatten=True))
@@ -184,7 +158,7 @@ class TableFollower:
                 continue
             stats = json.loads(add.get("stats") or "{}")
             low, high = stats.get("minValues", {}), stats.get("maxValues", {})
-            day = add.get("partitionValues", {}).get(_DAY)
+            day = add.get("partitionValues", {}).get(DAY)
             found.append(
                 DataFile(
                     path=unquote(add["path"]),
@@ -200,7 +174,7 @@ class TableFollower:
         clusters = (row.get("min.cluster"), row.get("max.cluster"))
         return DataFile(
             path=unquote(row["path"]),
-            day=row.get(f"partition.{_DAY}"),
+            day=row.get(f"partition.{DAY}"),
             clusters=clusters if None not in clusters else None,  # type: ignore[arg-type]
             newest=_time(row.get(f"max.{self._time}")),
             written=_ms(row["modification_time"]),
@@ -217,7 +191,7 @@ def _commit_path(version: int) -> str:
 
 
 def _thin(actions: pa.Table, time: str) -> pa.Table:
-    wanted = ("path", "modification_time", f"partition.{_DAY}", "min.cluster", "max.cluster", f"max.{time}")
+    wanted = ("path", "modification_time", f"partition.{DAY}", "min.cluster", "max.cluster", f"max.{time}")
     return actions.select([name for name in wanted if name in actions.column_names])
 
 

@@ -106,6 +106,29 @@ def test_a_reader_sees_what_came_after_it_began(tmp_path: Path) -> None:
     assert reader.count("rounds") == 2
 
 
+def test_rows_go_into_a_table_whose_columns_have_other_comments(tmp_path: Path) -> None:
+    table = table_named("rounds")
+    older = pa.schema([field.with_metadata({"comment": "as it was said then"}) for field in table.arrow_schema])
+    DeltaTable.create(str(tmp_path / "rounds"), older, partition_by=["event_date"])
+    lake = DeltaLake(str(tmp_path))
+    lake.create([table])
+    assert lake.append("rounds", [_ROUND], "query", 0) == 1
+
+
+def test_a_question_about_a_column_without_statistics_finds_its_rows(tmp_path: Path) -> None:
+    table = table_named("rounds")
+    # As an engine leaves it that keeps statistics of the first columns only, when it compacts.
+    few = {"delta.dataSkippingNumIndexedCols": "2"}
+    days = ["event_date"]
+    DeltaTable.create(str(tmp_path / "rounds"), table.arrow_schema, partition_by=days, configuration=few)
+    DeltaLake(str(tmp_path)).append("rounds", [_ROUND], "query", 0)
+    reader = LakeReader(tmp_path)
+    (row,) = reader.rows("SELECT * FROM rounds")
+    for column, value in row.items():
+        if value is not None:
+            assert reader.rows(f"SELECT count(*) AS n FROM rounds WHERE {column} = ?", [value]) == [{"n": 1}], column
+
+
 def test_the_current_view_has_the_newest_row_of_each_group_and_no_closed_one(lake: DeltaLake) -> None:
     rows = [_health("a", 1_000), _health("a", 3_000), _health("b", 1_000), _health("b", 2_000, closed=True)]
     lake.append("group_health", rows, "query", 0)

@@ -1,0 +1,70 @@
+"""A Delta table as an Arrow data set of its files.
+
+Not delta-rs's own (`to_pyarrow_dataset`): what it tells Arrow of a file's columns without statistics makes every
+filter on them false, so a table that was compacted by an engine that keeps statistics of its first 32 columns would
+answer a question about the 33rd with no rows. Here a file promises nothing but its day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
+from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
+
+from streaming.tables.exceptions import LakeUnreadableError
+
+__all__ = ["DAY", "data_set", "file_system", "refuse_features"]
+
+DAY = "event_date"
+"""The column that partitions tables, and the only one that any is partitioned by."""
+
+# What a reader of plain Parquet files would get wrong.
+_UNREADABLE_FEATURES = frozenset({"deletionVectors", "columnMapping"})
+
+
+def refuse_features(table: DeltaTable, uri: str) -> None:
+    """Refuse a table whose files are not all there is to its rows.
+
+    Raises:
+        LakeUnreadableError: It has deletion vectors or column mapping.
+    """
+    features = set(table.protocol().reader_features or ())
+    if table.protocol().min_reader_version == 2 or features & _UNREADABLE_FEATURES:
+        message = (
+            f"The table {uri} needs a reader of {', '.join(sorted(features)) or 'column mapping'}: "
+            "turn that feature off, as the tables were made."
+        )
+        raise LakeUnreadableError(message)
+
+
+def file_system(uri: str) -> Any:
+    """The folder of a table, as Arrow's file system."""
+    if "://" in uri:
+        return pa_fs.PyFileSystem(DeltaStorageHandler(uri))
+    return pa_fs.SubTreeFileSystem(str(Path(uri).resolve()), pa_fs.LocalFileSystem())
+
+
+def data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any) -> ds.FileSystemDataset:
+    """Files as one data set, by the schema of this release: what an older file does not have is NULL.
+
+    Args:
+        files: Path inside the table's folder, and the day that the file's rows are of; None where the table is not
+            partitioned.
+        schema: The table's Arrow schema.
+        folder: The table's `file_system`.
+    """
+    form = ds.ParquetFileFormat()
+    fragments = [
+        form.make_fragment(
+            path, filesystem=folder, partition_expression=None if day is None else ds.field(DAY) == pa.scalar(day)
+        )
+        for path, day in files
+    ]
+    return ds.FileSystemDataset(fragments, schema, form, folder)
