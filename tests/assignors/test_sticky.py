@@ -184,7 +184,7 @@ def _groups(draw: st.DrawFn) -> Group:
     )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=150)
 @given(_groups(), st.sampled_from(JAVA))
 def test_every_partition_goes_to_one_subscriber_and_stays_there(group: Group, release: str) -> None:
     first = assign("sticky", group, release)
@@ -195,6 +195,8 @@ def test_every_partition_goes_to_one_subscriber_and_stays_there(group: Group, re
     assert all(len(members) == 1 for of in owners(first).values() for members in of.values())
     assert all(set(first[member.member_id]) <= set(member.topics) for member in group.members)
 
+    if release in {"2.5.1", "2.8.1"}:  # These lose what some members had where subscriptions differ.
+        return
     again = Group(tuple(_with_past(member, first) for member in group.members), group.partitions_per_topic)
     assert same(assign("sticky", again, release), first)
 
