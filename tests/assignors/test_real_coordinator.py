@@ -1,0 +1,135 @@
+"""Targets that a real coordinator computed, out of its own log: every one is what we compute from the one before.
+
+The classes are compared elsewhere (test_server_fuzz.py); here it is their surroundings that count: in which order the
+coordinator shows them members and topics (`names_in_hash_order`), and what it takes for the previous target.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicCollection
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaConsumer, TopicPartition
+
+from assignors import from_topics, same
+from assignors.server import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
+from streaming.groups.consumer_group import Decision, ModernGroup, take
+from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
+
+pytestmark = pytest.mark.kafka
+
+LOG = "__consumer_offsets"
+BROKER = "4.3.1"
+TOPICS = 14
+
+
+def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique: str) -> None:
+    chance = random.Random(unique)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    names = [f"{unique}-{number}" for number in range(TOPICS)]
+    created = admin.create_topics([NewTopic(name, chance.randint(1, 9), 1) for name in names])
+    for future in created.values():
+        future.result()
+    described = admin.describe_topics(TopicCollection(names))
+    topics = {
+        name: ServerTopic(uuid_of(str(told.result().topic_id)).text, len(told.result().partitions))
+        for name, told in described.items()
+    }
+    members: list[Consumer] = []
+
+    def join(subscribed: list[str], instance: str | None = None) -> None:
+        config = {
+            "bootstrap.servers": bootstrap,
+            "group.id": unique,
+            "group.protocol": "consumer",
+            "group.remote.assignor": "uniform",
+            "enable.auto.commit": False,
+        }
+        members.append(Consumer(config | ({"group.instance.id": instance} if instance else {})))
+        members[-1].subscribe(subscribed)
+        settle()
+
+    def settle() -> None:
+        total = sum(topic.partitions for topic in topics.values())
+
+        def settled() -> bool:
+            owned = [len(member.assignment()) for member in members]
+            return all(owned) and sum(owned) == total
+
+        until(settled, members)
+
+    try:
+        join(names)
+        join(names, "z")
+        join(names)
+        join(chance.sample(names, 5), "b")
+        members.pop(0).close()
+        settle()
+        join(names)
+    finally:
+        for member in members:
+            member.close()
+
+    decisions = read_decisions(bootstrap, unique)
+    judged = 0
+    for decision in decisions:
+        if decision.became_empty or decision.before is None:
+            continue
+        before = {**decision.before, **{now: decision.before[gone] for gone, now in decision.replaced}}
+        # (Its metadata may have lacked topics that were made a moment ago: those it knew it handed out whole.)
+        known = {topic_id for target in decision.targets.values() for topic_id, _ in target}
+        group = ServerGroup(
+            tuple(
+                ServerMember(
+                    member.member_id,
+                    tuple(names_in_hash_order(decision.subscriptions[member.member_id] or ())),
+                    before.get(member.member_id, ()),
+                    member.instance_id,
+                )
+                for member in decision.members
+            ),
+            {name: topic for name, topic in topics.items() if topic.topic_id in known},
+        )
+        assert same(assign_on_server("server-uniform", group, BROKER), from_topics(decision.targets)), decision
+        judged += len(known) == len(topics)
+    assert judged >= 6
+
+
+def read_decisions(bootstrap: str, group_id: str) -> list[Decision]:
+    reader = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        enable_auto_commit=False,
+        exclude_internal_topics=False,
+        isolation_level="read_committed",
+    )
+    place = TopicPartition(LOG, partition_for(group_id, len(reader.partitions_for_topic(LOG))))
+    reader.assign([place])
+    end = reader.end_offsets([place])[place]
+    reader.seek_to_beginning(place)
+    group: ModernGroup | None = None
+    decisions = []
+    while reader.position(place) < end:
+        for records in reader.poll(timeout_ms=200).values():
+            for record in records:
+                key = decode_key(record.key)
+                if isinstance(key, OtherKey) and key.group == group_id:
+                    item = decode_modern(record.offset, record.timestamp, key, record.value, record.partition)
+                    assert not isinstance(item, Rejected | UnknownVersion), item
+                    group, said = take(group, item, born=True)
+                    if isinstance(said, Decision):
+                        decisions.append(said)
+    reader.close()
+    return decisions
+
+
+def until(done: Callable[[], object], members: list[Consumer]) -> None:
+    """Poll members until it is so."""
+    deadline = time.monotonic() + 60
+    while not done():
+        assert time.monotonic() < deadline
+        for member in members:
+            member.poll(0.05)
