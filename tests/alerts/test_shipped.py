@@ -66,6 +66,8 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("nobody_consumes", {"lag_status": "ok", "members": 0}, False),
         ("log_held_back", {"findings": _finding("log_held_back")}, True),
         ("log_held_back", {"findings": []}, False),
+        ("not_converged", {"findings": _finding("not_converged")}, True),
+        ("not_converged", {"findings": _finding("in_transfer")}, False),
     ],
 )
 def test_a_shipped_rule_says_this_of_a_row(rule: str, row: dict[str, Any], expected: bool | None) -> None:
