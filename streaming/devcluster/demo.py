@@ -1,14 +1,16 @@
 """`evenkeel demo`: a real broker, real groups with stories to tell, and everything that watches them.
 
-Without an end it shows the live view until Ctrl-C. With `seconds` it needs no display: the stories play, the stage
-goes quiet, the tables are summed up and compared with what the clients did; a story that is missing is named, and
-the exit code is 1.
+Without an end it serves the page and shows the live view until Ctrl-C. With `seconds` it needs no display: the stories
+play, the stage goes quiet, the tables are summed up and compared with what the clients did; a story that is missing is
+named, and the exit code is 1.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import socket
 import tempfile
 import threading
 import time
@@ -19,7 +21,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streaming.config import Settings, load_settings
+from streaming.config import PageSettings, Settings, load_settings
 from streaming.devcluster import DEMO_OVERRIDES
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.devcluster.expectations import Evidence, check_stories
@@ -27,7 +29,7 @@ from streaming.devcluster.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.tables import LakeReader
 from streaming.up.processes import Program, Programs
-from streaming.up.run import ALERTER, JOB, PROBE, environment_of, stop_signals, watch
+from streaming.up.run import ALERTER, JOB, PAGE, PROBE, environment_of, page_url, stop_signals, watch
 from streaming.up.summary import print_summary
 
 __all__ = ["demo"]
@@ -65,17 +67,27 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         raise SetupError(message)
     console.print(f"tables in {tables}\nlogs, broker and journal in {folder}", highlight=False, soft_wrap=True)
     notices: deque[str] = deque(maxlen=1)
+    port = _free_port()
+
+    def environment(bootstrap: str) -> dict[str, str]:
+        return environment_of(_settings(bootstrap, tables, port))
+
     with (
         stop_signals() as stop,
         console.status("starting a Kafka broker …") as status,
         EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES) as broker,
-        Programs(folder / "logs", environment_of(_settings(broker.bootstrap, tables)), notices.append) as programs,
+        Programs(
+            folder / "logs", environment_of(_settings(broker.bootstrap, tables, port)), notices.append
+        ) as programs,
     ):
         status.stop()
         for program in (JOB, PROBE, ALERTER, _traffic(broker.bootstrap, folder, seconds)):
             programs.start(program)
         if seconds is None:
-            watch(str(tables), console, stop, lambda: _look(programs, notices))
+            programs.start(PAGE)
+            page = f"page at {page_url(_settings(broker.bootstrap, tables, port))}"
+            console.print(page, highlight=False, soft_wrap=True)
+            watch(str(tables), console, stop, lambda: "\n".join(filter(None, [page, _look(programs, notices)])))
             console.print("stopping: the job ends between two batches …")
             return 0
         quiet = _play(console, stop, programs, notices, folder / "journal.jsonl", seconds)
@@ -91,7 +103,18 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
     return 1 if missing else 0
 
 
-def _settings(bootstrap: str, tables: Path) -> Settings:
+def _free_port() -> int:
+    """The page's own port where nobody has it, or any other."""
+    default = int(PageSettings().port)
+    for port in (default, 0):
+        with socket.socket() as trial, contextlib.suppress(OSError):
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(("127.0.0.1", port))
+            return int(trial.getsockname()[1])
+    return default  # the page will say what is wrong with it
+
+
+def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
     settings = load_settings(cluster="demo", lake=str(tables))
     # The user's own connection and filters are for the user's own cluster.
     kafka = type(settings.kafka)(bootstrap_servers=bootstrap)
@@ -104,6 +127,7 @@ def _settings(bootstrap: str, tables: Path) -> Settings:
             "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
             # (Nobody's telephone is to ring for a play.)
             "alerts": type(settings.alerts)(look_ms=_LOOK_MS),
+            "page": PageSettings(port=port, refresh_ms=1_000),
         }
     )
 

@@ -27,7 +27,7 @@ from streaming.up.live import render
 from streaming.up.logs import LogFollower, logs_of
 from streaming.up.processes import Program, Programs
 
-__all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "stop_signals", "up", "watch"]
+__all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "page_url", "stop_signals", "up", "watch"]
 
 # Secrets go to those that need them.
 _CLUSTERS = ("EVENKEEL_KAFKA__SASL_PASSWORD", "EVENKEEL_KAFKA__SSL_PASSWORD")
@@ -62,7 +62,7 @@ def up(settings: Settings, console: Console) -> None:
     if problems:
         raise SetupError("\n".join(map(str, problems)))
     logs = logs_of(settings.lake, settings.cluster)
-    page = _url(settings)
+    page = page_url(settings)
     console.print(f"tables in {settings.lake}, logs in {logs}, page at {page}", highlight=False, soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
     follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
@@ -87,7 +87,8 @@ def up(settings: Settings, console: Console) -> None:
     console.print("all processes have ended")
 
 
-def _url(settings: Settings) -> str:
+def page_url(settings: Settings) -> str:
+    """Where a browser finds the page."""
     page = settings.page
     host = f"[{page.address}]" if ":" in page.address else page.address
     return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
