@@ -35,14 +35,16 @@ def board(html: str, key: str, place: str = "") -> None:
         place: What the viewer looks at; when it changes, the page begins at its top.
     """
     mount = _component()
-    mount(
-        data={"html": html, "place": place}, key=key, on_go_change=lambda: _go(key), width="stretch", height="content"
-    )
+    data = {"html": html, "place": place, "went": st.session_state.get("went", 0)}
+    mount(data=data, key=key, on_go_change=lambda: _go(key), width="stretch", height="content")
 
 
 def _go(key: str) -> None:
-    asked = st.session_state[key].get("go")
+    # (Streamlit 1.67 does not know the board for a moment when a click and a refresh meet; the board asks again until
+    # `went` tells that it was heard.)
+    asked = (st.session_state.get(key) or {}).get("go")
     if isinstance(asked, dict):
+        st.session_state["went"] = asked.get("at", 0)
         st.session_state["go"] = {
             name: str(asked[name]) for name in ("cluster", "group", "show", "span") if asked.get(name)
         }

@@ -1,5 +1,6 @@
 // Draws the board's HTML by changing only what differs, and tells Python where a link leads.
 
+const ASK_AGAIN_MS = 2000;
 const SKIP = new Set(["open"]); // what the viewer has opened stays open
 
 function sameKind(old, next) {
@@ -49,6 +50,14 @@ function morphChildren(old, next) {
 }
 
 let place = null;
+let asked = null; // where the last click leads, until Python has heard of it
+
+function ask(setTriggerValue, wanted, times) {
+  setTriggerValue("go", wanted);
+  setTimeout(() => {
+    if (asked === wanted && times > 0) ask(setTriggerValue, wanted, times - 1);
+  }, ASK_AGAIN_MS);
+}
 
 export default function (component) {
   const { parentElement, data, setTriggerValue } = component;
@@ -60,12 +69,14 @@ export default function (component) {
     if (place !== null) document.querySelector('[data-testid="stMain"]')?.scrollTo(0, 0);
     place = data.place;
   }
+  if (asked && data.went === asked.at) asked = null;
   root.onclick = (event) => {
     const link = event.target.closest("a[data-go]");
     // Whoever wants another tab gets it: the address is a real one.
     if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     const { cluster = "", group = "", show = "", span = "" } = link.dataset;
-    setTriggerValue("go", { cluster, group, show, span });
+    asked = { cluster, group, show, span, at: Date.now() };
+    ask(setTriggerValue, asked, 5);
   };
 }
