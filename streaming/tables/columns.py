@@ -6,19 +6,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from streaming.tables.schema import (
-    ASSIGNED,
-    DATE,
-    DRIFTED,
-    FINDINGS,
-    INT,
-    LABELS,
-    LONG,
-    REPLACED,
-    TIMESTAMP,
-    Column,
-    Table,
-)
+from streaming.tables.schema import Column, Table
+from streaming.tables.schema.types import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
 
 __all__ = ["to_arrow"]
 

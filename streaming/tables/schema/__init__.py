@@ -1,0 +1,42 @@
+"""The tables: every column with its type and its meaning, in one place.
+
+From here come the Delta tables (`create`), the Arrow schemas of the writer, the DDL for Spark SQL, and the names
+that the rows of the core have. All columns may be NULL in Delta's eyes, because a constraint would fail a batch
+for ever; what NULL means stands in the comment.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
+from streaming.tables.schema.ddl import PROPERTIES, ddl
+from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN
+from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, ROUNDS
+from streaming.tables.schema.table import Column, Table
+from streaming.tables.schema.unread import GAPS, QUARANTINE
+
+__all__ = ["ALERT_TABLES", "ALL_TABLES", "PROPERTIES", "TABLES", "Column", "Table", "ddl", "table_named"]
+
+TABLES: Final = (REBALANCE_CHURN, DRIFT, LAG, GROUP_HEALTH, MEMBERS, QUARANTINE, GAPS, ROUNDS)
+"""All tables that the job writes, in the order in which a batch writes them.
+
+`rounds` is last: once a round is there, everything of it is.
+"""
+
+ALERT_TABLES: Final = (ALERTS, ALERT_DELIVERIES)
+"""The tables that the alerter writes; those of the job are `TABLES`."""
+
+ALL_TABLES: Final = (*TABLES, *ALERT_TABLES)
+"""Every table of a lake."""
+
+_BY_NAME = {table.name: table for table in ALL_TABLES}
+
+
+def table_named(name: str) -> Table:
+    """The table of that name.
+
+    Raises:
+        KeyError: There is none.
+    """
+    return _BY_NAME[name]

@@ -1,0 +1,163 @@
+"""What decisions of groups leave: the rebalance, its verdict, its members."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.tables.schema.shared import (
+    CLUSTER,
+    GROUP,
+    INCARNATION,
+    LOG_PARTITION,
+    RECORD_DATE,
+    RECORD_OFFSET,
+    RECORD_TIME,
+)
+from streaming.tables.schema.table import Column, Table
+from streaming.tables.schema.types import (
+    ASSIGNED,
+    BOOLEAN,
+    DOUBLE,
+    DRIFTED,
+    INT,
+    LONG,
+    REPLACED,
+    STRING,
+    STRINGS,
+    TIMESTAMP,
+)
+
+__all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN"]
+
+REBALANCE_CHURN: Final = Table(
+    "rebalance_churn",
+    "One row per decision of a group; a second revision when its cost is known",
+    (
+        CLUSTER,
+        GROUP,
+        LOG_PARTITION,
+        RECORD_OFFSET,
+        RECORD_TIME,
+        RECORD_DATE,
+        Column("revision", INT, "1: as the record came; 2: with its cost"),
+        Column("kind", STRING, "rebalance, became_empty, static_replacement (no rebalance), migration, created"),
+        INCARNATION,
+        Column("generation", INT, "Generation; where the broker assigns (KIP-848), the epoch of the target assignment"),
+        Column("previous_generation", INT, "Generation before, of the same incarnation; NULL when not known"),
+        Column(
+            "generations_skipped",
+            INT,
+            "Generations that left no record (the leader never synced), or epochs without a target; NULL when not known",
+        ),
+        Column(
+            "follows",
+            LONG,
+            "record_offset of the first half of a cooperative rebalance; NULL when it is no second half",
+        ),
+        Column("protocol_type", STRING, "Protocol type: consumer, connect, ..."),
+        Column(
+            "strategy",
+            STRING,
+            "Selected protocol, or the server assignor that members ask for; NULL when the group is empty, or none is asked for",
+        ),
+        Column("leader", STRING, "Member id of the leader; NULL when the group is empty, or the broker assigns"),
+        Column("members", INT, "Members"),
+        Column("partitions", INT, "Assigned partitions; 0 where the assignment cannot be read"),
+        Column("joined", STRINGS, "Member ids that were not in the generation before; NULL when that is not known"),
+        Column("left", STRINGS, "Member ids that were in the generation before and are not any more"),
+        Column("replaced", REPLACED, "Static members that came back under another member id"),
+        Column("moves", INT, "Partitions that went from one owner to another; NULL when an assignment is not known"),
+        Column(
+            "moves_least",
+            INT,
+            "Least moves after which the group could be balanced; NULL where not computed, and in the first half of a cooperative rebalance",
+        ),
+        Column(
+            "in_transfer",
+            INT,
+            "Partitions given up and not yet given on (cooperative); they count as moves in the row that follows",
+        ),
+        Column(
+            "join_completed_time", TIMESTAMP, "Time when all had joined (currentStateTimestamp); NULL when not recorded"
+        ),
+        Column(
+            "unowned_partition_seconds_min",
+            DOUBLE,
+            "Lower bound of the time without an owner, summed over partitions; NULL when it cannot be bounded",
+        ),
+        Column(
+            "unowned_partition_seconds_max",
+            DOUBLE,
+            "Upper bound of the same, from the last commit before to the first commit after; NULL while or where it is open",
+        ),
+    ),
+    key=("cluster", "group_id", "log_partition", "record_offset"),
+    newest_by=("revision",),
+)
+
+DRIFT: Final = Table(
+    "drift",
+    "One row per verdict on a decision",
+    (
+        CLUSTER,
+        GROUP,
+        LOG_PARTITION,
+        RECORD_OFFSET,
+        RECORD_TIME,
+        RECORD_DATE,
+        INCARNATION,
+        Column("generation", INT, "Generation"),
+        Column("round", LONG, "Number of the round that made the verdict possible"),
+        Column("round_time", TIMESTAMP, "Time of that round, UTC"),
+        Column("strategy", STRING, "Strategy that the group runs; NULL when it is empty"),
+        Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when it names none"),
+        Column(
+            "strategy_mismatch", BOOLEAN, "The group runs another strategy than expected; NULL when either is not known"
+        ),
+        Column("verdict", STRING, "identical, drifted, valid_unverified, not_applicable"),
+        Column("reason", STRING, "Why, where it is not plain from the verdict; NULL for identical"),
+        Column(
+            "matched_library",
+            STRING,
+            "Client library, or broker, and release (first of its era) that gives this assignment; NULL when none did",
+        ),
+        Column("candidates", INT, "Candidates (library, release) that were computed"),
+        Column("drifted_count", INT, "Length of drifted_partitions"),
+        Column(
+            "drifted_partitions",
+            DRIFTED,
+            "Partitions whose owner is not the expected one: misplaced, unassigned, doubly_assigned, not_subscribed",
+        ),
+    ),
+    key=("cluster", "group_id"),
+    newest_by=("round_time", "round", "record_offset"),
+)
+
+MEMBERS: Final = Table(
+    "members",
+    "One row per member of a decision, and a closing row when it has left",
+    (
+        CLUSTER,
+        GROUP,
+        Column("member_id", STRING, "Member id"),
+        LOG_PARTITION,
+        RECORD_OFFSET,
+        RECORD_TIME,
+        RECORD_DATE,
+        Column("closed", BOOLEAN, "The member has left; the row has the record that shows it"),
+        INCARNATION,
+        Column("generation", INT, "Generation that the member is or was last in"),
+        Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
+        Column("client_id", STRING, "Client id"),
+        Column("client_host", STRING, "Host as the broker recorded it"),
+        Column("rack", STRING, "client.rack; NULL when none"),
+        Column("leader", BOOLEAN, "It led this generation"),
+        Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
+        Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
+        Column("partitions", ASSIGNED, "Assigned partitions by topic; NULL when they cannot be read"),
+        Column("undecodable", STRING, "Why subscription or assignment cannot be read; NULL when they can"),
+    ),
+    key=("cluster", "group_id", "member_id"),
+    newest_by=("record_offset",),
+    closes=True,
+)

@@ -1,0 +1,34 @@
+"""Columns that several tables have."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.tables.schema.table import Column
+from streaming.tables.schema.types import DATE, INT, LONG, STRING, TIMESTAMP
+
+__all__ = [
+    "CLUSTER",
+    "GROUP",
+    "INCARNATION",
+    "LOG_PARTITION",
+    "RECORD_DATE",
+    "RECORD_OFFSET",
+    "RECORD_TIME",
+    "ROUND",
+    "ROUND_DATE",
+    "ROUND_TIME",
+]
+
+CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
+GROUP: Final = Column("group_id", STRING, "Group id")
+LOG_PARTITION: Final = Column("log_partition", INT, "Partition of __consumer_offsets that holds the group")
+RECORD_OFFSET: Final = Column("record_offset", LONG, "Log offset of the record that closed the decision")
+RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of that record, UTC")
+RECORD_DATE: Final = Column("event_date", DATE, "Day of record_time, UTC; partitions the table")
+ROUND: Final = Column("round", LONG, "Number of the round: offset of its opening record; grows, with jumps")
+ROUND_TIME: Final = Column("round_time", TIMESTAMP, "Time of the round by the broker's clock, UTC")
+ROUND_DATE: Final = Column("event_date", DATE, "Day of round_time, UTC; partitions the table")
+INCARNATION: Final = Column(
+    "incarnation", LONG, "Log offset of the first decision of this run of generations; a new one when they restart"
+)

@@ -1,0 +1,58 @@
+"""What could not be read: records that do not decode, ranges that were gone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from streaming.tables.schema.shared import CLUSTER
+from streaming.tables.schema.table import Column, Table
+from streaming.tables.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP
+
+__all__ = ["GAPS", "QUARANTINE"]
+
+QUARANTINE: Final = Table(
+    "quarantine",
+    "One row per record that could not be decoded; of unknown types and newer versions one sample per type, version and day, with counts",
+    (
+        CLUSTER,
+        Column("topic", STRING, "Topic of the record: __consumer_offsets, or one of the probe's"),
+        Column("partition", INT, "Its partition"),
+        Column("record_offset", LONG, "Its offset"),
+        Column("record_time", TIMESTAMP, "Its timestamp, UTC; NULL when that is no time"),
+        Column("event_date", DATE, "Day of record_time, UTC"),
+        Column("kind", STRING, "undecodable: of a known type; unknown: of an unknown type or a newer version"),
+        Column("key_type", INT, "Record type at the head of the key; NULL when the key is null or too short"),
+        Column("value_version", INT, "Version at the head of the value; NULL when the value is null or too short"),
+        Column("reason", STRING, "What is wrong with it"),
+        Column("records", LONG, "Records that this row stands for; for unknown ones the count of the day so far"),
+        Column("last_record_offset", LONG, "Offset of the last of them"),
+        Column("key", BINARY, "Key, at most 64 KiB of it"),
+        Column("value", BINARY, "Value, at most 64 KiB of it"),
+        Column("key_size", INT, "Bytes of the whole key; NULL when it is null"),
+        Column("value_size", INT, "Bytes of the whole value; NULL when it is null"),
+        Column("sha256", STRING, "Of key and value together, when either was cut; NULL otherwise"),
+    ),
+    key=("cluster", "topic", "partition", "record_offset"),
+    newest_by=("last_record_offset",),
+    # Timestamps in broken records are whatever somebody wrote: a folder per day of them could be any number.
+    partition_by=(),
+)
+
+GAPS: Final = Table(
+    "gaps",
+    "One row per range of a topic that was gone before it was read, and per time without rounds",
+    (
+        CLUSTER,
+        Column("kind", STRING, "log: records were gone; rounds: no round closed"),
+        Column("topic", STRING, "Topic of the records; NULL for rounds"),
+        Column("partition", INT, "Its partition; NULL for rounds"),
+        Column("from_offset", LONG, "First offset that was wanted; NULL for rounds"),
+        Column("to_offset", LONG, "First offset that was there; NULL for rounds"),
+        Column("from_time", TIMESTAMP, "Time of the last round before, UTC; NULL for records"),
+        Column("to_time", TIMESTAMP, "Time of the next round, UTC; NULL for records"),
+        Column("reason", STRING, "Why, as far as it is known"),
+    ),
+    key=("cluster", "kind", "topic", "partition", "from_offset", "from_time"),
+    newest_by=("to_offset", "to_time"),
+    partition_by=(),
+)
