@@ -21,6 +21,7 @@ from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, table_named
 from streaming.tables.columns import to_arrow
+from streaming.tables.dataset import all_rows
 
 __all__ = ["Decided", "Decisions", "Remembered"]
 
@@ -175,7 +176,7 @@ class Decisions:
     def _rows(self, sql: str, given: list[Any]) -> list[dict[str, Any]]:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
-            connection.register("alerts", self._table.to_pyarrow_dataset())
+            connection.register("alerts", all_rows(table_named("alerts"), self._table, self._lake.path("alerts")))
             rows: list[dict[str, Any]] = fetched(connection, sql, given).to_pylist()
             return rows
 

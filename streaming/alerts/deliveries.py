@@ -12,6 +12,7 @@ from streaming.alerts.decisions import Decided
 from streaming.alerts.lanes import DELIVERED, FAILED, Delivery
 from streaming.tables import DeltaLake, table_named
 from streaming.tables.columns import to_arrow
+from streaming.tables.dataset import all_rows
 
 __all__ = ["Deliveries", "Known"]
 
@@ -47,14 +48,17 @@ class Deliveries:
 
     def __init__(self, lake: str, cluster: str) -> None:
         """Open; the table is there (`Decisions` creates it)."""
-        self._table = DeltaTable(DeltaLake(lake).path("alert_deliveries"))
+        self._location = DeltaLake(lake).path("alert_deliveries")
+        self._table = DeltaTable(self._location)
         self._cluster = cluster
 
     def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, Known]:
         """What is known of targets and of transitions (ids); targets never seen before are added now (ms)."""
         self._table.update_incremental()
         with duckdb.connect() as connection:
-            connection.register("alert_deliveries", self._table.to_pyarrow_dataset())
+            connection.register(
+                "alert_deliveries", all_rows(table_named("alert_deliveries"), self._table, self._location)
+            )
 
             def pairs(sql: str, *given: object) -> list[tuple[str, str]]:
                 return connection.execute(sql, [self._cluster, *given]).fetchall()

@@ -2,13 +2,13 @@
 
 rules:
 - name: imbalance                       # what the alert is called
-view: group_health_current            # what it reads: one row per group
-when: imbalance - imbalance_least > 0.5    # SQL over a row: true, false, or NULL for not known
-for: 6 rounds                         # or 5m; without it the alert fires at once
-severity: warning                     # info, warning or critical
-labels: {about: balance}              # what routes it; may hold {columns}
-value: imbalance - imbalance_least    # a number to show (optional)
-message: "{group_id} is {value} more uneven than it must be"
+  view: group_health_current            # what it reads: one row per group
+  when: imbalance - imbalance_least > 0.5    # SQL over a row: true, false, or NULL for not known
+  for: 6 rounds                         # or 5m; without it the alert fires at once
+  severity: warning                     # info, warning or critical
+  labels: {about: balance}              # what routes it; may hold {columns}
+  value: imbalance - imbalance_least    # a number to show (optional)
+  message: "{group_id} is {value} more uneven than it must be"
 """
 
 from __future__ import annotations

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -19,8 +20,9 @@ from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
 from streaming.tables.exceptions import LakeUnreadableError
+from streaming.tables.schema import Table
 
-__all__ = ["DAY", "data_set", "file_system", "refuse_features"]
+__all__ = ["DAY", "all_rows", "data_set", "file_system", "refuse_features"]
 
 DAY = "event_date"
 """The column that partitions tables, and the only one that any is partitioned by."""
@@ -68,3 +70,17 @@ def data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder
         for path, day in files
     ]
     return ds.FileSystemDataset(fragments, schema, form, folder)
+
+
+def all_rows(table: Table, opened: DeltaTable, uri: str) -> ds.FileSystemDataset:
+    """All rows of a table at the version that is open.
+
+    Raises:
+        LakeUnreadableError: As `refuse_features`.
+    """
+    refuse_features(opened, uri)
+    day = f"partition.{DAY}"
+    actions = pa.table(opened.get_add_actions(flatten=True))
+    files = actions.select([name for name in ("path", day) if name in actions.column_names]).to_pylist()
+    places = ((unquote(file["path"]), file.get(day)) for file in files)
+    return data_set(places, table.arrow_schema, file_system(uri))

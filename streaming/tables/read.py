@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import duckdb
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.current import VIEWS
-from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
-from streaming.tables.schema import ALL_TABLES, Table
+from streaming.tables.dataset import all_rows
+from streaming.tables.schema import ALL_TABLES
 
 __all__ = ["LakeReader"]
 
@@ -45,7 +43,7 @@ class LakeReader:
                 except TableNotFoundError:
                     self._connection.register(table.name, table.arrow_schema.empty_table())
                     continue
-            self._connection.register(table.name, _data_set(table, known, f"{self._root}/{table.name}"))
+            self._connection.register(table.name, all_rows(table, known, f"{self._root}/{table.name}"))
         if not self._have_views:
             for name, sql in VIEWS.items():
                 self._connection.execute(f"CREATE VIEW {name} AS {sql}")
@@ -60,12 +58,3 @@ class LakeReader:
     def count(self, table: str) -> int:
         """Rows of a table or view."""
         return int(self.rows(f'SELECT count(*) AS n FROM "{table}"')[0]["n"])  # noqa: S608
-
-
-def _data_set(table: Table, known: DeltaTable, uri: str) -> Any:
-    refuse_features(known, uri)
-    day = f"partition.{DAY}"
-    actions = pa.table(known.get_add_actions(flatten=True))
-    files = actions.select([name for name in ("path", day) if name in actions.column_names]).to_pylist()
-    places = ((unquote(file["path"]), file.get(day)) for file in files)
-    return data_set(places, table.arrow_schema, file_system(uri))

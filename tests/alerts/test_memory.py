@@ -1,0 +1,52 @@
+"""What the alerter remembers, read back from tables that somebody else maintains."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from alerts.build import DRIFT, rules, time_of
+from streaming.alerts.decisions import Decisions
+from streaming.alerts.deliveries import Deliveries
+from streaming.alerts.firing import Observed, Seen, State, Subject, step
+from streaming.alerts.lanes import DELIVERED, Delivery
+
+
+def forget_statistics(lake: str, table: str) -> None:
+    """Tell of the table's files as an engine does that keeps statistics of the first column only."""
+    for commit in Path(lake, table, "_delta_log").glob("*.json"):
+        actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
+        for action in actions:
+            if "add" in action:
+                kept = json.loads(action["add"]["stats"])
+                for bound in ("minValues", "maxValues"):
+                    kept[bound] = {"transition_id": kept[bound].get("transition_id", "")}
+                action["add"]["stats"] = json.dumps({name: kept[name] for name in kept if name != "nullCount"})
+        commit.write_text("".join(json.dumps(action) + "\n" for action in actions), encoding="utf-8")
+
+
+def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    drift = rules(tmp_path, DRIFT)[0]
+    fired = Observed(7, time_of(7), 10_000, (Seen("drift", Subject('{"group_id":"g"}', "g"), True),))
+    state, transitions = step(State("c", {"drift": drift}), fired)
+    decisions = Decisions(lake, "c")
+    decisions.remember()
+    decided = decisions.commit(transitions, 7, time_of(8), [False])
+    assert [t.state for t in decided] == ["firing"]
+    forget_statistics(lake, "alerts")
+
+    again = Decisions(lake, "c")
+
+    assert again.remember().active.keys() == state.active.keys()
+    assert again.after(0) == decided
+    assert again.since(time_of(8)) == decided
+
+    deliveries = Deliveries(lake, "c")
+    assert deliveries.know(["pager"], [], time_of(8))["pager"].added == time_of(8)
+    deliveries.write([Delivery(decided[0], "pager", 1, DELIVERED, None, 12, time_of(9))])
+    forget_statistics(lake, "alert_deliveries")
+    known = Deliveries(lake, "c").know(["pager"], [decided[0].transition_id], time_of(10))["pager"]
+    assert known.added == time_of(8)
+    assert known.done == {decided[0].transition_id}
+    assert known.sent == {decided[0].alert_id}
