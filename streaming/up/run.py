@@ -23,6 +23,7 @@ from streaming.environment import environment_of
 from streaming.exceptions import SetupError
 from streaming.probe import check
 from streaming.tables import LakeReader
+from streaming.tables.exceptions import LakeUnreadableError
 from streaming.up.live import render
 from streaming.up.logs import LogFollower, logs_of
 from streaming.up.processes import Program, Programs
@@ -45,8 +46,8 @@ PROGRAMS = (PROBE, JOB, ALERTER, PAGE)
 
 _REFRESH_S = 2.0
 
-# What the tables can fail with while a store is away.
-_PASSING = (OSError, DeltaError, duckdb.Error)
+# What the tables can fail with while a store is away, or somebody turns a feature on that no reader of ours has.
+_PASSING = (OSError, DeltaError, duckdb.Error, LakeUnreadableError)
 
 _NOTICES = 3
 """Lines of the live view that tell what became of the processes; all of it is in `up.log`."""
@@ -135,20 +136,29 @@ def watch(lake: str, console: Console, stop: threading.Event, look: Callable[[],
         while not stop.wait(_REFRESH_S):
             look()
         return
-    reader = LakeReader(lake)
+    view = _View(lake)
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while not stop.is_set():
-            live.update(_drawn(reader, console.height, look()), refresh=True)
+            live.update(view.draw(console.height, look()), refresh=True)
             stop.wait(_REFRESH_S)
 
 
-def _drawn(reader: LakeReader, height: int, notice: str) -> RenderableType:
-    try:
-        reader.refresh()
-        return render(reader, height, notice)
-    except _PASSING as error:
-        # The view is the least of what runs here, and the next look may be luckier.
-        return Text(f"the tables cannot be read now: {str(error).splitlines()[0]}\n{notice}")
+class _View:
+    """The live view. It is the least of what runs here: what cannot be read is a sentence, and is tried again."""
+
+    def __init__(self, lake: str) -> None:
+        self._lake = lake
+        self._reader: LakeReader | None = None
+
+    def draw(self, height: int, notice: str) -> RenderableType:
+        try:
+            if self._reader is None:
+                self._reader = LakeReader(self._lake)
+            else:
+                self._reader.refresh()
+            return render(self._reader, height, notice)
+        except _PASSING as error:
+            return Text(f"the tables cannot be read now: {str(error).splitlines()[0]}\n{notice}")
 
 
 @contextmanager
