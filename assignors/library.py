@@ -7,19 +7,20 @@ from dataclasses import dataclass
 
 from assignors.exceptions import UnknownLibrary
 
-__all__ = ["CUSTOM", "JAVA", "LIBRARIES", "UNKNOWN", "Library", "Release", "parse_library"]
+__all__ = ["CUSTOM", "JAVA", "KAFKA_PYTHON", "LIBRARIES", "UNKNOWN", "Library", "Release", "parse_library"]
 
 Release = tuple[int, ...]
 """A release as numbers: 3.7.1 is (3, 7, 1); shorter ones are older than longer ones of the same start."""
 
 JAVA = "java"
+KAFKA_PYTHON = "kafka-python"
 UNKNOWN = "unknown"
 CUSTOM = "custom"
 """A user's own strategy, whichever library led; no text is read as it."""
 
 # Libraries whose range and roundrobin were read from their sources (the table of eras says what was found),
 # and "unknown", which stands for all that were not.
-LIBRARIES = (JAVA, "librdkafka", "kafka-python", "aiokafka", "sarama", "franz-go", UNKNOWN)
+LIBRARIES = (JAVA, "librdkafka", KAFKA_PYTHON, "aiokafka", "sarama", "franz-go", UNKNOWN)
 
 _RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-Za-z0-9.+_-]*)?")
 

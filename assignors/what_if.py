@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from assignors.assignment import Assignment, counts, same
 from assignors.exceptions import AssignorError
-from assignors.library import Library
+from assignors.library import KAFKA_PYTHON, Library, parse_library
 from assignors.measure import Balance, Load, balance, imbalance_least, least_moves, loads, moves
 from assignors.model import Group, Subscription, TopicPartitions
 from assignors.registry import assign, known_strategies
-from assignors.sticky.user_data import write_sticky
+from assignors.sticky.user_data import read_kafka_python, read_sticky, write_kafka_python, write_sticky
 from assignors.strategy import PartitionRacks, Strategy
 
 __all__ = ["Bounds", "Outcome", "bounds_of", "outcome", "what_if"]
@@ -95,6 +95,7 @@ def what_if(
     library: Library | str | None = None,
     partition_racks: PartitionRacks | None = None,
     load: Load | None = None,
+    bounds: Bounds | None = None,
 ) -> dict[str, Outcome | AssignorError]:
     """Work out what each strategy would make of this very group.
 
@@ -108,18 +109,21 @@ def what_if(
         library: As for `assign`.
         partition_racks: As for `assign`.
         load: Load of the partitions, for the balance of loads.
+        bounds: What `bounds_of` gives for the group and `current`, where that is known already.
 
     Returns:
         The outcome by the strategy's name; where it cannot be told, the error that says why.
     """
     now = _owned(group) if current is None else current
-    bounds = bounds_of(group, now)
+    best = bounds_of(group, now) if bounds is None else bounds
     result: dict[str, Outcome | AssignorError] = {}
     for strategy in known_strategies() if strategies is None else strategies:
         name = strategy if isinstance(strategy, str) else strategy.name
         try:
-            assignment, generations = _settled(strategy, name, _informed(group, name, now), library, partition_racks)
-            result[name] = outcome(group, now, assignment, bounds, load, generations=generations)
+            of_library = parse_library(library) if isinstance(library, str) else library
+            asked = _informed(group, name, now, of_library)
+            assignment, generations = _settled(strategy, name, asked, of_library, partition_racks)
+            result[name] = outcome(group, now, assignment, best, load, generations=generations)
         except AssignorError as error:
             result[name] = error
     return result
@@ -129,17 +133,28 @@ def _owned(group: Group) -> Assignment:
     return {member.member_id: dict(member.owned) for member in group.members}
 
 
-def _informed(group: Group, name: str, current: Assignment) -> Group:
+def _informed(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
     """The group with members that tell a sticky strategy what they have, if none tells anything."""
-    if name == "sticky" and not any(member.user_data for member in group.members):
-        return _telling(group, name, current, 1)
+    if name == "sticky" and not any(_told_sticky(member, library) for member in group.members):
+        return _telling(group, name, current, 1, library)
     if name == "cooperative-sticky" and not any(member.owned for member in group.members):
-        return _telling(group, name, current, 1)
+        return _telling(group, name, current, 1, library)
     return group
 
 
-def _telling(group: Group, name: str, current: Assignment, generation: int) -> Group:
+def _told_sticky(member: Subscription, library: Library | None) -> bool:
+    # (User data may be another strategy's: Java's cooperative-sticky has four bytes.)
+    data = member.user_data
+    return bool((read_kafka_python(data) if _is_kafka_python(library) else read_sticky(data)[0]).partitions)
+
+
+def _is_kafka_python(library: Library | None) -> bool:
+    return library is not None and library.name == KAFKA_PYTHON
+
+
+def _telling(group: Group, name: str, current: Assignment, generation: int, library: Library | None) -> Group:
     """The group with members that say they have this since one generation; who has nothing says nothing."""
+    write = write_kafka_python if _is_kafka_python(library) else write_sticky
 
     def of(member: Subscription) -> Subscription:
         had: TopicPartitions = tuple(
@@ -148,7 +163,7 @@ def _telling(group: Group, name: str, current: Assignment, generation: int) -> G
         if not had:
             return replace(member, owned=(), generation=None, user_data=None)
         # `sticky` looks at its user data alone; `cooperative-sticky` keeps nothing but the generation there.
-        told = write_sticky(had, generation) if name == "sticky" else generation.to_bytes(4, "big")
+        told = write(had, generation) if name == "sticky" else generation.to_bytes(4, "big")
         return replace(member, owned=had, generation=generation, user_data=told)
 
     return replace(group, members=tuple(map(of, group.members)))
@@ -158,14 +173,14 @@ def _settled(
     strategy: str | Strategy,
     name: str,
     group: Group,
-    library: Library | str | None,
+    library: Library | None,
     partition_racks: PartitionRacks | None,
 ) -> tuple[Assignment, int]:
     """What stands when no further rebalance would change it, and after how many."""
     assignment = assign(strategy, group, library, partition_racks)
     generations = 1
     while name == "cooperative-sticky" and generations < _MOST_GENERATIONS:
-        following = _telling(group, name, assignment, generations + 1)
+        following = _telling(group, name, assignment, generations + 1, library)
         again = assign(strategy, following, library, partition_racks)
         if same(again, assignment):
             break

@@ -16,7 +16,15 @@ from dataclasses import dataclass
 
 from assignors.model import TopicPartitions
 
-__all__ = ["NOTHING", "MemberData", "read_generation", "read_kafka_python", "read_sticky", "write_sticky"]
+__all__ = [
+    "NOTHING",
+    "MemberData",
+    "read_generation",
+    "read_kafka_python",
+    "read_sticky",
+    "write_kafka_python",
+    "write_sticky",
+]
 
 _INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
@@ -141,3 +149,8 @@ def write_sticky(partitions: TopicPartitions, generation: int | None) -> bytes:
     if generation is not None:
         parts.append(_INT32.pack(generation))
     return b"".join(parts)
+
+
+def write_kafka_python(partitions: TopicPartitions, generation: int) -> bytes:
+    """Write the user data of `sticky` as kafka-python from 3.0 on does: the version, 1, before it."""
+    return _INT16.pack(1) + write_sticky(partitions, generation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,26 @@ def test_sticky_strategies_are_told_what_members_have_now(strategy: str) -> None
     assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (2, 2, 0)
     assert outcome.partitions is not None
     assert outcome.partitions.imbalance == 0.0
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_kafka_python_is_told_in_its_own_bytes(strategy: str) -> None:
+    assert told(JOINED, strategy, HAD, library="kafka-python").moves == 2
+
+
+def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
+    # What Java's cooperative-sticky sends: what is owned, and the generation in four bytes.
+    members = tuple(
+        replace(
+            member,
+            owned=(("t", tuple(HAD.get(member.member_id, {}).get("t", ()))),),
+            generation=3,
+            user_data=b"\0\0\0\3",
+        )
+        for member in JOINED.members
+    )
+
+    assert told(Group(members, JOINED.partitions_per_topic), "sticky", HAD).moves == 2
 
 
 def test_a_cooperative_handover_is_followed_to_its_end() -> None:
