@@ -19,14 +19,16 @@ from rich.table import Table
 from streaming.bench import decode
 from streaming.bench.alerts import alerts
 from streaming.bench.assign import assignments
-from streaming.bench.catch_up import catch_up
+from streaming.bench.catch_up import CatchUpSize, catch_up
+from streaming.bench.core import core
 from streaming.bench.delay import delay
+from streaming.bench.downtime import DowntimeSize, downtime
 from streaming.bench.figure import Figure, Say
 from streaming.bench.machine import load, machine
 from streaming.bench.page import page
 from streaming.bench.place import Place, bench_place
 from streaming.bench.reading import reading
-from streaming.bench.steady_state import steady_state
+from streaming.bench.steady_state import SteadySize, steady_state
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 
 __all__ = ["main"]
@@ -34,26 +36,41 @@ __all__ = ["main"]
 _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
     "reading": reading,
     "catch-up": catch_up,
+    "downtime": downtime,
     "steady-state": steady_state,
     "delay": delay,
 }
 """Those that need a broker, in the order of the table."""
 
+_FULL: dict[str, Callable[[Place, Say], list[Figure]]] = {
+    "catch-up": lambda place, say: catch_up(place, say, CatchUpSize.full()),
+    "downtime": lambda place, say: downtime(place, say, DowntimeSize.full()),
+    "steady-state": lambda place, say: [
+        figure
+        for size in (SteadySize(), SteadySize.full(), SteadySize.large_group())
+        for figure in steady_state(place, say, size)
+    ],
+}
+"""What `--full` measures at another size."""
+
 _DECODE = "decode"
+_CORE = "core"
 _PAGE = "page"
 _ALERTS = "alerts"
 _ASSIGN = "assign"
 _FILE_WIDTH = 160
 """Of the table where no terminal tells: a line a figure."""
 
-_NAMES = [_DECODE, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
+_NAMES = [_DECODE, _CORE, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Measure what is named, or all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m streaming.bench", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
-    names = parser.parse_args(arguments).names or _NAMES
+    parser.add_argument("--full", action="store_true", help="catch-up, downtime, steady-state: at full size (minutes)")
+    given = parser.parse_args(arguments)
+    names = given.names or _NAMES
     if unknown := [name for name in names if name not in _NAMES]:
         parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(_NAMES)}")
     # Clients tell every lost connection at length; here one is lost at each broker's end.
@@ -63,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         console.width = _FILE_WIDTH
     try:
         with _ended_by_signals():
-            return _run(console, [name for name in _NAMES if name in names])
+            return _run(console, [name for name in _NAMES if name in names], full=given.full)
     except SetupError as error:
         print(error, file=sys.stderr)
         return SETUP_EXIT_CODE
@@ -72,7 +89,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 128 + signal.SIGINT
 
 
-def _run(console: Console, names: list[str]) -> int:
+def _run(console: Console, names: list[str], *, full: bool) -> int:
+    measures = _MEASURES | _FULL if full else _MEASURES
     size, busy = machine(), [load()]
     figures: list[Figure] = []
     failed = False
@@ -87,6 +105,8 @@ def _run(console: Console, names: list[str]) -> int:
                 if name == _DECODE:
                     say("best of three")
                     figures.append(_decode())
+                elif name == _CORE:
+                    figures.extend(core(say))
                 elif name == _ASSIGN:
                     figures.extend(assignments(say))
                 elif name == _ALERTS:
@@ -97,7 +117,7 @@ def _run(console: Console, names: list[str]) -> int:
                     if place is None:
                         say("the broker starts")
                         place = stack.enter_context(bench_place())
-                    figures.extend(_MEASURES[name](place, say))
+                    figures.extend(measures[name](place, say))
             except RuntimeError as error:
                 failed = True
                 figures.append(Figure(name, "not measured", "", str(error)))

@@ -25,7 +25,7 @@ from streaming.leash import LeashedProcess
 from streaming.tables import DeltaLake
 from streaming.up.run import environment_of
 
-__all__ = ["BatchReport", "JobReport", "Spent", "measure_job"]
+__all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]
 
 _POLL_S = 0.2
 _GRACE_S = 60.0
@@ -126,6 +126,11 @@ def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
         raise RuntimeError(message)
     finally:
         process.stop(_GRACE_S)
+
+
+def memory_of(job: JobReport) -> str:
+    """Its largest memory in words, part by part."""
+    return ", ".join(f"{part} {held / 2**20:,.0f} MB" for part, held in job.largest_memory.items())
 
 
 def _lines(report: Path, ended: Callable[[], int | None]) -> Iterator[BatchReport | JobReport]:

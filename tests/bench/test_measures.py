@@ -20,7 +20,7 @@ def test_the_measured_job_reads_the_whole_backlog_and_leaves_no_process(bootstra
     before = set(psutil.Process().children(recursive=True))
     said: list[str] = []
 
-    figures = catch_up(Place(tmp_path, bootstrap), said.append, CatchUpSize(groups=5, partitions=2, commits=3))
+    figures = catch_up(Place(tmp_path, bootstrap), said.append, CatchUpSize(groups=5, partitions=2, cold=3, warm=3))
 
     assert figures[0].note.startswith("30 commits of 5 groups x 2 partitions")
     assert said[-1] == "the job has done 2 batches"
