@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assignors.exceptions import BadPartitionCount, DuplicateMember
 
 __all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions"]
 
-TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
+TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
+"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...), a tuple or `PackedPartitions`."""
 
 # What the largest clusters hold in all (KRaft: one to two million), and low enough that a wrong number on a line
 # of input costs an error and not the machine's memory.

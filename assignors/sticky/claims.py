@@ -48,14 +48,12 @@ def first_unlike(board: Board) -> int | None:
     """Place of the first member whose subscription is not that of those before it; None when there is none."""
     reference: frozenset[str] = frozenset()
     last: tuple[str, ...] | None = None
-    for place, member in enumerate(board.members):
+    for place, topics in enumerate(board.listed):
         if not reference:
-            reference = frozenset(member.topics)
-        elif len(member.topics) != len(reference) or (
-            member.topics != last and not reference.issuperset(member.topics)
-        ):
+            reference = frozenset(topics)
+        elif len(topics) != len(reference) or (topics is not last and not reference.issuperset(topics)):
             return place
-        last = member.topics
+        last = topics
     return None
 
 
@@ -73,14 +71,12 @@ def believe_highest_generation(
         detect_multi: Whether partitions claimed twice are taken from both (from 2.8.1 on).
     """
     highest = _highest(data, remembered)
-    none = board.ids_of(())
-    owned = [
-        board.ids_of(d.partitions)
-        if d.generation == highest or (d.generation is None and highest == DEFAULT_GENERATION)
-        else none
-        for d in data
-    ]
-    claims = Claims(owned)
+    claims = Claims(
+        board.ids_of_each(
+            d.partitions if d.generation == highest or (d.generation is None and highest == DEFAULT_GENERATION) else ()
+            for d in data
+        )
+    )
     if detect_multi:
         _resolve(claims, lambda *_: 0, forget_claimant=False)
     return claims
@@ -102,7 +98,7 @@ def believe_per_partition(
     """
     generations = [DEFAULT_GENERATION if d.generation is None else d.generation for d in data]
     others = [DEFAULT_GENERATION if g is None else g for g in subscription_generations]
-    claims = Claims([board.ids_of(d.partitions) for d in data])
+    claims = Claims(board.ids_of_each(d.partitions for d in data))
     _resolve(claims, lambda mine, other: generations[mine] - others[other], forget_claimant=forget_claimant)
     return claims
 

@@ -40,17 +40,23 @@ class Potential:
         self.consumers: list[list[int]] = [[] for _ in board.topics]
         self.topics: list[list[int]] = []
         self.most: list[int] = []
-        for member, subscription in enumerate(board.members):
-            rows = [board.index[topic] for topic in subscription.topics if topic in board.index]
+        known: dict[int, tuple[list[int], int]] = {}
+        for member, listed in enumerate(board.listed):
+            of_listed = known.get(id(listed))
+            if of_listed is None:
+                rows = [board.index[topic] for topic in listed if topic in board.index]
+                everything = counts_topics and len(rows) == len(board.topics)
+                most = board.total if everything else sum(board.counts[row] for row in rows)
+                of_listed = known[id(listed)] = rows, most
+            rows, most = of_listed
             for row in rows:
                 self.consumers[row].append(member)
             self.topics.append(rows)
-            everything = counts_topics and len(rows) == len(board.topics)
-            self.most.append(board.total if everything else sum(board.counts[row] for row in rows))
+            self.most.append(most)
         self.takers = [list(dict.fromkeys(members)) for members in self.consumers]
         self.taker_sets = [frozenset(members) for members in self.takers]
-        known: dict[frozenset[int], int] = {}
-        self.classes = [known.setdefault(members, len(known)) for members in self.taker_sets]
+        classes: dict[frozenset[int], int] = {}
+        self.classes = [classes.setdefault(members, len(classes)) for members in self.taker_sets]
         self.shared = [len(members) >= 2 for members in self.consumers]
 
     def in_order(self, board: Board) -> list[int]:
