@@ -117,7 +117,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     drifted_partitions: tuple[DriftedPartition, ...]
 
 
-class LagRow(msgspec.Struct, frozen=True, array_like=True):
+class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One row of `lag`."""
 
     cluster: str

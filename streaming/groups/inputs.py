@@ -33,7 +33,7 @@ TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
 
 
-class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c"):
+class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
     """The offset commits of one partition between two boundaries, folded.
 
     A boundary is the log position of a round, or a membership record of the same group: so a window can be

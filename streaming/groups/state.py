@@ -41,7 +41,7 @@ GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
 belong to the same groups and follow them (kafka.md 2.2)."""
 
 
-class Sample(msgspec.Struct, frozen=True, array_like=True):
+class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One partition at one round: what the judgement of lag looks back on.
 
     Attributes:
@@ -57,7 +57,7 @@ class Sample(msgspec.Struct, frozen=True, array_like=True):
     commits: int
 
 
-class PartitionState(msgspec.Struct, array_like=True):
+class PartitionState(msgspec.Struct, array_like=True, gc=False):
     """One partition as the group consumes it.
 
     Attributes:
