@@ -26,6 +26,7 @@ __all__ = [
     "Event",
     "GroupEvent",
     "GroupGone",
+    "LogHold",
     "Rejected",
     "Round",
     "RoundClosed",
@@ -56,6 +57,24 @@ class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
     interval_ms: int
 
 
+class LogHold(msgspec.Struct, frozen=True):
+    """A partition of the offsets log that an open transaction holds back, for more than a few rounds.
+
+    Attributes:
+        partition: Partition of the offsets log.
+        since: Time of the first round that saw the last stable offset where it still stands.
+        groups: Groups of the round in that partition.
+        producer_id: Producer whose transaction begins there; None when it could not be asked.
+        transactional_id: Its transactional id; None when no coordinator tells it.
+    """
+
+    partition: int
+    since: int
+    groups: int
+    producer_id: int | None = None
+    transactional_id: str | None = None
+
+
 class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     """Closes a round: all its events are acknowledged.
 
@@ -74,6 +93,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         groups: Groups with events in this round.
         written: Events written in this round.
         cluster_id: Kafka's own cluster id; None when the broker gives none.
+        holds: Partitions of the offsets log that are held back; None from a probe that does not tell.
     """
 
     v: int
@@ -88,6 +108,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     groups: int
     written: int
     cluster_id: str | None = None
+    holds: tuple[LogHold, ...] | None = None
 
 
 Round = RoundOpened | RoundClosed
@@ -111,6 +132,8 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         held_since: Time since when the partition's last stable offset stays below its high watermark, for
             more than a few rounds; None when it does not.
         cluster_id: Kafka's own cluster id.
+        held_by_producer: Id of the producer whose open transaction is the reason; None when not known.
+        held_by: Its transactional id; None when not known.
     """
 
     v: int
@@ -126,6 +149,8 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
     group_type: str | None
     held_since: int | None = None
     cluster_id: str | None = None
+    held_by_producer: int | None = None
+    held_by: str | None = None
 
 
 class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
@@ -219,6 +244,9 @@ def decode_event(value: bytes | None) -> Event | Rejected:
             return Rejected(f"log_partition is {event.log_partition}")
         if not 0 <= event.log_position <= _MAX_OFFSET or not 0 <= event.round <= _MAX_OFFSET:
             return Rejected(f"log_position is {event.log_position}, round {event.round}")
+        producer = event.held_by_producer if isinstance(event, GroupEvent) else None
+        if producer is not None and not 0 <= producer <= _MAX_OFFSET:
+            return Rejected(f"held_by_producer is {producer}")
         return event
     return event if isinstance(event, Rejected) else Rejected("not an event")
 
@@ -231,6 +259,11 @@ def decode_round(value: bytes | None) -> Round | Rejected:
             return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
         if not all(0 <= position <= _MAX_OFFSET for position in record.log):
             return Rejected("a negative or impossible log position")
+        for hold in record.holds or ():
+            if not (0 <= hold.partition < len(record.log) and 0 <= hold.groups <= _MAX_OFFSET):
+                return Rejected(f"a hold of log partition {hold.partition} with {hold.groups} groups")
+            if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
+                return Rejected(f"a hold by producer {hold.producer_id}")
         for partition, (first, end) in record.events.items():
             if not (partition.isascii() and partition.isdigit() and 0 <= first <= end <= _MAX_OFFSET):
                 return Rejected(f"event positions {first} to {end} of partition {partition[:20]!r}")

@@ -39,7 +39,7 @@ SILENT_S = "silent_s"
 
 # Views whose rows belong to a round. Of others (members, churn, quarantine, gaps) nobody can say which round first
 # shows a row, so an answer would depend on how the log was cut into batches.
-_VIEWS = {f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds")}
+_VIEWS = {f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "log_holds")}
 
 _KEYS = ("name", "view", "when", "for", "severity", "labels", "value", "message")
 _NEEDED = ("name", "view", "when", "severity", "message")

@@ -10,6 +10,9 @@ __all__ = ["fill", "placeholders", "visible"]
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
+# Numbers that name something, and are looked for elsewhere as they stand.
+_NAMES = re.compile(r"(_id|partition|round|generation)$")
+
 # A group id can have 32 KB; a message that long is refused by most services, and read by nobody.
 _LONGEST = 200
 
@@ -21,7 +24,7 @@ def placeholders(template: str) -> frozenset[str]:
 
 def fill(template: str, values: Mapping[str, object]) -> str:
     """Fill in a template; what is not known is called unknown."""
-    put: Callable[[re.Match[str]], str] = lambda found: _shown(values.get(found[1]))  # noqa: E731
+    put: Callable[[re.Match[str]], str] = lambda found: _named(found[1], values.get(found[1]))  # noqa: E731
     return _PLACEHOLDER.sub(put, template)
 
 
@@ -31,6 +34,10 @@ def visible(text: str, longest: int = _LONGEST) -> str:
         half = (longest - 1) // 2
         text = f"{text[:half]}…{text[-half:]}"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def _named(name: str, value: object) -> str:
+    return str(value) if isinstance(value, int) and _NAMES.search(name) else _shown(value)
 
 
 def _shown(value: object) -> str:

@@ -17,12 +17,14 @@ __all__ = [
     "GapRow",
     "GroupHealthRow",
     "LagRow",
+    "LogHoldRow",
     "MemberRow",
     "QuarantineRow",
     "ReplacedMember",
     "RoundRow",
     "Rows",
     "TopicAssignment",
+    "WhatIfRow",
     "decode_rows",
     "encode_rows",
 ]
@@ -263,6 +265,46 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     log_records: int
 
 
+class LogHoldRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `log_holds`."""
+
+    cluster: str
+    log_partition: int
+    round: int
+    round_time: int
+    event_date: int
+    held: bool
+    held_since: int
+    held_offset: int
+    waiting: int
+    groups: int
+    producer_id: int | None
+    transactional_id: str | None
+
+
+class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `what_if`."""
+
+    cluster: str
+    group_id: str
+    log_partition: int
+    record_offset: int
+    record_time: int
+    event_date: int
+    incarnation: int
+    generation: int
+    round: int
+    round_time: int
+    strategy: str
+    runs: bool | None
+    library: str | None
+    moves: int | None
+    moves_least: int | None
+    imbalance: float | None
+    imbalance_least: float | None
+    reason: str | None
+
+
 class Rows(msgspec.Struct, array_like=True):
     """Rows by table; the field names are the tables' names.
 
@@ -277,6 +319,8 @@ class Rows(msgspec.Struct, array_like=True):
     quarantine: list[QuarantineRow] = []
     gaps: list[GapRow] = []
     rounds: list[RoundRow] = []
+    what_if: list[WhatIfRow] = []
+    log_holds: list[LogHoldRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

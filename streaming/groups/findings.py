@@ -41,8 +41,17 @@ def findings_of(state: GroupState, tick: Tick, config: GroupConfig) -> tuple[Fin
 def _log_findings(tick: Tick) -> list[tuple[str, int, str]]:
     if tick.held_since is None:
         return []
-    detail = f"an open transaction holds back partition {tick.log_partition} of the offsets log: lag is unknown"
+    # (In this order, because the page puts "since ..." behind it.)
+    detail = (
+        f"lag is unknown, {_holder(tick)} is open: no progress on partition {tick.log_partition} of the offsets log"
+    )
     return [("log_held_back", tick.held_since, detail)]
+
+
+def _holder(tick: Tick) -> str:
+    if tick.held_by is not None:
+        return f"transaction {tick.held_by[:200]!r}"
+    return "a transaction" if tick.held_by_producer is None else f"a transaction of producer {tick.held_by_producer}"
 
 
 def _membership_findings(

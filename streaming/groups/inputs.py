@@ -15,6 +15,7 @@ from streaming.groups.modern_inputs import ModernInput
 
 __all__ = [
     "CommitWindow",
+    "Compacted",
     "GroupInput",
     "Member",
     "MembershipRecord",
@@ -191,6 +192,26 @@ class OtherRecords(msgspec.Struct, frozen=True, array_like=True, tag="o"):
         return self.last_record
 
 
+class Compacted(msgspec.Struct, frozen=True, array_like=True, tag="k"):
+    """Of this stretch of the log compaction has left the last record of each key, and taken out others.
+
+    Records of the group below `first` are all there. From `until` on the newest record of each of its keys is known
+    again. What was true in between is not.
+
+    Attributes:
+        first: First log offset that is missing.
+        until: Log offset after the last record of the group in the stretch.
+    """
+
+    first: int
+    until: int
+
+    @property
+    def position(self) -> int:
+        """Log offset that orders this input."""
+        return self.first
+
+
 class TopicTick(msgspec.Struct, frozen=True, array_like=True):
     """One topic of a group as a round saw it.
 
@@ -232,6 +253,8 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         topics: Topics that the group subscribes to or has committed offsets for, as far as they passed the
             filters.
         cluster_id: Kafka's own cluster id; None when not known.
+        held_by_producer: Id of the producer whose open transaction holds the partition; None when not known.
+        held_by: Its transactional id; None when not known.
     """
 
     round: int
@@ -245,9 +268,11 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     held_since: int | None
     topics: tuple[TopicTick, ...]
     cluster_id: str | None = None
+    held_by_producer: int | None = None
+    held_by: str | None = None
 
 
-GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | OtherRecords | Tick | ModernInput
+GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | OtherRecords | Tick | Compacted | ModernInput
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[GroupInput])

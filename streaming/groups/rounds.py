@@ -1,4 +1,4 @@
-"""The rounds themselves: which closed, and which never came.
+"""The rounds themselves: which closed, which never came, and what they say of the offsets log.
 
 Closed rounds travel under a key of their own, one after the other in the order of their closing records.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from streaming.groups.facts import GapRow, RoundRow, Rows
+from streaming.groups.log_holds import HeldPartition, log_holds
 from streaming.groups.times import day_of
 
 __all__ = ["ClosedRound", "RoundsState", "advance_rounds", "decode_closed_rounds", "encode_closed_rounds"]
@@ -32,6 +33,8 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         log_partitions: Partitions of the offsets log.
         held_partitions: Those whose last stable offset was below their high watermark.
         log_records: Offsets of the log between the round before and this one, over all partitions.
+        holds: Partitions that an open transaction holds back for more than a few rounds; None where the probe
+            does not tell.
     """
 
     round: int
@@ -45,12 +48,19 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     log_partitions: int
     held_partitions: int
     log_records: int
+    holds: tuple[HeldPartition, ...] | None = None
 
 
 class RoundsState(msgspec.Struct, array_like=True):
-    """Time of the newest round; None before the first."""
+    """What is remembered of the rounds.
+
+    Attributes:
+        time: Time of the newest round; None before the first.
+        holds: Partitions of the offsets log that were held back in it, by partition.
+    """
 
     time: int | None = None
+    holds: dict[int, HeldPartition] = {}
 
 
 _ENCODER = msgspec.msgpack.Encoder()
@@ -72,9 +82,9 @@ def decode_closed_rounds(payload: bytes) -> list[ClosedRound]:
 
 
 def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) -> tuple[RoundsState, Rows]:
-    """Write one row of `rounds` per round, and one of `gaps` where rounds are missing between two."""
+    """Write a row of `rounds` per round, one of `gaps` where rounds are missing, and those of `log_holds`."""
     rows = Rows()
-    before = state.time
+    before, holds = state.time, state.holds
     for item in sorted(rounds, key=lambda r: r.round):
         if before is not None and item.time - before > _SILENT_INTERVALS * item.interval_ms:
             rows.gaps.append(
@@ -91,6 +101,9 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 )
             )
         before = item.time if before is None else max(before, item.time)
+        if item.holds is not None:
+            holds, changed = log_holds(holds, item.holds, cluster, item.round, item.time)
+            rows.log_holds.extend(changed)
         rows.rounds.append(
             RoundRow(
                 cluster=cluster,
@@ -108,4 +121,4 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 log_records=item.log_records,
             )
         )
-    return RoundsState(before), rows
+    return RoundsState(before, holds), rows

@@ -34,6 +34,11 @@ class Deadline:
         """A deadline that many seconds from now."""
         return cls(time.monotonic() + seconds, seconds, stop or threading.Event())
 
+    def at_most(self, seconds: float) -> Deadline:
+        """This deadline, or one that many seconds from now where that is earlier."""
+        at = time.monotonic() + seconds
+        return self if self.at <= at else Deadline(at, seconds, self.stop)
+
     def remaining(self) -> float:
         """Seconds left.
 

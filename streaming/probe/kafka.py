@@ -12,6 +12,7 @@ from streaming.config import Filters
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
+from streaming.probe.holds import Hold, Holder, lasting, with_holders
 from streaming.probe.observe import Description, Group, Look, Memory, Topic, topics_of_groups
 from streaming.probe.requests import Metadata, OffsetKind, Refused, Requests, TopicPlaces
 
@@ -31,6 +32,9 @@ _CLASSIC_TYPES = ("classic", None)
 _TOLD_STATES = ("Stable", "Empty")
 
 _UNKNOWN_OFFSET = -1
+
+_HOLDERS_S = 1.0
+"""Who holds the log back is worth a moment, never a round: two requests that brokers answer from memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class LogPositions:
 
 
 class KafkaCluster:
-    """One cluster. Of a round: `offsets_log`, then `log_positions`, then `look`, each once."""
+    """One cluster. Of a round: `offsets_log`, `log_positions`, `name_holders`, then `look`, each once."""
 
     def __init__(self, admin: Any, offsets_topic: str, filters: Filters) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
@@ -114,6 +118,36 @@ class KafkaCluster:
                 message = f"the leader of partition {place[1]} of {self._offsets_topic} does not tell how far it goes"
                 raise RoundAbandonedError(message)
         return LogPositions(tuple([stable[place] for place in partitions]), tuple([end[place] for place in partitions]))
+
+    def name_holders(
+        self, log: OffsetsLog, holds: tuple[Hold | None, ...], deadline: Deadline
+    ) -> tuple[Hold | None, ...]:
+        """Ask who holds the log back, where it is held for longer than transactions last, until it is known.
+
+        The producer is known to the partition's leader, its transactional id to the coordinator of its transactions.
+        What is not told (an old broker, a right that is missing) stays unknown, and fails no round.
+        """
+        partitions = {
+            (self._offsets_topic, partition): (log.leaders[partition], hold.position)
+            for partition, hold in enumerate(map(lasting, holds))
+            if hold is not None and hold.holder is None
+        }
+        if not partitions:
+            return holds
+        brief = deadline.at_most(_HOLDERS_S)
+        holders: dict[int, Holder] = {}
+        try:
+            leaders = {place: leader for place, (leader, _) in partitions.items()}
+            for place, starts in self._requests.open_transactions(leaders, brief).items():
+                producer = starts.get(partitions[place][1])
+                if producer is not None:
+                    holders[place[1]] = Holder(producer)
+            producers = {holder.producer_id for holder in holders.values()}
+            ids = self._requests.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
+            holders = {p: Holder(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
+        except RoundAbandonedError as error:
+            _LOG.info("Who holds back the offsets log could not be asked: %s.", error)
+        return with_holders(holds, holders)
 
     def look(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> Look:
         """Look at all watched groups and their topics.

@@ -12,28 +12,20 @@ from dataclasses import dataclass, field
 from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
 from streaming.offsets_log import partition_for
+from streaming.probe.holds import Hold, lasting, recalled_holds
 
 __all__ = [
-    "HELD_ROUNDS",
     "Description",
     "Group",
-    "Hold",
     "Look",
     "Memory",
     "RoundHead",
     "Topic",
-    "advance_holds",
     "memory_after",
     "recall",
     "round_events",
     "topics_of_groups",
 ]
-
-HELD_ROUNDS = 3
-"""Exactly-once applications hold the log for an instant at every commit, so a round that meets one is no finding.
-
-The same offset below the end in more than this many rounds (over 30 s at the default interval) outlives them.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,21 +84,6 @@ class Topic:
     stable: tuple[int, ...] = ()
     start: tuple[int, ...] = ()
     racks: tuple[tuple[str, ...], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A partition of the offsets log whose last stable offset stands still below its high watermark.
-
-    Attributes:
-        position: Where it stands.
-        since: Time of the first round that saw it there.
-        rounds: How many rounds in a row saw it.
-    """
-
-    position: int
-    since: int
-    rounds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,37 +163,6 @@ def topics_of_groups(
     return found
 
 
-def advance_holds(
-    holds: tuple[Hold | None, ...], stable: tuple[int, ...], end: tuple[int, ...], time: int
-) -> tuple[Hold | None, ...]:
-    """Follow the holds of the offsets log by one round.
-
-    A last stable offset that moves is no hold, even if it is below the end each time: an application with
-    transactions back to back looks like that, and its commits do arrive.
-
-    Args:
-        holds: Of the round before; shorter when the log has more partitions now.
-        stable: Last stable offset per partition.
-        end: High watermark per partition, asked before.
-        time: The round's time.
-    """
-    before = holds + (None,) * (len(stable) - len(holds))
-    now: list[Hold | None] = []
-    for hold, position, high in zip(before, stable, end, strict=False):
-        if position >= high:
-            now.append(None)
-        elif hold is not None and hold.position == position:
-            now.append(Hold(position, hold.since, hold.rounds + 1))
-        else:
-            now.append(Hold(position, time, 1))
-    return tuple(now)
-
-
-def held_since(hold: Hold | None) -> int | None:
-    """Time since when a partition is held back; None when it is not, or not for long enough."""
-    return hold.since if hold is not None and hold.rounds > HELD_ROUNDS else None
-
-
 def round_events(head: RoundHead, look: Look, memory: Memory, filters: Filters) -> list[tuple[str, Event]]:
     """The events of one round, each with the group that keys it.
 
@@ -236,6 +182,8 @@ def _events_of_group(head: RoundHead, look: Look, group: str) -> list[Event]:
     listed, description = look.groups[group], look.descriptions.get(group)
     topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
     partition = partition_for(group, len(head.log))
+    hold = lasting(head.holds[partition])
+    holder = hold.holder if hold is not None else None
     first = GroupEvent(
         v=EVENTS_VERSION,
         cluster=head.cluster,
@@ -249,8 +197,10 @@ def _events_of_group(head: RoundHead, look: Look, group: str) -> list[Event]:
         state=description.state if description else listed.state,
         protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
         group_type=listed.group_type,
-        held_since=held_since(head.holds[partition]),
+        held_since=hold.since if hold is not None else None,
         cluster_id=head.cluster_id,
+        held_by_producer=holder.producer_id if holder is not None else None,
+        held_by=holder.transactional_id if holder is not None else None,
     )
     return [first, *(_topic_event(head, group, topic, look.topics[topic]) for topic in topics)]
 
@@ -291,10 +241,7 @@ def memory_after(head: RoundHead, look: Look) -> Memory:
 
 
 def recall(closed: RoundClosed, events: Iterable[Event]) -> Memory:
-    """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them.
-
-    How many rounds a short hold has lasted is not written, so such a hold counts from the closed round on.
-    """
+    """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them."""
     topics: dict[str, set[str]] = {}
     since: dict[int, int] = {}
     for event in events:
@@ -304,10 +251,4 @@ def recall(closed: RoundClosed, events: Iterable[Event]) -> Memory:
                 since[event.log_partition] = event.held_since
         elif isinstance(event, TopicEvent):
             topics.setdefault(event.group, set()).add(event.topic)
-    holds = tuple(
-        None
-        if position >= end
-        else Hold(position, since.get(partition, closed.time), HELD_ROUNDS + 1 if partition in since else 1)
-        for partition, (position, end) in enumerate(zip(closed.log, closed.log_end, strict=True))
-    )
-    return Memory({group: frozenset(names) for group, names in topics.items()}, holds)
+    return Memory({group: frozenset(names) for group, names in topics.items()}, recalled_holds(closed, since))

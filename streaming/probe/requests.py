@@ -14,6 +14,7 @@ broker and p partitions of their topics on a broker:
     DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
+    DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
 
 Partitions whose leader moved meanwhile are asked for once more (a Metadata, the ListOffsets of these), groups that
 are no longer listed too (at most a DescribeGroups per GROUPS_PER_REQUEST and a ListGroups per broker).
@@ -30,6 +31,7 @@ from typing import Any, TypeVar
 
 from kafka.errors import KafkaError, NodeNotReadyError, for_code
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -304,6 +306,64 @@ class Requests:
             for topic in answer.topics
             for partition in topic.partitions
             if partition.error_code == _OK and partition.offset >= 0
+        }
+
+    def open_transactions(
+        self, leaders: Mapping[tuple[str, int], int], deadline: Deadline
+    ) -> dict[tuple[str, int], dict[int, int]]:
+        """Ask leaders for the open transactions of partitions (KIP-664).
+
+        Args:
+            leaders: Leader (node id) per (topic, partition).
+            deadline: Of the question.
+
+        Returns:
+            Per (topic, partition) the producer id of each open transaction by its first offset; a partition that its
+            leader does not tell of (the right Read on the topic is missing, a broker before 2.8) is missing.
+
+        Raises:
+            RoundAbandonedError: A leader did not answer.
+        """
+        if DescribeProducersRequest.API_KEY not in self._manager.broker_version_data.api_versions:
+            return {}
+        of_topic = DescribeProducersRequest.TopicRequest
+        work = []
+        for node, chunk in _chunks_by_node(leaders, PARTITIONS_PER_REQUEST):
+            topics: dict[str, list[int]] = {}
+            for topic, partition in chunk:
+                topics.setdefault(topic, []).append(partition)
+            asked = [of_topic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+            work.append((node, DescribeProducersRequest(topics=asked)))
+        return {
+            (topic.name, partition.partition_index): {
+                producer.current_txn_start_offset: producer.producer_id
+                for producer in partition.active_producers
+                if producer.current_txn_start_offset >= 0
+            }
+            for answer in self._ask(work, deadline)
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code == _OK
+        }
+
+    def transactional_ids(self, producers: Iterable[int], brokers: Iterable[int], deadline: Deadline) -> dict[int, str]:
+        """Ask all brokers, as coordinators of transactions, for the transactional ids of producers.
+
+        Returns:
+            Transactional id by producer id; one that no coordinator knows, or that we may not describe, is missing.
+
+        Raises:
+            RoundAbandonedError: A broker did not answer.
+        """
+        if ListTransactionsRequest.API_KEY not in self._manager.broker_version_data.api_versions:
+            return {}
+        request = {"state_filters": [], "producer_id_filters": sorted(producers)}
+        work = [(node, ListTransactionsRequest(**request)) for node in brokers]
+        return {
+            found.producer_id: found.transactional_id
+            for answer in self._ask(work, deadline)
+            if answer.error_code == _OK
+            for found in answer.transaction_states
         }
 
     def _ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline) -> list[Any]:

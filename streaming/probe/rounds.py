@@ -1,7 +1,7 @@
 """One round, from its opening to its closing record.
 
     (a) the opening record: its offset is the round's number, its append time the round's time
-    (b) how far the offsets log goes: high watermark, then last stable offset
+    (b) how far the offsets log goes: high watermark, then last stable offset; where that is held back, by whom
     (c) everything else: groups, subscriptions, committed topics, then the topics' metadata and offsets
     (d) the events, acknowledged
     (e) the closing record
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from streaming.config import Settings
 from streaming.events import RoundClosed
+from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline
+from streaming.probe.holds import advance_holds, told_holds
 from streaming.probe.kafka import KafkaCluster
-from streaming.probe.observe import Memory, RoundHead, advance_holds, memory_after, round_events
+from streaming.probe.observe import Memory, RoundHead, memory_after, round_events
 from streaming.probe.writer import RoundWriter
 
 __all__ = ["one_round"]
@@ -47,15 +49,23 @@ def one_round(
     log = cluster.offsets_log(deadline)
     opened = writer.open(deadline)
     positions = cluster.log_positions(log, deadline)
+    holds = advance_holds(memory.holds, positions.stable, positions.end, opened.time)
     head = RoundHead(
         cluster=settings.cluster,
         cluster_id=log.metadata.cluster_id,
         number=opened.number,
         time=opened.time,
         log=positions.stable,
-        holds=advance_holds(memory.holds, positions.stable, positions.end, opened.time),
+        holds=cluster.name_holders(log, holds, deadline),
     )
     look = cluster.look(log, memory, deadline)
     written = writer.write(opened, round_events(head, look, memory, settings.filters), deadline)
-    closed = writer.close_round(opened, written, (positions.stable, positions.end), log.metadata.cluster_id, deadline)
+    closed = writer.close_round(
+        opened,
+        written,
+        (positions.stable, positions.end),
+        log.metadata.cluster_id,
+        deadline,
+        told_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
+    )
     return closed, memory_after(head, look)

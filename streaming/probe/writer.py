@@ -11,7 +11,7 @@ from typing import Any
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import EVENTS_VERSION, Event, RoundClosed, RoundOpened, encode_event, encode_round
+from streaming.events import EVENTS_VERSION, Event, LogHold, RoundClosed, RoundOpened, encode_event, encode_round
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
@@ -136,6 +136,7 @@ class RoundWriter:
         log: tuple[tuple[int, ...], tuple[int, ...]],
         cluster_id: str | None,
         deadline: Deadline,
+        holds: tuple[LogHold, ...] = (),
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -145,6 +146,7 @@ class RoundWriter:
             log: Last stable offsets and high watermarks of the offsets log.
             cluster_id: Kafka's own.
             deadline: Of the round.
+            holds: Partitions of the log that are held back.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -162,6 +164,7 @@ class RoundWriter:
             groups=written.groups,
             written=written.events,
             cluster_id=cluster_id,
+            holds=holds,
         )
         self._send_round(encode_round(record), opened.time, deadline)
         return record

@@ -1,7 +1,7 @@
 """The `_current` views: the newest row of each key, without what has ended.
 
-Plain SQL that Spark and DuckDB both run. A group that has closed takes its verdict with it; decisions are history
-and stay, with their newest revision.
+Plain SQL that Spark and DuckDB both run. A group that has closed takes its verdict with it, and
+what other strategies would have done; decisions are history and stay, with their newest revision.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from streaming.tables.schema import ALL_TABLES, Table
 
 __all__ = ["VIEWS", "current_sql"]
 
-_WITH_LIVING_GROUP = frozenset({"drift"})
+_WITH_LIVING_GROUP = frozenset({"drift", "what_if"})
 
 
 def current_sql(table: Table, source: str | None = None, only: Collection[str] | None = None) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +24,7 @@ def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
     chunk = Chunk((Round(1, 1_000, 10_000),), {made.table.name: rows})
     judge = Judge([made])
-    active = [(rule, '{"group_id":"g"}')]
+    active = [(rule, json.dumps({name: named[name] for name in made.key}, separators=(",", ":")))]
     (observed,) = judge.rounds(chunk, active)
     (seen,) = observed.seen
     return seen.truth, seen.message
@@ -64,8 +66,9 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("nobody_consumes", {"lag_status": "stopped", "members": 0}, True),
         ("nobody_consumes", {"lag_status": "stopped", "members": 2}, False),
         ("nobody_consumes", {"lag_status": "ok", "members": 0}, False),
-        ("log_held_back", {"findings": _finding("log_held_back")}, True),
-        ("log_held_back", {"findings": []}, False),
+        ("hanging_transaction", {"held": True, "groups": 500, "log_partition": 7}, True),
+        ("hanging_transaction", {"held": False, "groups": 0, "log_partition": 7}, False),
+        ("hanging_transaction", {"held": True, "groups": 0, "log_partition": 7}, False),
         ("not_converged", {"findings": _finding("not_converged")}, True),
         ("not_converged", {"findings": _finding("in_transfer")}, False),
     ],
@@ -84,6 +87,16 @@ def test_messages_say_what_the_row_holds() -> None:
     row = {"imbalance": 2.0, "imbalance_least": 1 / 3}
     assert "is 2, 0.3333 would be possible" in _truth("imbalance", **row)[1]
     assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but 4")
+
+
+def test_a_hanging_transaction_is_told_with_the_numbers_as_other_tools_show_them() -> None:
+    since = datetime(2026, 11, 21, 14, 3, 10, tzinfo=UTC)
+    row = {"held": True, "groups": 1_500, "log_partition": 37, "held_since": since, "producer_id": 4_001}
+    assert _truth("hanging_transaction", transactional_id="payments-3", **row)[1] == (
+        "no progress on partition 37 of the offsets log since 2026-11-21 14:03:10 UTC: "
+        "transaction payments-3 of producer 4001 is open, the lag of 1,500 groups is unknown"
+    )
+    assert "transaction unknown of producer 4001" in _truth("hanging_transaction", **row)[1]
 
 
 def test_a_row_on_which_an_expression_fails_is_not_known() -> None:

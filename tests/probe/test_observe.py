@@ -7,17 +7,15 @@ from collections.abc import Callable
 import pytest
 
 from streaming.config import Filters
-from streaming.events import GroupEvent, GroupGone, RoundClosed, TopicEvent
+from streaming.events import GroupEvent, GroupGone, LogHold, RoundClosed, TopicEvent
+from streaming.probe.holds import HELD_ROUNDS, Hold, Holder, advance_holds, told_holds, with_holders
 from streaming.probe.observe import (
-    HELD_ROUNDS,
     Description,
     Group,
-    Hold,
     Look,
     Memory,
     RoundHead,
     Topic,
-    advance_holds,
     memory_after,
     recall,
     round_events,
@@ -164,6 +162,20 @@ def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) 
     recalled = recall(closed, events)
     assert recalled.topics == memory_after(head, look).topics == {"g": {"a"}, "h": set()}
     assert recalled.holds == (None, Hold(20, 300, HELD_ROUNDS + 1), None)
+
+
+def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:
+    young, old = Hold(10, 900, 1), Hold(20, 300, HELD_ROUNDS + 1)
+    holds = with_holders((young, old, None), {1: Holder(4001, "payments-3")})
+    [(_, event)] = round_events(make_head(holds=holds), look_at({}, g=()), Memory(), ALL)
+    assert isinstance(event, GroupEvent)
+    assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
+    told = told_holds(holds, [1, 1, 2])
+    assert told == (LogHold(1, 300, 2, 4001, "payments-3"),)
+    # It is known from then on, by a restarted probe too.
+    assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == Hold(20, 300, 5, Holder(4001, "payments-3"))
+    closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (11, 25, 30), {}, 0, 0, holds=told)
+    assert recall(closed, []).holds == (Hold(10, 1_000, 1), Hold(20, 300, 4, Holder(4001, "payments-3")), None)
 
 
 def test_a_restarted_probe_counts_a_young_hold_from_the_last_round() -> None:

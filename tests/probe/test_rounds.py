@@ -17,7 +17,7 @@ from streaming.config import Settings
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
-from streaming.probe.observe import HELD_ROUNDS
+from streaming.probe.holds import HELD_ROUNDS
 
 pytestmark = pytest.mark.kafka
 

@@ -13,8 +13,10 @@ _ROW_CLASSES = {
     "lag": facts.LagRow,
     "group_health": facts.GroupHealthRow,
     "members": facts.MemberRow,
+    "what_if": facts.WhatIfRow,
     "quarantine": facts.QuarantineRow,
     "gaps": facts.GapRow,
+    "log_holds": facts.LogHoldRow,
     "rounds": facts.RoundRow,
 }
 

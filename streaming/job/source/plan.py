@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.events import Rejected, Round, RoundClosed
+from streaming.groups.log_holds import HeldPartition
 from streaming.groups.rounds import ClosedRound
 from streaming.job.source.positions import Positions
 
@@ -230,6 +231,8 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         return f"time {_short(closed.time)}, appended at {record.timestamp}, is no time"
     if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written)):
         return "a negative or impossible interval or count"
+    if not all(0 <= hold.since <= LATEST_MS for hold in closed.holds or ()):
+        return "the time since when the log is held back is no time"
     if closed.round == running.round:
         return f"round {closed.round} was closed before"
     if running.log and len(closed.log) <= max(running.log):
@@ -270,6 +273,20 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
         log_partitions=len(closed.log),
         held_partitions=sum(end > stable for stable, end in zip(closed.log, closed.log_end, strict=True)),
         log_records=distance,
+        holds=None
+        if closed.holds is None
+        else tuple(
+            HeldPartition(
+                h.partition,
+                h.since,
+                closed.log[h.partition],
+                closed.log_end[h.partition],
+                h.groups,
+                h.producer_id,
+                h.transactional_id,
+            )
+            for h in closed.holds
+        ),
     )
     running.taken.append(TakenRound(closed, summary))
     running.records += distance + closed.written

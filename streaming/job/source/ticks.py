@@ -192,6 +192,8 @@ class TickAssembler:
             held_since=told.held_since if told else None,
             topics=topics,
             cluster_id=told.cluster_id if told else None,
+            held_by_producer=told.held_by_producer if told else None,
+            held_by=told.held_by if told else None,
         )
         self._ticks.setdefault(event.group, []).append(tick)
         self.made += 1

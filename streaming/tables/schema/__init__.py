@@ -11,14 +11,14 @@ from typing import Final
 
 from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.ddl import PROPERTIES, ddl
-from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN
-from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, ROUNDS
+from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
+from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, LOG_HOLDS, ROUNDS
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.unread import GAPS, QUARANTINE
 
 __all__ = ["ALERT_TABLES", "ALL_TABLES", "PROPERTIES", "TABLES", "Column", "Table", "ddl", "table_named"]
 
-TABLES: Final = (REBALANCE_CHURN, DRIFT, LAG, GROUP_HEALTH, MEMBERS, QUARANTINE, GAPS, ROUNDS)
+TABLES: Final = (REBALANCE_CHURN, DRIFT, WHAT_IF, LAG, GROUP_HEALTH, MEMBERS, QUARANTINE, GAPS, LOG_HOLDS, ROUNDS)
 """All tables that the job writes, in the order in which a batch writes them.
 
 `rounds` is last: once a round is there, everything of it is.

@@ -1,4 +1,4 @@
-"""What decisions of groups leave: the rebalance, its verdict, its members."""
+"""What decisions of groups leave: the rebalance, its verdict, its members, what other strategies would have done."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streaming.tables.schema.types import (
     TIMESTAMP,
 )
 
-__all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN"]
+__all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN", "WHAT_IF"]
 
 REBALANCE_CHURN: Final = Table(
     "rebalance_churn",
@@ -160,4 +160,55 @@ MEMBERS: Final = Table(
     key=("cluster", "group_id", "member_id"),
     newest_by=("record_offset",),
     closes=True,
+)
+
+WHAT_IF: Final = Table(
+    "what_if",
+    "One row per strategy of a decision that has its verdict: how even it would have left the group, at how many moves; none of the first half of a cooperative rebalance",
+    (
+        CLUSTER,
+        GROUP,
+        LOG_PARTITION,
+        RECORD_OFFSET,
+        RECORD_TIME,
+        RECORD_DATE,
+        INCARNATION,
+        Column("generation", INT, "Generation, or epoch of the target assignment"),
+        Column("round", LONG, "Number of the round that made the verdict possible"),
+        Column("round_time", TIMESTAMP, "Time of that round, UTC"),
+        Column(
+            "strategy",
+            STRING,
+            "range, roundrobin, sticky, cooperative-sticky, or the group's own; where the broker assigns (KIP-848), uniform, range",
+        ),
+        Column(
+            "runs",
+            BOOLEAN,
+            "The group runs it; where the broker assigns and no member asks for an assignor, it alone gives the group's target; NULL where that cannot be told",
+        ),
+        Column(
+            "library",
+            STRING,
+            "Client library, or broker, and release (first of its era) that it was computed as: what matched the group's assignment, for other strategies that client's newest, or Java's; NULL when not computed",
+        ),
+        Column(
+            "moves",
+            INT,
+            "Partitions that would have gone from one owner to another, when no further rebalance follows: those that a cooperative strategy takes back first included; NULL with a reason",
+        ),
+        Column(
+            "moves_least",
+            INT,
+            "Least moves after which the group could be balanced, by any assignment; NULL where not computed",
+        ),
+        Column(
+            "imbalance", DOUBLE, "max / mean - 1 of partitions per member; NULL with a reason, or nothing to assign"
+        ),
+        Column(
+            "imbalance_least", DOUBLE, "The least imbalance that any assignment could have; NULL where not computed"
+        ),
+        Column("reason", STRING, "Why moves, or both, are NULL; NULL when they are not"),
+    ),
+    key=("cluster", "group_id", "strategy"),
+    newest_by=("round_time", "round", "record_offset"),
 )

@@ -1,4 +1,4 @@
-"""What rounds leave: lag, the health of groups, and the rounds themselves."""
+"""What rounds leave: lag, the health of groups, what holds back the log, and the rounds themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streaming.tables.schema.shared import CLUSTER, GROUP, INCARNATION, LOG_PART
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.types import BOOLEAN, DOUBLE, FINDINGS, INT, LONG, STRING, TIMESTAMP
 
-__all__ = ["GROUP_HEALTH", "LAG", "ROUNDS"]
+__all__ = ["GROUP_HEALTH", "LAG", "LOG_HOLDS", "ROUNDS"]
 
 LAG: Final = Table(
     "lag",
@@ -129,5 +129,34 @@ ROUNDS: Final = Table(
         Column("log_records", LONG, "Offsets of __consumer_offsets since the round before"),
     ),
     key=("cluster",),
+    newest_by=("round_time", "round"),
+)
+
+LOG_HOLDS: Final = Table(
+    "log_holds",
+    "One row per change of a partition of __consumer_offsets that an open transaction holds back for more than a few rounds: it began, it is known whose it is, it ended",
+    (
+        CLUSTER,
+        Column("log_partition", INT, "Partition of __consumer_offsets"),
+        ROUND,
+        ROUND_TIME,
+        ROUND_DATE,
+        Column("held", BOOLEAN, "It is held back; false in the row that ends it"),
+        Column(
+            "held_since",
+            TIMESTAMP,
+            "Time of the first round that saw the last stable offset where it stands or stood, UTC",
+        ),
+        Column("held_offset", LONG, "Last stable offset: where the transaction begins"),
+        Column("waiting", LONG, "Offsets behind it at this round, which nobody can read yet; 0 when it has ended"),
+        Column("groups", INT, "Groups in the partition, whose lag is unknown meanwhile; 0 when it has ended"),
+        Column("producer_id", LONG, "Producer of the transaction; NULL when the broker does not tell"),
+        Column(
+            "transactional_id",
+            STRING,
+            "Its transactional id; NULL when no coordinator knows one for the producer, or we may not describe it",
+        ),
+    ),
+    key=("cluster", "log_partition"),
     newest_by=("round_time", "round"),
 )

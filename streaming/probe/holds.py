@@ -1,0 +1,135 @@
+"""What holds back the offsets log: last stable offsets that stand still below the high watermark, and who is to blame.
+
+Pure, as `observe.py`: a round's holds follow from those of the round before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from streaming.events import LogHold, RoundClosed
+
+__all__ = ["HELD_ROUNDS", "Hold", "Holder", "advance_holds", "lasting", "recalled_holds", "told_holds", "with_holders"]
+
+HELD_ROUNDS = 3
+"""Exactly-once applications hold the log for an instant at every commit, so a round that meets one is no finding.
+
+The same offset below the end in more than this many rounds (over 30 s at the default interval) outlives them.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The producer whose open transaction begins where the last stable offset stands.
+
+    Attributes:
+        producer_id: As the partition's leader tells it.
+        transactional_id: As the coordinators of transactions tell it; None when no coordinator knows of a transaction
+            of that producer (it hangs for good, KIP-664), or when we may not describe the transactional id.
+    """
+
+    producer_id: int
+    transactional_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A partition of the offsets log whose last stable offset stands still below its high watermark.
+
+    Attributes:
+        position: Where it stands.
+        since: Time of the first round that saw it there.
+        rounds: How many rounds in a row saw it.
+        holder: Who holds it; None while that is not known.
+    """
+
+    position: int
+    since: int
+    rounds: int
+    holder: Holder | None = None
+
+
+def advance_holds(
+    holds: tuple[Hold | None, ...], stable: tuple[int, ...], end: tuple[int, ...], time: int
+) -> tuple[Hold | None, ...]:
+    """Follow the holds of the offsets log by one round.
+
+    A last stable offset that moves is no hold, even if it is below the end each time: an application with
+    transactions back to back looks like that, and its commits do arrive.
+
+    Args:
+        holds: Of the round before; shorter when the log has more partitions now.
+        stable: Last stable offset per partition.
+        end: High watermark per partition, asked before.
+        time: The round's time.
+    """
+    before = holds + (None,) * (len(stable) - len(holds))
+    now: list[Hold | None] = []
+    for hold, position, high in zip(before, stable, end, strict=False):
+        if position >= high:
+            now.append(None)
+        elif hold is not None and hold.position == position:
+            now.append(replace(hold, rounds=hold.rounds + 1))
+        else:
+            now.append(Hold(position, time, 1))
+    return tuple(now)
+
+
+def lasting(hold: Hold | None) -> Hold | None:
+    """The hold, if it has lasted long enough to be told of."""
+    return hold if hold is not None and hold.rounds > HELD_ROUNDS else None
+
+
+def with_holders(holds: tuple[Hold | None, ...], holders: Mapping[int, Holder]) -> tuple[Hold | None, ...]:
+    """Holds with those who hold them, by partition, as far as they were found."""
+    return tuple(
+        replace(hold, holder=holders[partition]) if hold is not None and partition in holders else hold
+        for partition, hold in enumerate(holds)
+    )
+
+
+def told_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[int]) -> tuple[LogHold, ...]:
+    """What a closing record tells of the holds.
+
+    Args:
+        holds: Per partition.
+        partitions_of_groups: The log partition of each watched group.
+    """
+    groups = list(partitions_of_groups)
+    return tuple(
+        LogHold(
+            partition=partition,
+            since=hold.since,
+            groups=groups.count(partition),
+            producer_id=hold.holder.producer_id if hold.holder else None,
+            transactional_id=hold.holder.transactional_id if hold.holder else None,
+        )
+        for partition, hold in enumerate(map(lasting, holds))
+        if hold is not None
+    )
+
+
+def recalled_holds(closed: RoundClosed, since: Mapping[int, int]) -> tuple[Hold | None, ...]:
+    """The holds of a closed round, from its records.
+
+    How many rounds a short hold has lasted is not written, so such a hold counts from the closed round on.
+
+    Args:
+        closed: The closing record.
+        since: Since when each partition was told to be held by the round's events (all that older probes tell).
+    """
+    known = {hold.partition: hold for hold in closed.holds or ()}
+    found: list[Hold | None] = []
+    for partition, (position, end) in enumerate(zip(closed.log, closed.log_end, strict=True)):
+        hold = known.get(partition)
+        first = hold.since if hold is not None else since.get(partition)
+        if position >= end:
+            found.append(None)
+        elif first is None:
+            found.append(Hold(position, closed.time, 1))
+        else:
+            producer = hold.producer_id if hold is not None else None
+            holder = Holder(producer, hold.transactional_id) if hold is not None and producer is not None else None
+            found.append(Hold(position, first, HELD_ROUNDS + 1, holder))
+    return tuple(found)
