@@ -28,7 +28,7 @@ class Subscription:
         owned: Owned partitions (v1+) in the order of the bytes.
         generation: Generation in the bytes (v2+); None when absent or negative.
         group_instance_id: `group.instance.id`; None for a dynamic member.
-        rack: `client.rack`; None when absent or empty (every library treats the two alike).
+        rack: `client.rack`; None when absent. An empty text is none too, save to the sticky strategy of librdkafka.
         user_data: The assignor's own bytes; None when null, which is not the same as empty.
     """
 

@@ -1,64 +1,115 @@
-"""Whether racks could have changed what a leader computed (KIP-881): if so, it cannot be told for now.
-
-The rack-aware passes themselves are not recomputed yet; each function here only proves that they did nothing.
-"""
+"""The racks of subscribers and replicas, topic by topic, and whether they change what a leader computes (KIP-881)."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
 from assignors.exceptions import CannotTell
-from assignors.model import Group
+from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks
 
-__all__ = ["refuse_any_rack_match", "refuse_needed_racks"]
+__all__ = ["UNKNOWN_RACKS", "TopicRacks", "racks_by_topic", "refuse_any_rack_match", "replica_racks"]
 
-_UNKNOWN = "members have racks and the replicas' racks are not known"
-_MATTER = "racks matter here and rack-aware assignment is not recomputed yet"
+UNKNOWN_RACKS = "members have racks and the replicas' racks are not known"
+"""Reason of `CannotTell` where a member has a rack and nobody has told those of the replicas."""
+
+_OF_LEADERS = "racks matter here and this library goes by the rack of each partition's leader, which is not known"
 
 
-def refuse_needed_racks(group: Group, racks: PartitionRacks | None) -> None:
-    """Pass when no topic needs racks as `RangeAssignor` of Java >= 3.5 sees it.
+@dataclass(frozen=True, slots=True)
+class TopicRacks:
+    """The racks around one topic.
 
-    A topic needs racks when its subscribers' racks and its replicas' racks meet, and not every partition has
-    replicas in all of the topic's racks (`AbstractPartitionAssignor.useRackAwareAssignment`). When no topic
-    does, the plain algorithm runs.
+    Attributes:
+        replicas: Racks of the replicas, per partition.
+        everywhere: All of them.
+        wanted: Racks of the subscribers, not empty.
+    """
+
+    replicas: Sequence[frozenset[str]]
+    everywhere: frozenset[str]
+    wanted: frozenset[str]
+
+    @property
+    def match(self) -> bool:
+        """Whether any subscriber is in the rack of any replica."""
+        return not self.wanted.isdisjoint(self.everywhere)
+
+    @property
+    def needed(self) -> bool:
+        """Whether the topic needs racks: they match, and not every partition has replicas in all of the topic's.
+
+        `AbstractPartitionAssignor.useRackAwareAssignment` (Java), `rd_kafka_use_rack_aware_assignment` (librdkafka).
+        """
+        return self.match and any(racks != self.everywhere for racks in set(self.replicas))
+
+
+def racks_by_topic(
+    group: Group, takers: Mapping[str, Sequence[Subscription]], racks: PartitionRacks | None
+) -> dict[str, TopicRacks]:
+    """Racks of each existing topic with a subscriber that has one.
+
+    Args:
+        group: The group.
+        takers: Subscribers by topic; topics with the same ones may share a list.
+        racks: Racks of the replicas.
 
     Raises:
-        CannotTell: A topic needs racks, or its replicas' racks are not known.
+        CannotTell: A subscriber has a rack, and those of its topic's replicas are not known.
     """
-    for replicas, wanted in _topics_with_racks(group, racks):
-        everywhere = frozenset().union(*replicas)
-        if wanted & everywhere and any(of_partition != everywhere for of_partition in replicas):
-            raise CannotTell(_MATTER)
+    if not any(member.rack for member in group.members):
+        return {}
+    counts = group.partitions_per_topic
+    wanted_by_list: dict[int, frozenset[str]] = {}
+    known: dict[tuple[str, ...], frozenset[str]] = {}
+    result = {}
+    for topic, of_topic in takers.items():
+        wanted = wanted_by_list.get(id(of_topic))
+        if wanted is None:
+            wanted = wanted_by_list[id(of_topic)] = frozenset(member.rack for member in of_topic if member.rack)
+        if wanted and counts.get(topic):
+            replicas = replica_racks(topic, counts[topic], racks, known)
+            result[topic] = TopicRacks(replicas, frozenset().union(*set(replicas)), wanted)
+    return result
 
 
-def refuse_any_rack_match(group: Group, racks: PartitionRacks | None) -> None:
+def replica_racks(
+    topic: str, count: int, racks: PartitionRacks | None, known: dict[tuple[str, ...], frozenset[str]]
+) -> list[frozenset[str]]:
+    """Racks of a topic's replicas, per partition; equal ones are one object.
+
+    Args:
+        topic: The topic.
+        count: Its partition count.
+        racks: Racks of the replicas.
+        known: Sets made before, to share them.
+
+    Raises:
+        CannotTell: They are not known, or those of another number of partitions are.
+    """
+    of_topic = None if racks is None else racks.get(topic)
+    if of_topic is None or len(of_topic) != count:
+        raise CannotTell(UNKNOWN_RACKS)
+    result = []
+    for of_partition in map(tuple, of_topic):
+        found = known.get(of_partition)
+        if found is None:
+            found = known[of_partition] = frozenset(of_partition)
+        result.append(found)
+    return result
+
+
+def refuse_any_rack_match(
+    group: Group, takers: Mapping[str, Sequence[Subscription]], racks: PartitionRacks | None
+) -> None:
     """Pass when no subscriber's rack is a rack of any replica of its topics.
 
-    Stricter than Java's rule, for leaders whose rack-aware passes go by other rules: librdkafka >= 2.2 deals
-    topics of equal subscribers and counts by rack even where no topic needs it, franz-go looks at the leader
-    replica alone. Where nothing matches, both deal plainly.
+    For franz-go, which looks at the leader of each partition alone: where nothing matches it deals plainly.
 
     Raises:
         CannotTell: A rack matches, or the replicas' racks are not known.
     """
-    for replicas, wanted in _topics_with_racks(group, racks):
-        if not wanted.isdisjoint(frozenset().union(*replicas)):
-            raise CannotTell(_MATTER)
-
-
-def _topics_with_racks(group: Group, racks: PartitionRacks | None) -> list[tuple[list[frozenset[str]], frozenset[str]]]:
-    """Per existing topic with a subscriber that has a rack: racks of each partition, racks of the subscribers."""
-    wanted: dict[str, set[str]] = {}
-    for member in group.members:
-        if member.rack:
-            for topic in member.topics:
-                if group.partitions_per_topic.get(topic):
-                    wanted.setdefault(topic, set()).add(member.rack)
-    result = []
-    for topic, of_members in wanted.items():
-        of_partitions = None if racks is None else racks.get(topic)
-        if of_partitions is None or len(of_partitions) != group.partitions_per_topic[topic]:
-            raise CannotTell(_UNKNOWN)
-        replicas = [frozenset(rack for rack in of_partition if rack) for of_partition in of_partitions]
-        result.append((replicas, frozenset(of_members)))
-    return result
+    of_topics: Iterable[TopicRacks] = racks_by_topic(group, takers, racks).values()
+    if any(of_topic.match for of_topic in of_topics):
+        raise CannotTell(_OF_LEADERS)

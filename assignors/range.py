@@ -21,7 +21,8 @@ from assignors.order import (
     librdkafka_order,
 )
 from assignors.patterns import refuse_patterns
-from assignors.racks import refuse_any_rack_match, refuse_needed_racks
+from assignors.racks import refuse_any_rack_match
+from assignors.range_in_racks import java_range_in_racks, librdkafka_range_in_racks
 from assignors.strategy import Era, PartitionRacks, Strategy
 
 __all__ = ["RANGE"]
@@ -39,14 +40,15 @@ def _java_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignmen
 
 def _java(group: Group, racks: PartitionRacks | None) -> Assignment:
     """Java >= 3.5: a topic counts once; racks may matter (KIP-881)."""
-    refuse_needed_racks(group, racks)
-    return _cut(group, _once(java_order(group.members)))
+    takers = _once(java_order(group.members))
+    return java_range_in_racks(group, takers, racks) or _cut(group, takers)
 
 
 def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
     """kgo/group_balancer.go `rangeBalancer`: as Java before racks, in byte order, with a rack pass of its own."""
-    refuse_any_rack_match(group, racks)
-    return _cut(group, _listed(franz_go_order(group.members)))
+    takers = _listed(franz_go_order(group.members))
+    refuse_any_rack_match(group, takers, racks)
+    return _cut(group, takers)
 
 
 def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
@@ -63,8 +65,9 @@ def _librdkafka_before_racks(group: Group, _racks: PartitionRacks | None) -> Ass
 
 def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
     """rdkafka_range_assignor.c >= 2.2, with racks (KIP-881)."""
-    refuse_any_rack_match(group, racks)
-    return _librdkafka_before_racks(group, racks)
+    refuse_patterns(group)
+    takers = _once(librdkafka_order(group.members))
+    return librdkafka_range_in_racks(group, takers, racks) or _cut(group, takers)
 
 
 def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:

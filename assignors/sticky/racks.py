@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from assignors.exceptions import CannotTell
+from assignors.racks import replica_racks
 from assignors.sticky.board import Board, Ids
 from assignors.strategy import PartitionRacks
 
@@ -18,7 +18,8 @@ class RackInfo:
     """Racks of a group in which they matter.
 
     Attributes:
-        of_members: Rack of each member; None for one without.
+        of_members: Rack of each member; None for one that is in all of them. (To librdkafka one whose rack is an empty
+            text is in none.)
         of_partitions: Racks of the replicas of each partition, by id.
     """
 
@@ -64,27 +65,33 @@ class RackInfo:
         return -1
 
 
-def rack_info(board: Board, racks: PartitionRacks | None) -> RackInfo | None:
+def rack_info(
+    board: Board, racks: PartitionRacks | None, of_members: Sequence[str | None] | None = None
+) -> RackInfo | None:
     """Racks of a group, or None where the plain algorithm runs.
 
     Racks matter when the members' racks and the replicas' racks meet, and not every partition has replicas in all
     racks (`useRackAwareAssignment`, over all topics together).
 
+    Args:
+        board: The group.
+        racks: Racks of the replicas.
+        of_members: Racks of the members that may have an existing topic, as `RackInfo` has them; None where all
+            members count and an empty rack is none, as in Java.
+
     Raises:
         CannotTell: Members have racks and the replicas' racks are not known.
     """
-    of_members = [member.rack or None for member in board.members]
-    wanted = {rack for rack in of_members if rack is not None}
+    if of_members is None:
+        of_members = [member.rack or None for member in board.members]
+    wanted = {rack for rack in of_members if rack}
     if not wanted:
         return None
     of_partitions: list[frozenset[str]] = []
+    known: dict[tuple[str, ...], frozenset[str]] = {}
     for topic, count in zip(board.topics, board.counts, strict=True):
-        of_topic = None if racks is None else racks.get(topic)
-        if of_topic is None or len(of_topic) != count:
-            reason = "members have racks and the replicas' racks are not known"
-            raise CannotTell(reason)
-        of_partitions += map(frozenset, of_topic)
-    everywhere: frozenset[str] = frozenset().union(*of_partitions)
-    if wanted.isdisjoint(everywhere) or all(of_one == everywhere for of_one in of_partitions):
+        of_partitions += replica_racks(topic, count, racks, known)
+    everywhere: frozenset[str] = frozenset().union(*set(of_partitions))
+    if wanted.isdisjoint(everywhere) or set(of_partitions) == {everywhere}:
         return None
     return RackInfo(of_members, of_partitions)

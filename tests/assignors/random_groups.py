@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
 from assignors import Group, PartitionRacks, Subscription
@@ -14,6 +15,8 @@ _NAMES = (
     "topic with spaces", "quote'\"", "semi;colon:,=", "", "-", "\t", "consumer-1-00000000", "x" * 60,
 )  # fmt: skip
 RACKS = ("r1", "r2", "r3")
+# A member that is told to be in no rack may say so with an empty text; "far" no broker is in.
+_OF_MEMBERS = ("r1", "r1", "r2", "r2", "r3", "far", None, "")
 
 
 def names(random: Random, count: int) -> list[str]:
@@ -27,10 +30,14 @@ def random_group(
     """A group; the switches turn off what a case is not about."""
     topics = names(random, random.choice((1, 1, 2, 3, 5, 8)))
     counts = {topic: random.choice((0, 1, 1, 2, 3, 4, 7, 10, 12, 25)) for topic in topics}
+    if racks and random.random() < 0.5:
+        # Topics of one size are dealt together.
+        counts = dict.fromkeys(counts, random.choice((1, 4, 7, 25))) | {topics[0]: random.choice((3, 7))}
     listed = [*topics, "missing"] if random.random() < 0.2 else topics
     size = random.choice((1, 2, 2, 3, 4, 5, 8, 13))
     ids, instances = random_ids(random, size), random_ids(random, size)
     all_alike = not different or random.random() < 0.4
+    share = random.choice((0.2, 1.0))
     wanted = _wanted(random, listed, topics_twice=topics_twice)
     members = []
     for member_id, instance in zip(ids, instances, strict=True):
@@ -41,7 +48,7 @@ def random_group(
                 member_id,
                 wanted,
                 group_instance_id=instance if static and random.random() < 0.4 else None,
-                rack=random.choice(RACKS) if racks and random.random() < 0.5 else None,
+                rack=random.choice(_OF_MEMBERS) if racks and random.random() < share else None,
             )
         )
     for topic in topics:
@@ -51,15 +58,23 @@ def random_group(
 
 
 def random_racks(random: Random, group: Group) -> PartitionRacks:
-    """Replica racks of a group's topics: everywhere, nowhere, or some."""
-    kind = random.choice(("all", "foreign", "some"))
-    return {
-        topic: [
-            {"all": RACKS, "foreign": ("x", "y")}.get(kind) or random.sample(RACKS, random.randint(0, 3))
-            for _ in range(count)
-        ]
-        for topic, count in group.partitions_per_topic.items()
-    }
+    """Replica racks of a group's topics: everywhere, nowhere, or some; as Kafka places them, or at random."""
+    of_group = random.choice(("all", "foreign", "some", "some", "one", "placed", "mixed"))
+    replicas = random.choice((1, 2, 2, 3))
+    start = random.randrange(3)
+
+    def of(kind: str, partition: int) -> Sequence[str]:
+        if kind == "placed":
+            return [RACKS[(start + partition + step) % 3] for step in range(replicas)]
+        if kind == "one":
+            return (random.choice(RACKS),)
+        return {"all": RACKS, "foreign": ("x", "y")}.get(kind) or random.sample(RACKS, random.randint(0, 3))
+
+    racks = {}
+    for topic, count in group.partitions_per_topic.items():
+        kind = random.choice(("all", "some", "one", "placed")) if of_group == "mixed" else of_group
+        racks[topic] = [of(kind, partition) for partition in range(count)]
+    return racks
 
 
 def random_ids(random: Random, count: int) -> list[str]:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 from oracle.java_assignors import Case, Thrown, ask_java
-from random_groups import random_group
+from random_groups import random_group, random_racks
 
-from assignors import Group, to_pairs
+from assignors import to_pairs
 from assignors.json_lines import assign_line
 
 QUESTION: dict[str, Any] = {
@@ -82,21 +82,28 @@ def test_what_is_no_question_has_an_error(line: object) -> None:
 def test_the_lists_stand_in_the_order_of_the_real_class(release: str) -> None:
     random = Random(f"listed {release}")
     cases = [Case(strategy, random_group(random)) for strategy in ("range", "roundrobin") for _ in range(1_000)]
+    in_racks = [random_group(random, racks=True) for _ in range(500)]
+    cases += [Case("range", group, random_racks(random, group)) for group in in_racks]
 
     for case, answer in zip(cases, ask_java(release, cases), strict=True):
         assert not isinstance(answer, Thrown)
-        ours = assign_line(_question(case.strategy, release, case.group))["assignment"]
+        ours = assign_line(_question(release, case))["assignment"]
         # Within one topic the classes list ascending, save that `from_pairs` has joined what stood apart.
         assert {m: [tuple(pair) for pair in pairs] for m, pairs in ours.items()} == to_pairs(answer)
 
 
-def _question(strategy: str, release: str, group: Group) -> dict[str, Any]:
+def _question(release: str, case: Case) -> dict[str, Any]:
     return {
-        "strategy": strategy,
+        "strategy": case.strategy,
         "library": release,
-        "partitions_per_topic": dict(group.partitions_per_topic),
+        "partitions_per_topic": dict(case.group.partitions_per_topic),
+        "partition_racks": case.racks and {topic: [list(of) for of in racks] for topic, racks in case.racks.items()},
         "members": {
-            member.member_id: {"topics": list(member.topics), "group_instance_id": member.group_instance_id}
-            for member in group.members
+            member.member_id: {
+                "topics": list(member.topics),
+                "group_instance_id": member.group_instance_id,
+                "rack": member.rack,
+            }
+            for member in case.group.members
         },
     }

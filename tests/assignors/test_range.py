@@ -9,6 +9,7 @@ import pytest
 from assignors import Assignment, CannotTell, Group, Subscription, assign, same
 
 JAVA_34, JAVA_35 = "java:3.4.1", "java:3.5.0"
+LIBRDKAFKA = "librdkafka:2.2.0"
 
 
 def group(*members: Subscription, **counts: int) -> Group:
@@ -129,7 +130,7 @@ def test_two_members_with_one_instance_id_cannot_be_told() -> None:
 
 
 class TestRacks:
-    """KIP-881: plain where racks provably change nothing, "cannot tell" elsewhere."""
+    """KIP-881."""
 
     a = Subscription("a", ("t",), rack="r1")
     b = Subscription("b", ("t",), rack="r2")
@@ -140,29 +141,85 @@ class TestRacks:
         with pytest.raises(CannotTell, match="replicas' racks are not known"):
             assign("range", group(self.a, self.b, t=2), JAVA_35)
 
-    def test_replicas_in_all_racks_everywhere_leave_java_plain(self) -> None:
+    def test_replicas_in_all_racks_everywhere_leave_java_and_librdkafka_plain(self) -> None:
         racks = {"t": [("r1", "r2"), ("r2", "r1")]}
 
-        assert assign("range", group(self.a, self.b, t=2), JAVA_35, racks) == self.plain
+        for library in (JAVA_35, LIBRDKAFKA):
+            assert assign("range", group(self.a, self.b, t=2), library, racks) == self.plain
 
-    def test_replicas_in_some_racks_cannot_be_told(self) -> None:
-        racks = {"t": [("r1",), ("r2",)]}
+    def test_members_get_what_is_in_their_racks_as_far_as_their_share_goes(self) -> None:
+        racks = {"t": [("r2",), ("r2",), ("r2",), ("r1",), ("x",)]}
 
-        with pytest.raises(CannotTell, match="racks matter"):
-            assign("range", group(self.a, self.b, t=2), JAVA_35, racks)
+        # a may have three, and has only one in its rack; then b, in whose rack there are three, may have two or three:
+        # a is one below its two, so the odd one is still to be had. What is left fills a up.
+        for library in (JAVA_35, LIBRDKAFKA):
+            assert same(
+                assign("range", group(self.a, self.b, t=5), library, racks),
+                {"a": {"t": (3, 4)}, "b": {"t": (0, 1, 2)}},
+            )
+
+    def test_topics_of_the_same_size_and_members_are_dealt_together(self) -> None:
+        a, b = Subscription("a", ("t", "u"), rack="r1"), Subscription("b", ("t", "u"), rack="r2")
+        # Partition 0 is in r1 in both topics, partition 1 in t alone in r2: that is no rack for both of them.
+        racks = {"t": [("r2", "r1"), ("r2",), ("r1",)], "u": [("r1",), ("r1",), ("r2",)]}
+
+        for library in (JAVA_35, LIBRDKAFKA):
+            # a takes 0, for which it is first; 1 and 2 have no rack in common, and go by the order of the members.
+            assert same(
+                assign("range", group(a, b, t=3, u=3), library, racks),
+                {"a": {"t": (0, 1), "u": (0, 1)}, "b": {"t": (2,), "u": (2,)}},
+            )
+
+    def test_topics_dealt_together_go_by_the_order_of_the_partitions(self) -> None:
+        a, b = Subscription("a", ("t", "u"), rack="r1"), Subscription("b", ("t", "u"), rack="r2")
+        racks = {"t": [("r2",), ("r1",)], "u": [("r2",), ("r1",)]}
+
+        for library in (JAVA_35, LIBRDKAFKA):
+            assert same(
+                assign("range", group(a, b, t=2, u=2), library, racks),
+                {"a": {"t": (1,), "u": (1,)}, "b": {"t": (0,), "u": (0,)}},
+            )
+
+    def test_a_member_without_a_rack_is_in_all_of_them_for_java_and_in_none_for_topics_of_librdkafka_together(
+        self,
+    ) -> None:
+        a, b = Subscription("a", ("t", "u")), Subscription("b", ("t", "u"), rack="r1")
+        racks = {"t": [("r1",), ("r2",)], "u": [("r1",), ("r2",)]}
+
+        java = assign("range", group(a, b, t=2, u=2), JAVA_35, racks)
+        librdkafka = assign("range", group(a, b, t=2, u=2), LIBRDKAFKA, racks)
+
+        assert same(java, {"a": {"t": (0,), "u": (0,)}, "b": {"t": (1,), "u": (1,)}})
+        assert same(librdkafka, {"a": {"t": (1,), "u": (1,)}, "b": {"t": (0,), "u": (0,)}})
+
+    def test_topics_together_that_need_no_racks_are_dealt_by_them_in_java_only_where_another_topic_needs_them(
+        self,
+    ) -> None:
+        a = Subscription("a", ("t", "u", "v"), rack="elsewhere")
+        b = Subscription("b", ("t", "u", "v"), rack="r1")
+        everywhere = {"t": [("r1",), ("r1",)], "u": [("r1",), ("r1",)]}
+        needs = everywhere | {"v": [("r1",), ("x",), ("x",)]}
+        needs_not = everywhere | {"v": [("r1",), ("r1",), ("r1",)]}
+        of_b = {"t": (0,), "u": (0,)}
+
+        def got(library: str, racks: dict[str, list[tuple[str, ...]]]) -> bool:
+            result = assign("range", group(a, b, t=2, u=2, v=3), library, racks)["b"]
+            return all(tuple(result[topic]) == of_b[topic] for topic in of_b)
+
+        assert (got(JAVA_35, needs), got(JAVA_35, needs_not)) == (True, False)
+        assert (got(LIBRDKAFKA, needs), got(LIBRDKAFKA, needs_not)) == (True, True)
 
     def test_foreign_racks_leave_every_library_plain(self) -> None:
         racks = {"t": [("x",), ("y",)]}
 
-        for library in (JAVA_35, "librdkafka:2.16", "franz-go"):
+        for library in (JAVA_35, LIBRDKAFKA, "franz-go"):
             assert same(assign("range", group(self.a, self.b, t=2), library, racks), self.plain)
 
-    def test_librdkafka_and_franz_go_look_at_racks_where_java_does_not(self) -> None:
+    def test_franz_go_which_goes_by_the_racks_of_leaders_cannot_be_told(self) -> None:
         racks = {"t": [("r1", "r2"), ("r2", "r1")]}
 
-        for library in ("librdkafka:2.2.0", "franz-go"):
-            with pytest.raises(CannotTell):
-                assign("range", group(self.a, self.b, t=2), library, racks)
+        with pytest.raises(CannotTell, match="rack of each partition's leader"):
+            assign("range", group(self.a, self.b, t=2), "franz-go", racks)
 
     def test_librdkafka_before_2_2_knows_no_racks(self) -> None:
         assert assign("range", group(self.a, self.b, t=2), "librdkafka:2.1.1") == self.plain
