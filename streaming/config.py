@@ -230,6 +230,8 @@ class JobSettings(_Section):
         metadata_grace_ms: How long a leader may work with old metadata before its unassigned partitions count
             as such; twice Kafka's default `metadata.max.age.ms`.
         heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change.
+        what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
+            `what_if`); 0 tries none.
         offsets_topic: The offsets log.
     """
 
@@ -239,6 +241,7 @@ class JobSettings(_Section):
     shuffle_partitions: int = Field(default=2, ge=1)
     metadata_grace_ms: int = Field(default=600_000, ge=0)
     heartbeat_ms: int = Field(default=600_000, ge=1_000)
+    what_if_max_size: int = Field(default=50_000, ge=0)
     offsets_topic: str = "__consumer_offsets"
 
 

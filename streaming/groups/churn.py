@@ -21,6 +21,7 @@ from streaming.groups.member_rows import close_members, write_members
 from streaming.groups.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
 from streaming.groups.state import Decision, GroupState, Transfer
 from streaming.groups.times import day_of
+from streaming.groups.what_if import await_verdict, by_member
 
 __all__ = ["decide", "end_membership", "migrate"]
 
@@ -100,7 +101,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     state.tombstoned = None
     if kind != "static_replacement":
         # (A replacement decides nothing; the decision before it is judged as it was made.)
-        state.waiting.append(decision)
+        await_verdict(state.waiting, decision, was, config, first_half=bool(in_transfer))
     if len(state.waiting) > WAITING_MAX:
         at = len(state.waiting) - WAITING_MAX - 1
         oldest = state.waiting[at]
@@ -267,11 +268,7 @@ def _compare(
 def _least_moves(was: Owners | None, record: MembershipRecord) -> int | None:
     if was is None or not record.members or owners_of(record) is None:
         return None
-    before: dict[str, dict[str, list[int]]] = {}
-    for topic, partitions in was.items():
-        for partition, owner in partitions.items():
-            before.setdefault(owner, {}).setdefault(topic, []).append(partition)
     try:
-        return least_moves({m: dict(topics.items()) for m, topics in before.items()}, group_of(record))
+        return least_moves({m: dict(topics) for m, topics in by_member(was).items()}, group_of(record))
     except AssignorError:
         return None

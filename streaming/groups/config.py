@@ -31,6 +31,8 @@ class GroupConfig:
         expected_strategy: Strategy that a group is expected to run; None when none is configured.
         watches_topic: Whether a topic passes the filters: no round shows one that does not.
         custom: Strategies of the user's own.
+        what_if_max_size: Partitions times members of the largest decision that other strategies are tried on; 0 tries
+            none on any.
     """
 
     cluster: str
@@ -39,6 +41,7 @@ class GroupConfig:
     expected_strategy: Callable[[str], str | None] = _none
     watches_topic: Callable[[str], bool] = _all
     custom: CustomStrategies = field(default_factory=CustomStrategies)
+    what_if_max_size: int = 50_000
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:

@@ -23,6 +23,7 @@ from streaming.groups.modern_verdict import no_verdict_on, strategy_of, write_mo
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
+from streaming.groups.what_if import NEWEST, what_if_rows
 
 __all__ = ["close_group", "judge_round"]
 
@@ -127,11 +128,13 @@ def _give_verdicts(
     """Judge what can be judged now, in order: once a later decision is judged, nothing is awaited for those before."""
     verdicts = [judge(state, decision, tick.time, config, last=last) for decision in state.waiting]
     done = max((at + 1 for at, verdict in enumerate(verdicts) if verdict is not None), default=0)
-    for decision, found in zip(state.waiting[:done], verdicts, strict=False):
+    for at, (decision, found) in enumerate(zip(state.waiting[:done], verdicts, strict=False)):
         verdict = found or judge(state, decision, tick.time, config, last=True)
         if verdict is None:
             continue
         rows.drift.append(drift_row(decision, verdict, group, tick.log_partition, tick.round, tick.time, config))
+        crowded = at < len(state.waiting) - NEWEST
+        rows.what_if.extend(what_if_rows(state, decision, verdict, tick, group, config, crowded=crowded))
         state.verdict = verdict.verdict
         state.verdict_reason = verdict.reason
         state.drifted_count = len(verdict.drifted)

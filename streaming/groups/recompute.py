@@ -85,16 +85,17 @@ def recompute(
                 f"({known[unsure[0]]}; seen: {others})",
                 candidates=len(tried),
             )
+        fitting = known
         if unseen:
             # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
             try:
-                nearest = known | {topic: counts[topic].newest for topic in unseen}
-                result, fits = _computed(strategy, Group(members, nearest), library, actual)
+                fitting = known | {topic: counts[topic].newest for topic in unseen}
+                result, fits = _computed(strategy, Group(members, fitting), library, actual)
             except AssignorError as error:
                 cannot = cannot or f"with the newest partition counts: {_reason(error)}"
                 continue
         if fits:
-            return Verdict(IDENTICAL, library=str(library), candidates=len(tried))
+            return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting)
         expected = result if expected is None else expected
     if expected is not None and not strategy.deterministic:
         cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"

@@ -24,6 +24,7 @@ __all__ = [
     "Decision",
     "GroupState",
     "OpenCost",
+    "Owned",
     "PartitionState",
     "Sample",
     "TopicState",
@@ -116,6 +117,10 @@ class TopicState(msgspec.Struct, array_like=True):
     renewed: int = -1
 
 
+Owned = dict[str, dict[str, tuple[int, ...]]]
+"""Partitions by topic by member id."""
+
+
 class Decision(msgspec.Struct, frozen=True, array_like=True):
     """A decision of the group that waits for its verdict, or the newest one.
 
@@ -125,12 +130,16 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         incarnation: Incarnation it belongs to.
         after_unseen: Records of the group before it may be missing (it is the first one read, or numbers jump):
             it may be the record of a static member's return, which no leader decided.
+        before: What each member had before it, while it waits; None where that is not known, or not needed.
+        first_half: It gave up partitions that the next one gives on (cooperative).
     """
 
     record: MembershipRecord
     kind: str
     incarnation: int
     after_unseen: bool = False
+    before: Owned | None = None
+    first_half: bool = False
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True):

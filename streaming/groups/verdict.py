@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from streaming.groups.facts import DriftedPartition
@@ -30,6 +31,7 @@ class Verdict:
         library: The candidate that fitted, as text; None when none did.
         candidates: Candidates that were tried.
         drifted: Partitions whose owner is not the expected one; empty unless drifted.
+        counts: Partition counts by topic with which the candidate fitted; None when none did.
     """
 
     verdict: str
@@ -37,3 +39,4 @@ class Verdict:
     library: str | None = None
     candidates: int = 0
     drifted: tuple[DriftedPartition, ...] = ()
+    counts: Mapping[str, int] | None = None

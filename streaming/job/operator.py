@@ -51,6 +51,7 @@ def group_config(settings: Settings) -> GroupConfig:
         expected_strategy=settings.expected_strategy,
         watches_topic=settings.filters.watches_topic,
         custom=custom_of((one.name, one.assignor, one.deterministic) for one in settings.custom_strategies),
+        what_if_max_size=settings.job.what_if_max_size,
     )
 
 
