@@ -47,6 +47,7 @@ from assignors.library import Library, parse_library
 from assignors.measure import Balance, Load, balance, imbalance, imbalance_least, least_moves, loads, moves
 from assignors.metadata import topics_without_metadata
 from assignors.model import Group, Subscription
+from assignors.packed import PackedPartitions, pack
 from assignors.recognise import recognise
 from assignors.registry import assign, known_strategies, strategy_named
 from assignors.sticky import claimed_partitions, unrecorded
@@ -75,6 +76,7 @@ __all__ = [
     "Library",
     "Load",
     "Outcome",
+    "PackedPartitions",
     "PartitionRacks",
     "Partitions",
     "Strategy",
@@ -97,6 +99,7 @@ __all__ = [
     "loads",
     "moves",
     "owners",
+    "pack",
     "parse_library",
     "recognise",
     "same",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from assignors.assignment import Assignment, Partitions
-from assignors.model import Subscription
+from assignors.model import Subscription, topics_listed
 
 __all__ = ["Blocks", "in_blocks", "takers_by_topic"]
 
@@ -53,10 +53,10 @@ def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str,
 
     Topics with the same subscribers share one list.
     """
-    kinds = {topics: kind for kind, topics in enumerate(dict.fromkeys(member.topics for member in members))}
-    kind_of = [kinds[member.topics] for member in members]
+    listed = topics_listed(members)
+    kind_of = list(map(id, listed))
     times_by_topic: dict[str, dict[int, int]] = {}
-    for topics, kind in kinds.items():
+    for kind, topics in dict(zip(kind_of, listed, strict=True)).items():
         for topic in topics:
             times = times_by_topic.setdefault(topic, {})
             times[kind] = 1 if once else times.get(kind, 0) + 1

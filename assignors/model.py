@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assignors.exceptions import BadPartitionCount, DuplicateMember
 
-__all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions"]
+__all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions", "topics_listed"]
 
 TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...), a tuple or `PackedPartitions`."""
@@ -90,3 +90,15 @@ class Group:
     def member(self, member_id: str) -> Subscription | None:
         """The member of that id, or None."""
         return self._by_id.get(member_id)
+
+
+def topics_listed(members: Iterable[Subscription]) -> list[tuple[str, ...]]:
+    """Topics that each member lists, equal ones as one object: members that subscribe alike are compared once."""
+    known: dict[tuple[str, ...], tuple[str, ...]] = {}
+    result = []
+    last: tuple[str, ...] = ()
+    for member in members:
+        if member.topics is not last and member.topics != last:
+            last = known.setdefault(member.topics, member.topics)
+        result.append(last)
+    return result

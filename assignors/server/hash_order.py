@@ -11,9 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, permutations, product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from assignors.exceptions import CannotTell
-from assignors.hash_map import string_hash
+from assignors.hash_map import string_hashes
 
 __all__ = [
     "grown",
@@ -25,6 +26,8 @@ __all__ = [
     "order_in_table",
     "sized_for",
 ]
+
+Codes = Sequence[int] | NDArray[np.uint32]
 
 _SMALLEST = 16
 _TREEIFY_THRESHOLD = 8
@@ -64,7 +67,7 @@ def in_hash_map(codes: Sequence[int]) -> list[int]:
     return order_in_table(codes, size)
 
 
-def in_hash_set(codes: Sequence[int], listed: int | None = None) -> list[int]:
+def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
     """Positions of keys in the iteration order of `new HashSet<>(collection)`.
 
     Args:
@@ -77,7 +80,7 @@ def in_hash_set(codes: Sequence[int], listed: int | None = None) -> list[int]:
     return order_in_table(codes, sized_for(len(codes) if listed is None else listed))
 
 
-def order_in_table(codes: Sequence[int], size: int) -> list[int]:
+def order_in_table(codes: Codes, size: int) -> list[int]:
     """Positions of keys in the iteration order of a table of that size.
 
     Raises:
@@ -85,7 +88,8 @@ def order_in_table(codes: Sequence[int], size: int) -> list[int]:
     """
     _refuse_trees(codes, size)
     if len(codes) < _FEW:
-        return sorted(range(len(codes)), key=lambda position: (codes[position] ^ codes[position] >> 16) & (size - 1))
+        few = codes.tolist() if isinstance(codes, np.ndarray) else codes
+        return sorted(range(len(few)), key=lambda position: (few[position] ^ few[position] >> 16) & (size - 1))
     spread = np.asarray(codes, dtype=np.uint32)
     order: list[int] = np.argsort((spread ^ (spread >> 16)) & np.uint32(size - 1), kind="stable").tolist()
     return order
@@ -98,7 +102,7 @@ def members_in_hash_order(member_ids: Iterable[str]) -> list[str]:
         CannotTell: A bucket grew too full.
     """
     listed = list(member_ids)
-    return [listed[position] for position in in_hash_map([string_hash(member_id) for member_id in listed])]
+    return [listed[position] for position in in_hash_map(string_hashes(listed))]
 
 
 def names_in_hash_order(names: Sequence[str]) -> list[str]:
@@ -108,7 +112,7 @@ def names_in_hash_order(names: Sequence[str]) -> list[str]:
         CannotTell: A bucket grew too full.
     """
     listed = list(dict.fromkeys(names))
-    return [listed[position] for position in in_hash_set([string_hash(name) for name in listed], len(names))]
+    return [listed[position] for position in in_hash_set(string_hashes(listed), len(names))]
 
 
 def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
@@ -121,7 +125,7 @@ def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
         CannotTell: A bucket is too full.
     """
     listed = list(member_ids)
-    codes = [string_hash(member_id) for member_id in listed]
+    codes = string_hashes(listed)
     size = grown(len(listed))
     buckets: dict[int, list[str]] = {}
     for position in order_in_table(codes, size):
@@ -131,7 +135,7 @@ def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
         yield list(chain.from_iterable(order))
 
 
-def _refuse_trees(codes: Sequence[int], size: int) -> None:
+def _refuse_trees(codes: Codes, size: int) -> None:
     if len(codes) <= _TREEIFY_THRESHOLD:
         return
     spread = np.asarray(codes, dtype=np.uint32)

@@ -5,35 +5,29 @@ Follows `org.apache.kafka.coordinator.group.assignor.RangeAssignor` of 3.9 and l
 
 from __future__ import annotations
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Assignment
+from assignors.blocks import Blocks, in_blocks
 from assignors.order import utf16
 from assignors.server.hash_order import members_in_hash_order
 from assignors.server.model import ServerGroup, ServerMember
+from assignors.server.subscribers import subscribers_by_topic
 
 __all__ = ["cut_ranges"]
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
     """What 3.9 and later assign."""
-    result: dict[str, dict[str, Partitions]] = {member.member_id: {} for member in group.members}
-    takers: dict[str, list[str]] = {}
-    if group.homogeneous and group.members:
-        # (One list for all topics: their blocks are worked out once per partition count.)
-        everybody = [member.member_id for member in _in_order(group)]
-        takers = dict.fromkeys((uuid.text for uuid in group.subscribed(group.members[0])), everybody)
-    else:
-        for member in _in_order(group):
-            for uuid in group.subscribed(member):
-                takers.setdefault(uuid.text, []).append(member.member_id)
-    cut: dict[tuple[int, int], list[range]] = {}
-    for topic_id in sorted(takers):
-        of_topic, count = takers[topic_id], group.counts[topic_id]
-        blocks = cut.get((count, len(of_topic)))
-        if blocks is None:
-            blocks = cut[count, len(of_topic)] = _blocks(count, len(of_topic))
-        for member_id, block in zip(of_topic, blocks, strict=False):
-            result[member_id][topic_id] = block
-    return result
+    in_order = _in_order(group)
+    takers = subscribers_by_topic([group.subscribed(member) for member in in_order])
+    counts = group.counts
+
+    def blocks(topic_id: str) -> Blocks:
+        of_topic = takers[topic_id]
+        cut = _blocks(counts[topic_id], len(of_topic))
+        return [(in_order[place].member_id, block) for place, block in zip(of_topic, cut, strict=False)]
+
+    topics = ((topic_id, (counts[topic_id], id(takers[topic_id]))) for topic_id in sorted(takers))
+    return in_blocks((member.member_id for member in group.members), topics, blocks)
 
 
 def _blocks(count: int, takers: int) -> list[range]:

@@ -51,17 +51,23 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     topics = [subscribed[position].text for position in in_set]
     if not topics:
         return result
-    rest: list[_Piece] = list(_unassigned(group, topics))
+    had = {topic_id: _Had(group, topic_id) for topic_id in topics}
+    for member in group.members:
+        for topic_id, partitions in member.target:
+            of_topic = had.get(group.uuids[topic_id].text)
+            if of_topic is not None:
+                of_topic.lists.append(partitions)
+    rest: list[_Piece] = [(topic_id, of_topic.unassigned()) for topic_id, of_topic in had.items()]
     quota, extras = divmod(sum(group.counts[topic_id] for topic_id in topics), len(order))
-    mine = frozenset(topics)
     unfilled: list[_Unfilled] = []
     for position, member_id in enumerate(order):
         lack, extra = quota, extras > 0
         lack += extra
         for topic_id, partitions in _in_map_order(group, by_id[member_id]):
-            if topic_id not in mine:
+            of_topic = had.get(topic_id)
+            if of_topic is None:
                 continue
-            kept = partitions if len(set(partitions)) == len(partitions) else list(dict.fromkeys(partitions))
+            kept = partitions if of_topic.distinct else list(dict.fromkeys(partitions))
             if len(kept) > lack:
                 walked = _in_set_order(kept, len(partitions))
                 kept = walked[:lack]
@@ -79,23 +85,32 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
     return result
 
 
-def _unassigned(group: ServerGroup, topics: Sequence[str]) -> Iterator[_Piece]:
-    """Partitions that no member had, ascending, topic by topic."""
-    had: dict[str, list[Sequence[int]]] = {topic_id: [] for topic_id in topics}
-    for member in group.members:
-        for topic_id, partitions in member.target:
-            listed = had.get(group.uuids[topic_id].text)
-            if listed is not None:
-                listed.append(partitions)
-    for topic_id, lists in had.items():
-        count = group.counts[topic_id]
-        if not lists:
-            yield topic_id, range(count)
-            continue
-        taken = np.fromiter(chain.from_iterable(lists), dtype=np.int64)
-        free = np.ones(count, dtype=bool)
-        free[taken[(taken >= 0) & (taken < count)]] = False
-        yield topic_id, np.flatnonzero(free).tolist()
+class _Had:
+    """What members had of one topic.
+
+    Attributes:
+        lists: Partitions in the targets of members, a list a member.
+        distinct: Whether no partition stands twice in them; known after `unassigned`.
+    """
+
+    __slots__ = ("_count", "distinct", "lists")
+
+    def __init__(self, group: ServerGroup, topic_id: str) -> None:
+        self._count = group.counts[topic_id]
+        self.lists: list[Sequence[int]] = []
+        self.distinct = True
+
+    def unassigned(self) -> Sequence[int]:
+        """Partitions that no member had, ascending."""
+        if not self.lists:
+            return range(self._count)
+        partitions = np.fromiter(chain.from_iterable(self.lists), dtype=np.int64)
+        exist = (partitions >= 0) & (partitions < self._count)
+        taken = np.zeros(self._count, dtype=bool)
+        taken[partitions[exist]] = True
+        self.distinct = int(np.count_nonzero(taken)) == partitions.size
+        free: list[int] = np.flatnonzero(~taken).tolist()
+        return free
 
 
 def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
@@ -111,7 +126,8 @@ def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
 
 def _in_set_order(partitions: Sequence[int], listed: int) -> list[int]:
     """Partitions as `new HashSet<>(list)` iterates them; a number is its own hash code."""
-    return [partitions[position] for position in in_hash_set([p & 0xFFFFFFFF for p in partitions], listed)]
+    codes = np.array(partitions, dtype=np.int64).astype(np.uint32)
+    return list(map(partitions.__getitem__, in_hash_set(codes, listed)))
 
 
 def _fill(result: dict[str, dict[str, Partitions]], unfilled: Sequence[_Unfilled], rest: Sequence[_Piece]) -> None:

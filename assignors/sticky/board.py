@@ -15,7 +15,7 @@ import numpy.typing as npt
 from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_order_or_none
-from assignors.model import Group, Subscription, TopicPartitions
+from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
 from assignors.packed import pack
 
@@ -121,7 +121,7 @@ class Board:
         if order is None:
             reason = "member ids collide so often that the order of the leader's map is not followed"
             raise CannotTell(reason)
-        listed = dict(zip(by_id, _shared(group.members), strict=True))
+        listed = dict(zip(by_id, topics_listed(group.members), strict=True))
         wanted = _wanted(group, listed.values())
         members = [by_id[member_id] for member_id in order]
         return cls(group, members, [listed[m] for m in order], sorted_utf16(wanted), sorted_utf16(by_id))
@@ -129,7 +129,7 @@ class Board:
     @classmethod
     def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
         """Lay out a group for C or Python: members as given, strings in the order of their bytes or code points."""
-        listed = _shared(members)
+        listed = topics_listed(members)
         wanted = _wanted(group, listed)
         return cls(group, members, listed, sorted(wanted), sorted(member.member_id for member in members))
 
@@ -284,18 +284,6 @@ class _Alone(dict[int, tuple[int]]):
     def __missing__(self, number: int) -> tuple[int]:
         alone = self[number] = (number,)
         return alone
-
-
-def _shared(members: Iterable[Subscription]) -> list[tuple[str, ...]]:
-    """Topics that each member lists, one object where they are equal: a thousand names are compared once."""
-    known: dict[tuple[str, ...], tuple[str, ...]] = {}
-    result = []
-    last: tuple[str, ...] = ()
-    for member in members:
-        if member.topics is not last and member.topics != last:
-            last = known.setdefault(member.topics, member.topics)
-        result.append(last)
-    return result
 
 
 def _wanted(group: Group, listed: Iterable[tuple[str, ...]]) -> list[str]:

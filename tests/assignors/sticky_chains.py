@@ -14,7 +14,7 @@ from random import Random
 from oracle.java_assignors import Case
 from random_groups import RACKS, names, random_ids
 
-from assignors import Assignment, Group, PartitionRacks, Subscription, to_pairs
+from assignors import Assignment, Group, PartitionRacks, Subscription, pack, to_pairs
 from assignors.sticky.user_data import write_sticky
 
 __all__ = ["Decide", "chain"]
@@ -174,7 +174,7 @@ def _subscription(random: Random, strategy: str, member: _Member, *, tidy: bool)
     return Subscription(
         member.member_id,
         member.topics,
-        owned=held if cooperative else (),
+        owned=(pack(held) if random.random() < 0.5 else held) if cooperative else (),
         generation=None if generation is None or generation < 0 else generation,
         group_instance_id=member.instance,
         rack=member.rack,
