@@ -25,7 +25,7 @@ class Subscription:
         member_id: Member id.
         topics: Subscribed topics in the order of the bytes; a topic may stand twice, which some libraries count
             twice.
-        owned: Owned partitions (v1+) in the order of the bytes.
+        owned: Owned partitions (v1+) in the order of the bytes; `pack` puts those of a large group into arrays.
         generation: Generation in the bytes (v2+); None when absent or negative.
         group_instance_id: `group.instance.id`; None for a dynamic member.
         rack: `client.rack`; None when absent. An empty text is none too, save to the sticky strategy of librdkafka.

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from assignors.assignment import Assignment
 from assignors.blocks import Blocks, in_blocks, takers_by_topic
 from assignors.exceptions import CannotTell, LeaderWouldFail
-from assignors.model import Group, Subscription
+from assignors.model import Group, Subscription, topics_listed
 from assignors.order import (
     by_member_id,
     franz_go_order,
@@ -121,7 +121,8 @@ _SARAMA_MOST = 200_000
 def _topics(group: Group) -> Iterable[str]:
     """Topics that exist and have a subscriber."""
     counts = group.partitions_per_topic
-    return {topic for member in group.members for topic in member.topics if counts.get(topic)}
+    kinds = {id(topics): topics for topics in topics_listed(group.members)}.values()
+    return {topic for topics in kinds for topic in topics if counts.get(topic)}
 
 
 def _refuse_different_subscriptions(group: Group) -> None:
