@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from assignors.assignment import Assignment
+
 __all__ = [
     "AssignorError",
     "BadGroup",
@@ -50,11 +52,14 @@ class CannotTell(AssignorError):
 
     Attributes:
         reason: One sentence without names of members or topics, fit for a table column.
+        possible: Where only one of these can have been it, all of them: what a group has may be compared with each.
+            Empty where they are too many, or not known.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, possible: tuple[Assignment, ...] = ()) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.possible = possible
 
 
 class LeaderWouldFail(AssignorError):

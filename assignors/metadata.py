@@ -9,14 +9,13 @@ from assignors.library import Library
 __all__ = ["topics_without_metadata"]
 
 # `ConsumerCoordinator._perform_assignment` of kafka-python, all releases to 3.1, asks for the metadata of the
-# other members' topics and assigns without waiting for it; "No partition metadata for topic" says its log. It
-# joins anew when the metadata has come. Java, librdkafka, aiokafka, sarama and franz-go wait for it.
+# other members' topics and assigns without waiting for it; "No partition metadata for topic" says its log. Its own
+# topics it may not know either: only a subscription by pattern has `poll` wait for metadata before it joins. It joins
+# anew when the metadata has come. Java, librdkafka, aiokafka, sarama and franz-go wait for it.
 _DOES_NOT_WAIT = frozenset({"kafka-python"})
 
 
-def topics_without_metadata(
-    library: Library, leader_topics: Iterable[str], subscribed: Iterable[str]
-) -> frozenset[str]:
+def topics_without_metadata(library: Library, subscribed: Iterable[str]) -> frozenset[str]:
     """Subscribed topics that existed and of which a leader of this library may have known nothing.
 
     The leader treats such a topic as one without partitions: its result is that of a group whose
@@ -24,9 +23,8 @@ def topics_without_metadata(
 
     Args:
         library: A candidate for the leader's library.
-        leader_topics: Topics that the leader itself subscribes to.
         subscribed: Topics that any member subscribes to.
     """
     if library.name not in _DOES_NOT_WAIT:
         return frozenset()
-    return frozenset(subscribed).difference(leader_topics)
+    return frozenset(subscribed)

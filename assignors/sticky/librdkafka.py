@@ -141,14 +141,15 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
             existing[member].append(ids[place])
     previous = {ids[place]: member for place, member in before.items() if place in ids}
     potential = Potential(board, gap=0, counts_topics=False)
-    lists = None
+    results: list[Assignment] = []
     for partitions in _orders(board, potential, existing, previous):
         dealt = _balanced(board, potential, existing, previous, partitions, algorithm)
-        if lists is not None and [set(ids) for ids in lists] != [set(ids) for ids in dealt]:
-            raise CannotTell(_TOPIC_ORDER)
-        lists = dealt
-    assert lists is not None  # noqa: S101 (there is always an order)
-    return result | _adjusted(board, members, lists)
+        of_order = result | _adjusted(board, members, dealt)
+        if of_order not in results:
+            results.append(of_order)
+    if len(results) > 1:
+        raise CannotTell(_TOPIC_ORDER, tuple(results))
+    return results[0]
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:

@@ -21,7 +21,7 @@ from kafka.structs import OffsetAndMetadata
 from streaming.devcluster.journal import CommitLedger, Journal, Partition
 from streaming.devcluster.stage import Stage
 
-__all__ = ["KafkaPythonMember", "MemberSettings", "consumed_everything", "start_in_own_process"]
+__all__ = ["KafkaPythonMember", "MemberSettings", "consumed_everything", "start_in_own_process", "wait_for_joins"]
 
 _POLL_MS = 500
 """How long a poll waits for records: also how soon a member notices what the story wants."""
@@ -108,7 +108,7 @@ class KafkaPythonMember:
             auto_offset_reset="earliest",
             allow_auto_create_topics=False,
         )
-        _wait_for_joins(consumer)
+        wait_for_joins(consumer)
         consumer.subscribe(settings.topics, listener=_Listener(self, consumer))
         try:
             self._consume(consumer)
@@ -195,7 +195,7 @@ def consumed_everything(consumer: KafkaConsumer) -> bool:
     return all(position is not None and position >= ends[partition] for partition, position in positions.items())
 
 
-def _wait_for_joins(consumer: KafkaConsumer) -> None:
+def wait_for_joins(consumer: KafkaConsumer) -> None:
     """Let a poll that finds a rebalance wait for its end, whatever the poll's own timeout.
 
     kafka-python 3.0.12 forgets an assignment that arrives between two polls: the next poll sees that nothing is left

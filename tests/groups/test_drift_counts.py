@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition
@@ -181,9 +182,10 @@ def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
     assert verdict_of(life).verdict == "valid_unverified"
 
 
-def test_a_leader_of_kafka_python_may_lack_the_metadata_of_the_other_members_topics() -> None:
+@pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
+def test_a_leader_of_kafka_python_may_lack_the_metadata_of_a_topic(own: tuple[str, ...]) -> None:
     # It assigns without waiting for it, so nobody gets y; Java would have waited.
-    members = (make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("y",), {}))
+    members = (make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {}))
     of_kafka_python = tuple(msgspec.structs.replace(m, **KAFKA_PYTHON) for m in members)
     for group, expected in ((of_kafka_python, "identical"), (members, "drifted")):
         life = Life()
