@@ -66,7 +66,6 @@ def advance(
         elif isinstance(item, OtherRecords):
             _fold_others(state, item)
         else:
-            _fold_others(state, modern.as_counted(item))
             modern.follow(state, item, group, config, rows)
     if state is not None and state.is_void():
         state = None

@@ -35,16 +35,18 @@ _INT32 = 2**31 - 1
 
 def decide(state: GroupState, record: MembershipRecord, group: str, config: GroupConfig, rows: Rows) -> None:
     """Take in a membership record: the churn row, the members' rows, and a decision that waits for its verdict."""
-    previous = state.current
     # A downgrade writes the tombstones of the modern group, its metadata's last, and the type-2 record in one append.
     # (A group of the same name that begins right there begins without members.)
     migrated = bool(record.members) and (state.modern is not None or state.modern_ended == record.record - 1)
+    # Of a group that comes back from another protocol its newest decision there counts, not the last classic one.
+    handed_over = state.handed_over if migrated else None
+    previous = handed_over or state.current
     continues = previous is not None and (
         migrated or (state.tombstoned is None and _continues(previous.record, record))
     )
     incarnation = previous.incarnation if previous is not None and continues else record.record
-    # What the group did under the other protocol is not read: its last classic decision says nothing of now.
-    before = previous.record if previous is not None and continues and not migrated else None
+    told = handed_over if migrated else previous if continues else None
+    before = told.record if told is not None else None
     kind = _kind(before, record, migrated=migrated)
     skipped = min(_INT32, max(0, record.generation - before.generation - 1)) if before is not None else None
     # The first record that is left of an older group (compaction) says nothing of what was before it.
@@ -54,7 +56,9 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     transfer = state.transfer if before is not None else None
     after = owners_of(record)
     was = _owners_before(before, transfer, replaced) if known_before else None
-    moves, in_transfer = _compare(was, after, record, rebalance=kind == "rebalance")
+    # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
+    gives_on = kind == "migration" or (kind == "rebalance" and record.protocol not in EAGER)
+    moves, in_transfer = _compare(was, after, subscribed_topics(record) if gives_on else None)
     row = ChurnRow(
         cluster=config.cluster,
         group_id=group,
@@ -98,6 +102,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     state.current = decision
     state.modern = None
     state.modern_ended = None
+    state.handed_over = None
     state.tombstoned = None
     if kind != "static_replacement":
         # (A replacement decides nothing; the decision before it is judged as it was made.)
@@ -140,10 +145,10 @@ def end_membership(
 
 
 def migrate(state: GroupState, records: OtherRecords, first: int, group: str, config: GroupConfig, rows: Rows) -> None:
-    """Take in that a classic group goes on under a newer protocol.
+    """Take in that a classic group goes on under a newer protocol, by records that were only counted.
 
-    The upgrade writes the type-2 tombstone and the records of the new group in one append; where other records
-    lie between, the classic group had ended and another of its name began.
+    So it is in states that lie in checkpoints since modern groups were not followed; where they are, their first
+    decision tells it (`modern.py`).
 
     Args:
         state: The group's state.
@@ -159,6 +164,8 @@ def migrate(state: GroupState, records: OtherRecords, first: int, group: str, co
     if first != state.tombstoned + 1:
         state.current = None
         return
+    if state.upgraded:
+        return  # its first decision is still to come, and tells it
     record = current.record
     rows.rebalance_churn.append(
         ChurnRow(
@@ -244,13 +251,10 @@ def _owners_before(
     return owners
 
 
-def _compare(
-    was: Owners | None, after: Owners | None, record: MembershipRecord, *, rebalance: bool
-) -> tuple[int | None, Owners]:
-    """Count moves, and find what a cooperative generation has left in transfer: lost owners of topics still wanted."""
+def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | None) -> tuple[int | None, Owners]:
+    """Count moves, and find what is left in transfer: lost owners of topics still wanted; of none where it is None."""
     if was is None or after is None:
         return None, {}
-    wanted = subscribed_topics(record) if rebalance and record.protocol not in EAGER else None
     moves = 0
     in_transfer: Owners = {}
     for topic, partitions in was.items():

@@ -40,7 +40,17 @@ from streaming.groups.modern_inputs import (
     TargetEpoch,
 )
 
-__all__ = ["Decision", "Ended", "ModernGroup", "asked_assignors", "behind", "state_of", "subscribed", "take"]
+__all__ = [
+    "Decision",
+    "Ended",
+    "ModernGroup",
+    "asked_assignors",
+    "behind",
+    "newest_targets",
+    "state_of",
+    "subscribed",
+    "take",
+]
 
 _GROUP_EPOCHS = frozenset({3, 11, 17})
 _TOPICS = frozenset({4, 9, 15})
@@ -118,6 +128,8 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         undescribed: Members with a target and no metadata, or the other way round: bytes of theirs are missing.
         topics: Names and counts by topic id, as far as the log has them.
         incarnation: Which group of this name; set by the core.
+        carried_over: No assignor made the target: it is the assignment of the classic group that was upgraded
+            (`ConsumerGroup.fromClassicGroup`).
     """
 
     record: int
@@ -139,6 +151,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     undescribed: tuple[str, ...]
     topics: KnownTopics | None = None
     incarnation: int = -1
+    carried_over: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -226,6 +239,12 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
     return tuple(found)
 
 
+def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
+    """Targets by member id as they stood at the newest decision, whatever has been written since."""
+    targets = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
+    return targets | {name: partitions for name, partitions in group.before.items() if partitions is not None}
+
+
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
     """Names of the topics that a member subscribes to; None when its regular expression is not resolved yet."""
     if member.regex is None:
@@ -247,7 +266,10 @@ def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
 def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
     """Whether this is the first target of the group's life."""
     first = _FIRST_EPOCH_SINCE_4_3 if item.time else _FIRST_EPOCH
-    return item.epoch == first and len(group.members) == 1 and group.members.keys() == group.targets.keys()
+    if item.epoch != first or len(group.members) != 1 or group.members.keys() != group.targets.keys():
+        return False
+    # A member of the classic protocol makes no consumer group: it was there before, in the group that was upgraded.
+    return all(member.classic_protocols is None for member in group.members.values())
 
 
 def _remove(group: ModernGroup, item: Removed) -> None:
@@ -281,8 +303,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
     left: tuple[str, ...] | None = None
     replaced: tuple[tuple[str, str], ...] = ()
     if told is not None:
-        before = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
-        before |= {name: partitions for name, partitions in group.before.items() if partitions is not None}
+        before = newest_targets(group)
         replaced = _replaced(told, group.members)
         gone, come = {old for old, _ in replaced}, {new for _, new in replaced}
         joined = tuple([name for name in group.members if name not in told and name not in come])

@@ -304,6 +304,7 @@ def _health(
     members = len(record.members) if record is not None else 0
     assigned = sum(counts) if counts else 0
     drifted = state.drifted_count
+    balance = (state.imbalance, state.imbalance_least) if counts else (None, None)
     modern = state.modern_group if state.modern is not None and not closed else None
     if modern is not None:
         drifted = state.modern_verdict[2] if state.modern_verdict is not None else 0
@@ -311,6 +312,7 @@ def _health(
         incarnation, generation = state.modern_incarnation, state.modern_epoch
         decided = modern.decided.record_time if modern.decided is not None else None
         members = len(modern.members)
+        balance = state.modern_balance or balance
         assigned = len({(t, p) for current in modern.currents.values() for t, of in current.partitions for p in of})
     return GroupHealthRow(
         cluster=config.cluster,
@@ -344,8 +346,8 @@ def _health(
         lag_unknown=totals.unknown,
         lag_status=lag.STATUSES[totals.status],
         commits=state.commits,
-        imbalance=state.imbalance if counts else None,
-        imbalance_least=state.imbalance_least if counts else None,
+        imbalance=balance[0],
+        imbalance_least=balance[1],
     )
 
 

@@ -6,12 +6,17 @@ members wait for the names of topics (`modern_members.py`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
+from assignors import from_topics, moves
 from streaming.groups.config import GroupConfig
-from streaming.groups.consumer_group import Decision, Ended, behind, subscribed, take
+from streaming.groups.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
 from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
-from streaming.groups.inputs import OtherRecords
+from streaming.groups.inputs import Member, MembershipRecord
+from streaming.groups.membership import owners_of
+from streaming.groups.modern_balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern_inputs import (
     CONSUMER,
     SHARE,
@@ -22,13 +27,19 @@ from streaming.groups.modern_inputs import (
     ModernMember,
     Removed,
 )
-from streaming.groups.modern_members import close_modern_members, topic_names, write_modern_members
+from streaming.groups.modern_members import (
+    close_modern_members,
+    named,
+    names_at,
+    topic_names,
+    write_modern_members,
+)
 from streaming.groups.modern_verdict import strategy_of
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
+from streaming.groups.state import Decision as ClassicDecision
 from streaming.groups.times import day_of
 
 __all__ = [
-    "as_counted",
     "follow",
     "modern_owners",
     "modern_topics",
@@ -36,8 +47,6 @@ __all__ = [
 ]
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
-# Stands for any type that does not tell whether the group lives.
-_OTHER_TYPE = 5
 
 # Decisions that wait for a round, for a verdict and for the names of topics; as many as classic decisions wait.
 _WAITING_MAX = 64
@@ -49,84 +58,61 @@ _INT32 = 2**31 - 1
 _NAMED = 3
 
 
-def as_counted(item: ModernInput) -> OtherRecords:
-    """One record as the count of itself: by such counts the core tells under which protocol a group lives."""
-    removed = isinstance(item, Removed)
-    metadata = item.key_type in GROUP_METADATA_TYPES if isinstance(item, Removed) else isinstance(item, GroupEpoch)
-    return OtherRecords(
-        key_type=_METADATA_TYPE[item.group_type] if metadata else _OTHER_TYPE,
-        records=int(not removed),
-        tombstones=int(removed),
-        first_record=item.record,
-        last_record=item.record,
-        last_time=item.record_time,
-        deleted=removed,
-        log_partition=item.log_partition,
-    )
-
-
 def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig, rows: Rows) -> None:
     """Take in a record of a modern group, and write what a decision says."""
     classic = state.current
-    # The upgrade of a classic group writes its tombstone and the new group's records in one append.
+    # The upgrade of a classic group writes its tombstone and the new group's records in one append; where other
+    # records lie between, the classic group had ended, and another of its name begins.
     upgraded = (
         state.modern_group is None
         and classic is not None
         and state.tombstoned is not None
         and item.record == state.tombstoned + 1
     )
+    handed_over = _handed_over(state, item)
     state.modern_group, word = take(state.modern_group, item, born=upgraded)
     if upgraded and state.modern_group is not None and classic is not None:
         state.modern_group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
-        state.modern_incarnation = classic.incarnation
         state.upgraded = True
+    if isinstance(item, GroupEpoch) and state.modern is None:
+        state.modern = _METADATA_TYPE[item.group_type]
+        state.handed_over = None
+        if state.tombstoned is not None and not state.upgraded:
+            state.current = None
     if isinstance(word, Decision):
         _decide(state, word, group, config, rows)
     elif isinstance(word, Ended):
         write_modern_members(state, group, config, rows)
         close_modern_members(state, word.record, word.record_time, group, config, rows)
-        state.modern_epoch = state.modern_incarnation = state.modern_verdict = None
+        state.modern = state.modern_epoch = state.modern_incarnation = None
+        state.modern_verdict = state.modern_balance = None
+        state.modern_ended = word.record
+        state.handed_over = handed_over
         state.upgraded = False
 
 
 def _decide(state: GroupState, decision: Decision, group: str, config: GroupConfig, rows: Rows) -> None:
+    before = state.modern_epoch
+    moved = moves_of_target(decision)
+    names = names_at(state, decision)
+    classic = state.current.record if state.upgraded and state.current is not None else None
+    if classic is not None and state.current is not None:
+        before = classic.generation
+        if decision.epoch >= before:
+            # (An empty group starts again at its first epoch.)
+            state.modern_incarnation = state.current.incarnation
+        if classic.members or any(member.classic_protocols is not None for member in decision.members):
+            moved = _moves_of_upgrade(classic, decision, names)
+            decision = msgspec.structs.replace(
+                decision,
+                before=None,
+                carried_over=all(member.classic_protocols is not None for member in decision.members),
+            )
     if state.modern_incarnation is None:
         state.modern_incarnation = decision.record
-    before = state.modern_epoch
-    # What a classic group owned is known by name, the first target by topic id.
-    comparable = decision.before is not None and not state.upgraded and decision.group_type != SHARE
-    instances = {member.member_id: member.instance_id for member in decision.members}
-    rows.rebalance_churn.append(
-        ChurnRow(
-            cluster=config.cluster,
-            group_id=group,
-            log_partition=decision.log_partition,
-            record_offset=decision.record,
-            record_time=decision.record_time,
-            event_date=day_of(decision.record_time),
-            revision=1,
-            kind="became_empty" if decision.became_empty else "rebalance",
-            incarnation=state.modern_incarnation,
-            generation=decision.epoch,
-            previous_generation=before,
-            generations_skipped=min(_INT32, max(0, decision.epoch - before - 1)) if before is not None else None,
-            follows=None,
-            protocol_type=decision.group_type,
-            strategy=strategy_of(decision.assignors),
-            leader=None,
-            members=len(decision.members),
-            partitions=len({place for target in decision.targets.values() for place in _places(target)}),
-            joined=decision.joined,
-            left=decision.left or (),
-            replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
-            moves=_moves(decision) if comparable else None,
-            moves_least=None,
-            in_transfer=0,
-            join_completed_time=None,
-            unowned_partition_seconds_min=None,
-            unowned_partition_seconds_max=None,
-        )
-    )
+    if decision.exact:
+        # (Of one that is not whole, even the number of its members would be a guess.)
+        rows.rebalance_churn.append(_churn_row(state, decision, before, moved, names, classic, group, config))
     state.modern_epoch = decision.epoch
     state.upgraded = False
     decision = msgspec.structs.replace(decision, incarnation=state.modern_incarnation)
@@ -139,16 +125,106 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
         state.unnamed = rest
 
 
-def _moves(decision: Decision) -> int:
-    """Partitions that go from one member to another; a replaced member under its new id is no other."""
-    now = {place: name for name, target in decision.targets.items() for place in _places(target)}
-    renamed = dict(decision.replaced)
-    return sum(
-        now.get(place, name) != renamed.get(name, name)
-        for name, target in (decision.before or {}).items()
-        for place in _places(target)
-        if place in now
+def _churn_row(
+    state: GroupState,
+    decision: Decision,
+    before: int | None,
+    moved: int | None,
+    names: Mapping[str, str],
+    classic: MembershipRecord | None,
+    group: str,
+    config: GroupConfig,
+) -> ChurnRow:
+    assert state.modern_incarnation is not None  # noqa: S101  # the decision belongs to one
+    instances = {member.member_id: member.instance_id for member in decision.members}
+    return ChurnRow(
+        cluster=config.cluster,
+        group_id=group,
+        log_partition=decision.log_partition,
+        record_offset=decision.record,
+        record_time=decision.record_time,
+        event_date=day_of(decision.record_time),
+        revision=1,
+        kind="migration" if classic is not None else "became_empty" if decision.became_empty else "rebalance",
+        incarnation=state.modern_incarnation,
+        generation=decision.epoch,
+        previous_generation=before,
+        generations_skipped=min(_INT32, max(0, decision.epoch - before - 1)) if before is not None else None,
+        follows=None,
+        protocol_type=decision.group_type,
+        strategy=strategy_of(decision.assignors),
+        leader=None,
+        members=len(decision.members),
+        partitions=len({place for target in decision.targets.values() for place in _places(target)}),
+        joined=decision.joined,
+        left=decision.left or (),
+        replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
+        moves=moved,
+        moves_least=least_moves_of_target(decision, names),
+        in_transfer=0,
+        join_completed_time=None,
+        unowned_partition_seconds_min=None,
+        unowned_partition_seconds_max=None,
     )
+
+
+def _moves_of_upgrade(classic: MembershipRecord, decision: Decision, names: Mapping[str, str]) -> int | None:
+    """Moves from what a classic group owned, by topic name, to the first target, by topic id."""
+    after = named(decision.targets, names)
+    if after is None or owners_of(classic) is None:
+        return None
+    renamed = dict(decision.replaced)
+    before = {renamed.get(member.member_id, member.member_id): member.assigned or () for member in classic.members}
+    return moves(from_topics(before), from_topics(after))
+
+
+def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None:
+    """What a consumer group that ends with this record leaves: its newest decision, as a classic record would hold it.
+
+    None where the record is no such end, or the decision is not known whole.
+    """
+    group = state.modern_group
+    if group is None or group.group_type != CONSUMER or not group.told or state.modern_epoch is None:
+        return None
+    if not isinstance(item, Removed) or item.key_type not in GROUP_METADATA_TYPES:
+        return None
+    names = topic_names(state)
+    targets = newest_targets(group)
+    members = []
+    for member_id, instance_id in group.told.items():
+        assigned = named({member_id: targets.get(member_id, ())}, names)
+        members.append(
+            Member(
+                member_id=member_id,
+                group_instance_id=instance_id,
+                client_id="",
+                client_host="",
+                rebalance_timeout=-1,
+                session_timeout=-1,
+                subscription_version=None,
+                topics=(),
+                owned=(),
+                generation=None,
+                rack=None,
+                user_data=None,
+                assigned=assigned[member_id] if assigned is not None else None,
+                undecodable=None if assigned is not None else "no round has named its topics",
+            )
+        )
+    record = MembershipRecord(
+        record=item.record,
+        record_time=item.record_time,
+        protocol_type=CONSUMER,
+        generation=state.modern_epoch,
+        protocol=None,
+        leader=None,
+        state_time=-1,
+        members=tuple(members),
+        value_version=-1,
+        log_partition=item.log_partition,
+    )
+    incarnation = state.modern_incarnation if state.modern_incarnation is not None else item.record
+    return ClassicDecision(record, "rebalance", incarnation)
 
 
 def _places(partitions: IdPartitions) -> list[tuple[str, int]]:

@@ -13,11 +13,12 @@ import msgspec
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.facts import MemberRow, Rows, TopicAssignment
-from streaming.groups.modern_inputs import STREAMS, ModernMember
+from streaming.groups.inputs import TopicPartitions
+from streaming.groups.modern_inputs import STREAMS, IdPartitions, ModernMember
 from streaming.groups.state import GroupState
 from streaming.groups.times import day_of
 
-__all__ = ["close_modern_members", "topic_names", "write_modern_members"]
+__all__ = ["close_modern_members", "named", "names_at", "topic_names", "write_modern_members"]
 
 
 def topic_names(state: GroupState) -> dict[str, str]:
@@ -25,13 +26,27 @@ def topic_names(state: GroupState) -> dict[str, str]:
     return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
 
 
+def names_at(state: GroupState, decision: Decision) -> dict[str, str]:
+    """Topic names by id for one decision: by rounds, and by its own records where they have them (up to 4.0)."""
+    return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
+
+
+def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict[str, TopicPartitions] | None:
+    """Targets by topic name; None where a topic has none."""
+    if any(topic_id not in names for target in targets.values() for topic_id, _ in target):
+        return None
+    return {
+        member: tuple([(names[topic_id], numbers) for topic_id, numbers in target])
+        for member, target in targets.items()
+    }
+
+
 def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
     """Write the members' rows of the decisions since the round before, with the names that rounds have shown."""
     if not state.unnamed:
         return
-    names = topic_names(state)
     for decision in state.unnamed:
-        known = names | {topic_id: name for topic_id, name, _ in (decision.topics.topics if decision.topics else ())}
+        known = names_at(state, decision)
         staying = {member.member_id for member in decision.members}
         _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
         rows.members.extend(_member_row(state, m, decision, known, group, config) for m in decision.members)

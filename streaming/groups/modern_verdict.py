@@ -28,8 +28,9 @@ from streaming.groups.consumer_group import Decision
 from streaming.groups.drift import mismatch
 from streaming.groups.facts import DriftedPartition, DriftRow, Rows
 from streaming.groups.inputs import Tick
+from streaming.groups.modern_balance import balance_of_target
 from streaming.groups.modern_inputs import CONSUMER
-from streaming.groups.modern_members import topic_names
+from streaming.groups.modern_members import names_at
 from streaming.groups.state import GroupState, TopicState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, IDENTICAL, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
@@ -72,6 +73,9 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
             )
         )
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
+    if state.unjudged:
+        newest = state.unjudged[-1]
+        state.modern_balance = balance_of_target(newest, names_at(state, newest))
     state.unjudged = []
 
 
@@ -91,7 +95,7 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if decision.group_type != CONSUMER:
         return Verdict(NOT_APPLICABLE, no_verdict_on(decision.group_type))
-    names = topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
+    names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whatever the assignor", drifted=broken)
@@ -121,7 +125,9 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
 
 
 def _unknown(decision: Decision) -> str | None:
-    """What of the coordinator's inputs is not known; None when all is."""
+    """Why the target cannot be recomputed: what of the coordinator's inputs is not known; None when all is."""
+    if decision.carried_over:
+        return "the group came from the classic protocol: this is the assignment that it brought"
     if decision.before is None or not decision.exact:
         return "what was the target before it is not known: records of the group before it may be missing"
     if decision.undescribed:

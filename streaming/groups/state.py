@@ -205,6 +205,9 @@ class GroupState(msgspec.Struct, array_like=True):
         modern_rows: The decision whose members' rows were last written, as far as closing rows need it.
         unjudged: Decisions that no round has judged yet, oldest first.
         modern_verdict: Verdict of its newest judged decision, the reason, and its drifted partitions; None before.
+        modern_balance: Imbalance of its newest judged decision, and the least; None before.
+        handed_over: Newest decision of a consumer group whose end was the last thing read of it, as a classic record
+            would hold it: for the classic group that goes on.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -238,6 +241,8 @@ class GroupState(msgspec.Struct, array_like=True):
     modern_rows: ModernDecision | None = None
     unjudged: list[ModernDecision] = []
     modern_verdict: tuple[str, str | None, int] | None = None
+    modern_balance: tuple[float | None, float | None] | None = None
+    handed_over: Decision | None = None
 
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from streaming.groups.facts import Finding, ReplacedMember, Rows, TopicAssignment
 from streaming.groups.inputs import GroupInput, Tick
 from streaming.offsets_log import Compactor
-from tests.groups.build import GROUP, SECOND, START, Life, even, make_record, make_tick, make_tombstone, make_topic
+from tests.groups.build import GROUP, SECOND, START, Life, make_tick, make_topic
 from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
 from tests.offsets_log.written import (
     current_assignment,
@@ -130,16 +130,6 @@ def test_a_static_member_under_a_new_id_moves_nothing() -> None:
     churn = life.rows.rebalance_churn[-1]
     assert churn.replaced == (ReplacedMember("i", "a", "a2"),)
     assert (churn.joined, churn.left, churn.moves) == (("b",), (), 2)
-
-
-def test_an_upgrade_keeps_the_incarnation_and_joins_nobody_who_was_there() -> None:
-    life = Life()
-    classic = make_record(5, even("orders", 4, "a"))
-    life.take(classic, make_tombstone(9), *read(FIRST), tick(15))
-    (start, migration, first) = sorted(life.rows.rebalance_churn, key=lambda row: row.record_offset)
-    assert (start.kind, migration.kind, first.kind) == ("rebalance", "migration", "rebalance")
-    assert start.incarnation == migration.incarnation == first.incarnation
-    assert (first.joined, first.left, first.moves, first.generation) == ((), (), None, 1)
 
 
 def test_the_end_of_the_group_closes_its_members_once() -> None:

@@ -1,0 +1,167 @@
+"""A group that goes from the classic protocol to the new one and back is one group: one history, told by two rows.
+
+The records and their order are those of a 4.3.1 broker (`ConsumerGroup.fromClassicGroup`, `createConsumerGroupRecords`,
+`ClassicGroup.fromConsumerGroup`); tests/groups/test_real_migration.py sees a broker write them.
+"""
+
+from __future__ import annotations
+
+from streaming.groups.facts import ChurnRow
+from streaming.groups.inputs import GroupInput
+from tests.groups.build import (
+    GROUP,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_record,
+    make_tick,
+    make_tombstone,
+    make_topic,
+)
+from tests.groups.coordinator import Written
+from tests.groups.test_modern import TOPIC_ID, epoch, metadata, owns, read, stands, target
+from tests.offsets_log.written import member_metadata, other_key
+
+
+def classic(name: str, instance: str | None = None) -> Written:
+    return other_key(5, GROUP, name), member_metadata(["orders"], instance_id=instance, protocols=["range"])
+
+
+# What a classic group of generation 3 becomes when a consumer of the new protocol joins it.
+CARRIED = [classic("a"), classic("b"), epoch(3), target("a", 0, 1), target("b", 2, 3), stands(3)]
+CARRIED += [owns("a", 3, 0, 1), owns("b", 3, 2, 3)]
+JOINED = [metadata("n"), epoch(4), target("n", 3), target("b", 2), stands(4), owns("n", 4)]
+
+
+def downgrade(first: int, *members: str) -> list[GroupInput]:
+    """The last member of the new protocol has left: the group's tombstones."""
+    tombstones = [(other_key(key_type, GROUP, name), None) for key_type in (8, 7) for name in members]
+    tombstones += [(other_key(6, GROUP), None), *((other_key(5, GROUP, name), None) for name in members)]
+    return read([*tombstones, (other_key(4, GROUP), None), (other_key(3, GROUP), None)], first)
+
+
+def before() -> list[GroupInput]:
+    """A classic group, and a round that has named its topic."""
+    return [make_record(5, even("orders", 4, "a", "b"), generation=3), named(6), make_tombstone(9)]
+
+
+def named(position: int) -> GroupInput:
+    return make_tick(position, make_topic("orders", 4, topic_id=TOPIC_ID))
+
+
+def churn(*inputs: GroupInput) -> list[ChurnRow]:
+    life = Life()
+    life.take(*inputs)
+    return sorted(life.rows.rebalance_churn, key=lambda row: row.record_offset)
+
+
+def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> None:
+    start, migration, joined = churn(*before(), *read(CARRIED + JOINED))
+    assert (migration.kind, migration.record_offset, migration.protocol_type) == ("migration", 15, "consumer")
+    assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (3, 3, 0)
+    assert (migration.joined, migration.left, migration.members, migration.partitions) == ((), (), 2, 4)
+    # (Nobody decided anything: there is no least to compare with.)
+    assert (migration.moves, migration.moves_least) == (0, None)
+    assert (joined.kind, joined.generation, joined.previous_generation) == ("rebalance", 4, 3)
+    assert (joined.joined, joined.left, joined.moves, joined.moves_least) == (("n",), (), 1, 1)
+    assert start.incarnation == migration.incarnation == joined.incarnation == 5
+
+
+def test_moves_of_an_upgrade_are_null_where_no_round_has_named_the_topic() -> None:
+    _, migration = churn(make_record(5, even("orders", 4, "a", "b"), generation=3), make_tombstone(9), *read(CARRIED))
+    assert (migration.kind, migration.moves, migration.joined) == ("migration", None, ())
+
+
+def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> None:
+    life = Life()
+    life.take(*before(), *read(CARRIED))
+    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    (verdict,) = [row for row in rows.drift if row.record_offset == 15]
+    assert (verdict.verdict, verdict.reason, verdict.candidates) == (
+        "valid_unverified",
+        "the group came from the classic protocol: this is the assignment that it brought",
+        0,
+    )
+
+
+def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought() -> None:
+    # Uniform, by hand: four on three; a keeps its two, b one of its two, and n gets the other.
+    life = Life()
+    life.take(*before(), *read(CARRIED + JOINED))
+    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    verdict = rows.drift[-1]
+    assert (verdict.generation, verdict.verdict, verdict.reason) == (4, "identical", None)
+
+
+def test_the_upgrade_of_an_empty_group_begins_a_new_run_of_epochs() -> None:
+    log = [metadata("n"), epoch(2), target("n", 0, 1, 2, 3), stands(2), owns("n", 2, 0, 1, 2, 3)]
+    empty = make_record(6, generation=4)
+    _, _, migration = churn(make_record(5, even("orders", 4, "a"), generation=3), empty, make_tombstone(9), *read(log))
+    assert (migration.kind, migration.incarnation, migration.joined) == ("migration", 13, ("n",))
+    assert (migration.generation, migration.previous_generation) == (2, 4)
+
+
+def test_a_group_of_the_new_protocol_made_after_a_classic_one_was_deleted_is_another() -> None:
+    rows = churn(
+        make_record(5, even("orders", 4, "a")),
+        make_tombstone(9),
+        *read([metadata("n"), epoch(1), target("n", 0), stands(1)], 12),
+        make_tick(20),
+    )
+    assert [row.kind for row in rows] == ["rebalance", "rebalance"]
+    assert rows[0].incarnation != rows[1].incarnation
+
+
+def test_a_classic_group_whose_past_is_compacted_away_has_not_joined_when_it_is_upgraded() -> None:
+    # Of the classic group only the tombstone is left; epoch and one member are those of a new group.
+    rows = churn(*read([classic("a"), epoch(1), target("a", 0, 1), stands(1)]))
+    assert (rows[0].joined, rows[0].moves) == (None, None)
+
+
+def back() -> list[GroupInput]:
+    """From the upgraded group of a, b and n: n leaves, and a and b go on as a classic group."""
+    members = (make_member("a", assigned={"orders": (0, 1)}), make_member("b", assigned={"orders": (2,)}))
+    last = make_record(40, even("orders", 4, "a", "b"), generation=5)
+    return [*downgrade(24, "a", "b", "n"), make_record(36, members, generation=4), last]
+
+
+def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_owner() -> None:
+    inputs = back()
+    *_, migration, rebalance = churn(*before(), *read(CARRIED + JOINED), *inputs)
+    assert (migration.kind, migration.record_offset, migration.incarnation) == ("migration", 36, 5)
+    assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (4, 4, 0)
+    assert (migration.joined, migration.left, migration.moves, migration.in_transfer) == ((), ("n",), 0, 1)
+    assert (rebalance.kind, rebalance.follows, rebalance.previous_generation) == ("rebalance", 36, 4)
+    # Partition 3, from n to b: once, from the first owner to the last.
+    assert (rebalance.moves, rebalance.left, rebalance.incarnation) == (1, (), 5)
+
+
+def test_of_a_downgrade_whose_topics_have_no_names_moves_are_null_and_members_are_told() -> None:
+    inputs = [item for item in before() if item != named(6)]
+    *_, migration, _ = churn(*inputs, *read(CARRIED + JOINED), *back())
+    assert (migration.kind, migration.moves, migration.in_transfer) == ("migration", None, 0)
+    assert (migration.left, migration.previous_generation) == (("n",), 4)
+
+
+def test_lag_and_commits_go_on_under_the_same_group_through_both_migrations() -> None:
+    life = Life()
+    topic = make_topic("orders", 4, topic_id=TOPIC_ID, end=100)
+    life.take(*before(), make_commit(7, 90), make_tick(8, topic))
+    life.take(*read(CARRIED + JOINED), make_tick(24, topic, group_type="consumer"))
+    life.take(*back(), make_commit(41, 95), make_tick(42, topic))
+    partition = [row for row in life.rows.lag if row.partition == 0]
+    assert [(row.committed_offset, row.member_id, row.closed) for row in partition][-1] == (95, "a", False)
+    assert not any(row.closed for row in life.rows.lag)
+    assert not any(row.closed for row in life.rows.group_health)
+
+
+def test_a_migration_says_the_same_wherever_it_is_read_in_parts() -> None:
+    inputs = [*before(), *read(CARRIED + JOINED), *back()]
+    whole = Life()
+    whole.take(*inputs)
+    for cut in range(1, len(inputs)):
+        parts = Life()
+        parts.take(*inputs[:cut])
+        parts.take(*inputs[cut:])
+        assert parts.rows == whole.rows, cut
