@@ -19,7 +19,7 @@ from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
 from streaming.groups.inputs import MembershipRecord, MembershipTombstone, OtherRecords
 from streaming.groups.member_rows import close_members, write_members
 from streaming.groups.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
-from streaming.groups.state import Decision, GroupState, Transfer
+from streaming.groups.state import Decision, GroupState, Owned, Transfer
 from streaming.groups.times import day_of
 from streaming.groups.what_if import await_verdict, by_member
 
@@ -56,6 +56,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     transfer = state.transfer if before is not None else None
     after = owners_of(record)
     was = _owners_before(before, transfer, replaced) if known_before else None
+    owned = None if was is None else by_member(was)
     # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
     gives_on = kind == "migration" or (kind == "rebalance" and record.protocol not in EAGER)
     moves, in_transfer = _compare(was, after, subscribed_topics(record) if gives_on else None)
@@ -82,7 +83,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         left=_only_in(before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
         moves=moves,
-        moves_least=None if in_transfer else _least_moves(was, record),
+        moves_least=None if in_transfer else _least_moves(owned, record),
         in_transfer=sum(len(p) for p in in_transfer.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unowned_partition_seconds_min=None,
@@ -106,7 +107,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     state.tombstoned = None
     if kind != "static_replacement":
         # (A replacement decides nothing; the decision before it is judged as it was made.)
-        await_verdict(state.waiting, decision, was, config, first_half=bool(in_transfer))
+        await_verdict(state.waiting, decision, owned, row.moves_least, config, first_half=bool(in_transfer))
     if len(state.waiting) > WAITING_MAX:
         at = len(state.waiting) - WAITING_MAX - 1
         oldest = state.waiting[at]
@@ -269,10 +270,10 @@ def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | 
     return moves, in_transfer
 
 
-def _least_moves(was: Owners | None, record: MembershipRecord) -> int | None:
-    if was is None or not record.members or owners_of(record) is None:
+def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:
+    if owned is None or not record.members or owners_of(record) is None:
         return None
     try:
-        return least_moves({m: dict(topics) for m, topics in by_member(was).items()}, group_of(record))
+        return least_moves({member: dict(topics) for member, topics in owned.items()}, group_of(record))
     except AssignorError:
         return None

@@ -131,6 +131,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         after_unseen: Records of the group before it may be missing (it is the first one read, or numbers jump):
             it may be the record of a static member's return, which no leader decided.
         before: What each member had before it, while it waits; None where that is not known, or not needed.
+        moves_least: As in its churn row, while it waits.
         first_half: It gave up partitions that the next one gives on (cooperative).
     """
 
@@ -139,6 +140,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     incarnation: int
     after_unseen: bool = False
     before: Owned | None = None
+    moves_least: int | None = None
     first_half: bool = False
 
 

@@ -25,6 +25,7 @@ from assignors import (
     Outcome,
     Strategy,
     from_topics,
+    imbalance_least,
     known_strategies,
     parse_library,
     strategy_named,
@@ -35,7 +36,7 @@ from assignors.what_if import bounds_of, outcome
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import MembershipRecord, Tick
-from streaming.groups.membership import Owners, is_consumer, subscription_of, undecodable
+from streaming.groups.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.seen_counts import seen_counts
 from streaming.groups.state import Decision, GroupState, Owned
 from streaming.groups.times import day_of
@@ -90,7 +91,13 @@ def by_member(owners: Owners) -> Owned:
 
 
 def await_verdict(
-    waiting: list[Decision], decision: Decision, was: Owners | None, config: GroupConfig, *, first_half: bool
+    waiting: list[Decision],
+    decision: Decision,
+    owned: Owned | None,
+    moves_least: int | None,
+    config: GroupConfig,
+    *,
+    first_half: bool,
 ) -> None:
     """Let a decision wait for its verdict, with what it takes to ask other strategies then.
 
@@ -98,17 +105,17 @@ def await_verdict(
         waiting: The decisions that wait, oldest first; the decision is appended, and what is not needed any more of
             older ones goes.
         decision: The decision.
-        was: Owners before it; None where that is not known.
+        owned: What each member had before it; None where that is not known.
+        moves_least: As in its churn row.
         config: Settings.
         first_half: It gave up partitions that the next decision gives on.
     """
-    before = None
-    if was is not None and not first_half:
-        assigned = sum(len(partitions) for member in decision.record.members for _, partitions in member.assigned or ())
-        partitions = max(assigned, sum(map(len, was.values())))
-        if too_large(partitions, len(decision.record.members), config) is None:
-            before = by_member(was)
-    waiting.append(msgspec.structs.replace(decision, before=before, first_half=first_half))
+    keeps = owned is not None and not first_half and _too_large(decision.record, owned, config) is None
+    waiting.append(
+        msgspec.structs.replace(
+            decision, before=owned if keeps else None, moves_least=moves_least, first_half=first_half
+        )
+    )
     if len(waiting) > NEWEST and waiting[-NEWEST - 1].before is not None:
         waiting[-NEWEST - 1] = msgspec.structs.replace(waiting[-NEWEST - 1], before=None)
 
@@ -208,9 +215,13 @@ def _why_not(decision: Decision, verdict: Verdict, config: GroupConfig) -> str |
     record = decision.record
     if decision.kind == "migration" or undecodable(record) is not None:
         return verdict.reason
+    return _too_large(record, decision.before, config)
+
+
+def _too_large(record: MembershipRecord, owned: Owned | None, config: GroupConfig) -> str | None:
     assigned = sum(len(partitions) for member in record.members for _, partitions in member.assigned or ())
-    owned = sum(len(partitions) for topics in (decision.before or {}).values() for partitions in topics.values())
-    return too_large(max(assigned, owned), len(record.members), config)
+    before = sum(len(partitions) for topics in (owned or {}).values() for partitions in topics.values())
+    return too_large(max(assigned, before), len(record.members), config)
 
 
 def _counts(state: GroupState, decision: Decision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:
@@ -238,7 +249,10 @@ def _told(
     as_it_was = Group(members, counts)
     silent = Group(tuple([replace(m, owned=(), generation=None, user_data=None) for m in members]), counts)
     had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
-    bounds = bounds_of(as_it_was, had)
+    if before is not None and counts == leader_counts(record):
+        bounds = Bounds(decision.moves_least, imbalance_least(as_it_was))  # of which the first was worked out already
+    else:
+        bounds = bounds_of(as_it_was, had)
     matched = verdict.library if verdict.verdict == IDENTICAL else None
     client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
     for name in dict.fromkeys((*known_strategies(), runs)):
