@@ -9,12 +9,13 @@ other types are only folded together, and folding is associative.
 
 from __future__ import annotations
 
-from streaming.groups import churn, cost, lag, modern
+from streaming.groups import churn, compaction, cost, lag, modern
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import Rows
-from streaming.groups.health import close_group, judge_round
+from streaming.groups.health import close_group, judge_round, pass_round
 from streaming.groups.inputs import (
     CommitWindow,
+    Compacted,
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
@@ -51,18 +52,26 @@ def advance(
             _fold(state, item)
         elif isinstance(item, Tick):
             _take_in(state, group, config, rows)
+            compaction.leave(state, item.log_position)
             if item.gone is not None:
+                compacted_until = state.compacted_until
                 if not state.is_void():
                     close_group(state, item, group, config, rows)
-                state = None
+                state = GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
+            elif compaction.is_compacted(state, item.log_position):
+                pass_round(state, item, group, config, rows)
             else:
                 judge_round(state, item, group, config, rows)
         elif isinstance(item, MembershipRecord):
             _take_in(state, group, config, rows)
+            compaction.leave(state, item.record)
             churn.decide(state, item, group, config, rows)
         elif isinstance(item, MembershipTombstone):
             _take_in(state, group, config, rows)
+            compaction.leave(state, item.record)
             churn.end_membership(state, item, group, config, rows)
+        elif isinstance(item, Compacted):
+            compaction.take_in(state, item)
         elif isinstance(item, OtherRecords):
             _fold_others(state, item)
         else:
@@ -105,7 +114,11 @@ def _take_in(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> 
                     continue  # the tombstone of a commit that nobody knows of
                 known = partitions[partition] = PartitionState()
             cost.commit_after_rebalance(state, window)
+            pause = known.longest_pause
             lag.absorb(known, window)
+            if compaction.is_compacted(state, window.first_record):
+                # Commits are missing between those that are there: how long the group paused is not known.
+                known.longest_pause = pause
         if partitions:
             state.partitions[topic] = partitions
     state.windows = {}

@@ -13,6 +13,7 @@ from __future__ import annotations
 import msgspec
 
 from assignors import AssignorError, least_moves
+from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.cost import EAGER, open_cost
 from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
@@ -49,8 +50,12 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     before = told.record if told is not None else None
     kind = _kind(before, record, migrated=migrated)
     skipped = min(_INT32, max(0, record.generation - before.generation - 1)) if before is not None else None
+    previous_generation = before.generation if before is not None else None
+    compacted = is_compacted(state, record.record)
+    if compacted and before is not None and before.generation != record.generation:
+        before = None  # who came and went since is not known: records between the two may be missing
     # The first record that is left of an older group (compaction) says nothing of what was before it.
-    known_before = before is not None or (record.generation <= 1 and not migrated)
+    known_before = before is not None or (record.generation <= 1 and not migrated and not compacted)
 
     replaced = _replaced(before, record)
     transfer = state.transfer if before is not None else None
@@ -71,7 +76,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         kind=kind,
         incarnation=incarnation,
         generation=record.generation,
-        previous_generation=before.generation if before is not None else None,
+        previous_generation=previous_generation,
         generations_skipped=skipped,
         follows=transfer.record if transfer is not None and kind == "rebalance" else None,
         protocol_type=record.protocol_type,

@@ -46,9 +46,11 @@ __all__ = [
     "ModernGroup",
     "asked_assignors",
     "behind",
+    "forget_before",
     "newest_targets",
     "state_of",
     "subscribed",
+    "subscriptions_of",
     "take",
 ]
 
@@ -239,6 +241,11 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
     return tuple(found)
 
 
+def forget_before(group: ModernGroup) -> None:
+    """Records are missing from here on: what was before the next target is not known, nor is that one whole."""
+    group.exact, group.told, group.before = False, None, {}
+
+
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
     """Targets by member id as they stood at the newest decision, whatever has been written since."""
     targets = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
@@ -251,6 +258,11 @@ def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | Non
         return frozenset(member.topics)
     resolved = group.regexes.get(member.regex)
     return None if resolved is None else frozenset(member.topics) | frozenset(resolved.topics)
+
+
+def subscriptions_of(group: ModernGroup) -> dict[str, tuple[str, ...] | None]:
+    """Subscribed topic names by member id, sorted; None where a regular expression is not resolved."""
+    return {name: _sorted(subscribed(group, member)) for name, member in group.members.items()}
 
 
 def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
@@ -318,7 +330,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
         became_empty=isinstance(item, GroupEpoch),
         exact=group.exact,
         members=tuple(group.members.values()),
-        subscriptions={name: _sorted(subscribed(group, member)) for name, member in group.members.items()},
+        subscriptions=subscriptions_of(group),
         assignors=asked_assignors(group),
         targets=targets,
         before=before,

@@ -25,7 +25,7 @@ from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
 from streaming.groups.what_if import NEWEST, what_if_rows
 
-__all__ = ["close_group", "judge_round"]
+__all__ = ["close_group", "judge_round", "pass_round"]
 
 PENDING = "pending"
 
@@ -43,6 +43,13 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     totals = _lag_rows(state, tick, group, config, rows)
     findings = findings_of(state, tick, config)
     _health_row(state, tick, group, config, rows, totals, findings)
+    state.tick_time = tick.time
+
+
+def pass_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Pass over a round of a time that compaction took out of the log: only verdicts on what is there are given."""
+    _see_topics(state, tick, config)
+    _give_verdicts(state, tick, group, config, rows)
     state.tick_time = tick.time
 
 
@@ -310,6 +317,8 @@ def _health(
         drifted = state.modern_verdict[2] if state.modern_verdict is not None else 0
         strategy = strategy_of(asked_assignors(modern))
         incarnation, generation = state.modern_incarnation, state.modern_epoch
+        if generation is None and not modern.members and modern.epoch >= 0:
+            generation = modern.epoch  # it was empty when it was met: this epoch has no target
         decided = modern.decided.record_time if modern.decided is not None else None
         members = len(modern.members)
         balance = state.modern_balance or balance
@@ -376,6 +385,8 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
     if record is None:
         if tick.state not in {None, "Empty", "Dead"}:
             return PENDING, "the group has members, but no record of its membership was read yet"
+        if not state.partitions:
+            return PENDING, "neither a membership nor a committed offset of the group is in the log"
         return NOT_APPLICABLE, "no membership: offsets are committed without joining (assign and commit)"
     if state.waiting or state.verdict is None:
         return PENDING, "no round has judged the newest decision yet"

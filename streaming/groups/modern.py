@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from assignors import from_topics, moves
+from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
 from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
@@ -110,8 +111,8 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
             )
     if state.modern_incarnation is None:
         state.modern_incarnation = decision.record
-    if decision.exact:
-        # (Of one that is not whole, even the number of its members would be a guess.)
+    if decision.exact or not is_compacted(state, decision.record):
+        # (Of one that compaction has left a part of, even the number of its members would be a guess.)
         rows.rebalance_churn.append(_churn_row(state, decision, before, moved, names, classic, group, config))
     state.modern_epoch = decision.epoch
     state.upgraded = False

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from streaming.groups.config import GroupConfig
-from streaming.groups.consumer_group import Decision
+from streaming.groups.consumer_group import Decision, subscriptions_of
 from streaming.groups.facts import MemberRow, Rows, TopicAssignment
 from streaming.groups.inputs import TopicPartitions
 from streaming.groups.modern_inputs import STREAMS, IdPartitions, ModernMember
@@ -45,7 +45,10 @@ def write_modern_members(state: GroupState, group: str, config: GroupConfig, row
     """Write the members' rows of the decisions since the round before, with the names that rounds have shown."""
     if not state.unnamed:
         return
-    for decision in state.unnamed:
+    for told in state.unnamed:
+        decision = told if told.exact else _as_it_is(state, told)
+        if decision is None:
+            continue
         known = names_at(state, decision)
         staying = {member.member_id for member in decision.members}
         _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
@@ -53,6 +56,22 @@ def write_modern_members(state: GroupState, group: str, config: GroupConfig, row
         # What a closing row needs of it.
         state.modern_rows = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
     state.unnamed = []
+
+
+def _as_it_is(state: GroupState, decision: Decision) -> Decision | None:
+    """The members as they are now, in the place of those of a decision of which not all records are there any more.
+
+    None where it is not the newest: the next one shows them.
+    """
+    group = state.modern_group
+    if decision is not state.unnamed[-1] or group is None or decision.became_empty:
+        return None
+    return msgspec.structs.replace(
+        decision,
+        members=tuple(group.members.values()),
+        subscriptions=subscriptions_of(group),
+        targets={name: target.partitions for name, target in group.targets.items() if name in group.members},
+    )
 
 
 def close_modern_members(

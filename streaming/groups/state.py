@@ -208,6 +208,8 @@ class GroupState(msgspec.Struct, array_like=True):
         unjudged: Decisions that no round has judged yet, oldest first.
         modern_verdict: Verdict of its newest judged decision, the reason, and its drifted partitions; None before.
         modern_balance: Imbalance of its newest judged decision, and the least; None before.
+        compacted_until: Log offset below which records of the group may be missing by compaction (`compaction.py`);
+            -1 when the log is whole.
         handed_over: Newest decision of a consumer group whose end was the last thing read of it, as a classic record
             would hold it: for the classic group that goes on.
     """
@@ -245,6 +247,7 @@ class GroupState(msgspec.Struct, array_like=True):
     modern_verdict: tuple[str, str | None, int] | None = None
     modern_balance: tuple[float | None, float | None] | None = None
     handed_over: Decision | None = None
+    compacted_until: int = -1
 
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.
@@ -253,7 +256,9 @@ class GroupState(msgspec.Struct, array_like=True):
         a closed group leave nothing. (A group that ends by moving to another protocol writes both ends in one
         append, which no batch parts.)
         """
-        if self.tick_time >= 0 or self.modern is not None or self.waiting or self.partitions:
+        if self.tick_time >= 0 or self.compacted_until >= 0 or self.modern is not None:
+            return False
+        if self.waiting or self.partitions:
             return False
         if self.modern_group is not None or self.unnamed or self.unjudged or self.modern_rows is not None:
             return False

@@ -7,6 +7,7 @@ too (`Rejected`, and in `Compactor.unread`), never as an exception.
 from __future__ import annotations
 
 from streaming.offsets_log.compact import Compactor
+from streaming.offsets_log.compaction import CompactedStretches
 from streaming.offsets_log.consumer_protocol import (
     Assignment,
     Subscription,
@@ -25,6 +26,7 @@ from streaming.offsets_log.rejected import Rejected, UnknownVersion
 __all__ = [
     "RECORD_TYPES",
     "Assignment",
+    "CompactedStretches",
     "Compactor",
     "GroupKey",
     "Key",

@@ -32,8 +32,10 @@ __all__ = [
     "TRANSACTIONAL",
     "FetchedBatch",
     "FetchedRun",
+    "Missing",
     "by_magic",
     "chased",
+    "missing_from",
     "run_of",
 ]
 
@@ -74,6 +76,29 @@ _FIELDS = np.dtype(
         ("records", ">i4"),
     ]
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Offsets that a log does not have any more though others below them are there: compaction took them out.
+
+    Attributes:
+        first: The first of them, or below it, in the same batch.
+        last: The last of them, or above it, likewise.
+    """
+
+    first: int
+    last: int
+
+    @property
+    def offset(self) -> int:
+        """As that of a batch."""
+        return self.last
+
+    def between(self, start: int, end: int) -> Missing | None:
+        """What of it lies in [start, end)."""
+        first, last = max(self.first, start), min(self.last, end - 1)
+        return Missing(first, last) if first <= last else None
 
 
 class FetchedBatch:
@@ -229,4 +254,27 @@ def run_of(data: memoryview, places: Ints) -> FetchedRun:
         producer_id=column("producer_id"),
         leader_epoch=column("leader_epoch"),
         records=column("records"),
+    )
+
+
+def missing_from(run: FetchedRun, expected: int) -> Missing | None:
+    """What is missing in and between batches that follow each other in a log, control batches among them.
+
+    Args:
+        run: The batches, none left out.
+        expected: Offset at which the first begins when nothing is missing before it.
+    """
+    ends = run.last_offset + 1
+    if int(run.first_offset[0]) <= expected and int(run.records.sum()) == int(ends[-1] - run.first_offset[0]):
+        return None
+    begin = np.minimum(np.concatenate(([expected], ends[:-1])), run.first_offset)
+    inside = run.records < ends - run.first_offset
+    before = begin < run.first_offset
+    rows = np.flatnonzero(inside | before)
+    if not rows.size:
+        return None
+    first, last = int(rows[0]), int(rows[-1])
+    return Missing(
+        int(begin[first] if before[first] else run.first_offset[first]),
+        int(run.last_offset[last] if inside[last] else run.first_offset[last] - 1),
     )

@@ -27,10 +27,20 @@ from kafka.errors import (
 )
 from kafka.record import MemoryRecords
 
-from streaming.job.source.batches import CONTROL, TRANSACTIONAL, FetchedBatch, FetchedRun, by_magic, chased, run_of
+from streaming.job.source.batches import (
+    CONTROL,
+    TRANSACTIONAL,
+    FetchedBatch,
+    FetchedRun,
+    Missing,
+    by_magic,
+    chased,
+    missing_from,
+    run_of,
+)
 from streaming.job.source.exceptions import UnreadableTopicError
 
-__all__ = ["FetchedBatch", "FetchedRun", "Gone", "OffsetRange", "RangeReader", "take_whole_batches"]
+__all__ = ["FetchedBatch", "FetchedRun", "Gone", "Missing", "OffsetRange", "RangeReader", "take_whole_batches"]
 
 # A response with less than this (some 200 records) is taken apart quicker batch by batch. So is what a steady batch
 # reads of a partition of the log, where hardly a key comes twice.
@@ -92,7 +102,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
         records: Any,
         key_deserializer: object,  # noqa: ARG002 - the signature of the method it replaces
         value_deserializer: object,  # noqa: ARG002
-    ) -> Iterator[FetchedRun | FetchedBatch]:
+    ) -> Iterator[FetchedRun | FetchedBatch | Missing]:
         try:
             yield from self._items(tp, memoryview(records._buffer))  # noqa: SLF001 - see the module's docstring
         except Exception:
@@ -101,7 +111,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
             raise
         self.drain()
 
-    def _items(self, tp: TopicPartition, data: memoryview) -> Iterator[FetchedRun | FetchedBatch]:
+    def _items(self, tp: TopicPartition, data: memoryview) -> Iterator[FetchedRun | FetchedBatch | Missing]:
         places, sound = chased(data)
         if places[-1] < _FEW_BYTES:
             yield from self._one_by_one(MemoryRecords(data[: places[-1]]))
@@ -109,14 +119,22 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
             for old, some in by_magic(data, places):
                 if old:
                     yield from self._one_by_one(MemoryRecords(data[some[0] : some[-1]]))
-                elif (run := self._left(run_of(data, some))) is not None:
-                    yield run
+                else:
+                    yield from self._run(run_of(data, some))
         if not sound:
             where = f"{tp.topic}-{tp.partition} from offset {self.next_fetch_offset} on"
             message = f"the record batch of {where} has an impossible length"
             raise CorruptRecordError(message)
 
-    def _one_by_one(self, records: MemoryRecords) -> Iterator[FetchedBatch]:
+    def _run(self, whole: FetchedRun) -> Iterator[FetchedRun | Missing]:
+        missing = missing_from(whole, self.next_fetch_offset)
+        if missing is not None:
+            yield missing
+        run = self._left(whole)
+        if run is not None:
+            yield run
+
+    def _one_by_one(self, records: MemoryRecords) -> Iterator[FetchedBatch | Missing]:
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         while (batch := records.next_batch()) is not None:
             if batch.magic < 2:
@@ -125,6 +143,10 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
                     self.next_fetch_offset = old[-1].offset + 1
                     yield FetchedBatch(old[0].offset, old[-1].offset, old[-1].timestamp, old)
                 continue
+            if batch.base_offset > self.next_fetch_offset:
+                yield Missing(self.next_fetch_offset, batch.base_offset - 1)
+            if batch.records_count < batch.next_offset - batch.base_offset:
+                yield Missing(batch.base_offset, batch.last_offset)
             aborted = committed and batch.has_producer_id() and self._is_aborted(batch)
             self.leader_epoch = batch.leader_epoch
             self.next_fetch_offset = batch.next_offset
@@ -169,9 +191,9 @@ def take_whole_batches(consumer: KafkaConsumer) -> KafkaConsumer:
 class RangeReader:
     """Reads ranges of offsets through a consumer that is kept from one use to the next.
 
-    `read_runs` and `read` take several ranges at once, of different partitions, and are used up before the next
-    call. They wait out restarts of brokers and changes of leaders, and never hang: what cannot be had is told as
-    `Gone`, or by an exception.
+    `read_runs` and `read` take several ranges at once, of different partitions, and are used up, or given up, before
+    the next call. They wait out restarts of brokers and changes of leaders, and never hang: what cannot be had is told
+    as `Gone`, or by an exception.
     """
 
     def __init__(self, consumer: KafkaConsumer, *, patience_s: float, settle_s: float = _SETTLE_S) -> None:
@@ -213,21 +235,22 @@ class RangeReader:
     def read(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None
     ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
-        """Read ranges batch by batch; else as `read_runs`."""
+        """Read ranges batch by batch, whatever is missing in them; else as `read_runs`."""
         for where, item in self.read_runs(ranges, patience_s):
             if isinstance(item, FetchedRun):
                 yield from ((where, batch) for batch in item.batches())
-            else:
+            elif not isinstance(item, Missing):
                 yield where, item
 
     def read_runs(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None
-    ) -> Iterator[tuple[OffsetRange, FetchedRun | FetchedBatch | Gone]]:
+    ) -> Iterator[tuple[OffsetRange, FetchedRun | FetchedBatch | Missing | Gone]]:
         """Read ranges; batches of one partition come in order, those of several in turns.
 
         Each item comes with its range, which begins later than the one asked for after offsets were `Gone`. Its
         first and last batch can hold records before and after the range: trim both ends (`walk`, `lanes`). Aborted
-        transactions and control records are left out, as are records that compaction removed.
+        transactions and control records are left out. What compaction removed is told as `Missing` before the records
+        behind it; of batches before magic 2, which do not tell, it is not.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.

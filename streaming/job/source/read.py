@@ -6,22 +6,25 @@ its partition. Keys can come several times; the operator puts their inputs in or
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import pyarrow as pa
+from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
 from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, encode_inputs
 from streaming.groups.keys import group_key, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
-from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange, RangeReader
+from streaming.job.source.fetch import FetchedBatch, FetchedRun, Gone, Missing, OffsetRange, RangeReader
 from streaming.job.source.lanes import lanes
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.ticks import TickAssembler
 from streaming.job.source.unreadable import quarantined
 from streaming.job.source.walk import walk
-from streaming.offsets_log import Compactor
+from streaming.offsets_log import CompactedStretches, Compactor, partition_for
+from streaming.offsets_log.record_columns import RecordColumns
 
 __all__ = ["SCHEMA", "arrow_batches", "task_rows"]
 
@@ -75,8 +78,11 @@ class _LogTask:
 
     def __init__(self, task: SourceTask, settings: SourceSettings) -> None:
         self._topic = settings.offsets_topic
+        self._log_partitions = task.log_partitions
+        self._watches = settings.filters.watches_group
         self._shares: dict[int, LogShare] = {share.partition: share for share in task.log}
         self._unread: dict[int, list[PartitionInput]] = {partition: [] for partition in self._shares}
+        self._compacted = {partition: CompactedStretches() for partition in self._shares}
         filters = settings.filters
         self._compactors = {
             share.partition: Compactor(
@@ -94,32 +100,74 @@ class _LogTask:
         for where, item in reader.read_runs(ranges):
             if isinstance(item, Gone):
                 self._gap(where.partition, item)
-            elif isinstance(item, FetchedBatch):
-                self._take(where, item)
+            elif isinstance(item, Missing):
+                self._compacted[where.partition].missing(item.first, item.last)
             else:
-                for piece in lanes(item, where.start, where.end):
-                    if isinstance(piece, FetchedBatch):
-                        self._take(where, piece)
-                    else:
-                        self._compactors[where.partition].add_columns(piece)
+                for piece in _pieces(where, item):
+                    self._take(where, piece)
         for partition in list(self._compactors):
+            yield from self._compacted_rows(partition, reader)
             compactor = self._compactors.pop(partition)
             for group, inputs in compactor.groups():
                 yield from _group_rows(group, inputs)
             yield from _partition_rows(self._topic, partition, self._unread[partition] + compactor.unread())
+
+    def _compacted_rows(self, partition: int, reader: RangeReader) -> Iterator[Row]:
+        """Tell the groups that may have lost records; reads on behind the share until it is clear which those are."""
+        compacted = self._compacted[partition]
+        if compacted.open:
+            place = TopicPartition(self._topic, partition)
+            rest = OffsetRange(self._topic, partition, self._shares[partition].end, reader.ends([place])[place])
+            for where, item in reader.read_runs([rest]):
+                if isinstance(item, Missing):
+                    compacted.missing(item.first, item.last)
+                elif not isinstance(item, Gone):
+                    for piece in _pieces(where, item):
+                        _follow(compacted, where, piece)
+                if not compacted.open:
+                    break
+        for group, stretches in compacted.groups():
+            if self._watches(group) and partition_for(group, self._log_partitions) == partition:
+                inputs: list[GroupInput] = list(stretches)
+                yield from _group_rows(group, inputs)
 
     def _gap(self, partition: int, gone: Gone) -> None:
         share = self._shares[partition]
         if share.known or gone.start > share.start or not gone.before_log:
             self._unread[partition].append(LogGap(partition, gone.start, gone.end, gone.reason, self._topic))
 
-    def _take(self, where: OffsetRange, batch: FetchedBatch) -> None:
-        add = self._compactors[where.partition].add
+    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> None:
+        compactor, compacted = self._compactors[where.partition], self._compacted[where.partition]
+        if isinstance(piece, RecordColumns):
+            if compacted.open:
+                compacted.add_columns(piece)
+            compactor.add_columns(piece)
+            return
+        follows = compacted.open
         try:
-            for offset, timestamp, key, value in walk(batch, where.start, where.end):
-                add(offset, timestamp, key, value)
+            for offset, timestamp, key, value in walk(piece, where.start, where.end):
+                if follows:
+                    compacted.add(offset, key)
+                compactor.add(offset, timestamp, key, value)
         except CorruptRecordError as error:
-            self._unread[where.partition].append(_unwalkable(where, batch, error))
+            self._unread[where.partition].append(_unwalkable(where, piece, error))
+
+
+def _pieces(where: OffsetRange, item: FetchedRun | FetchedBatch) -> Iterator[FetchedBatch | RecordColumns]:
+    if isinstance(item, FetchedBatch):
+        yield item
+    else:
+        yield from lanes(item, where.start, where.end)
+
+
+def _follow(compacted: CompactedStretches, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> None:
+    if isinstance(piece, RecordColumns):
+        compacted.add_columns(piece)
+        return
+    # What cannot be taken apart is told by the batch that it belongs to.
+    with contextlib.suppress(CorruptRecordError):
+        for offset, _, key, _ in walk(piece, where.start, where.end):
+            compacted.add(offset, key)
 
 
 class _EventsTask:
