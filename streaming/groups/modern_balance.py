@@ -22,7 +22,7 @@ from assignors import (
 from streaming.groups.consumer_group import Decision
 from streaming.groups.modern_inputs import CONSUMER, SHARE
 
-__all__ = ["balance_of_target", "group_of_target", "least_moves_of_target", "moves_of_target"]
+__all__ = ["balance_of_target", "before_target", "group_of_target", "least_moves_of_target", "moves_of_target"]
 
 
 def group_of_target(decision: Decision, names: Mapping[str, str]) -> Group | None:
@@ -73,7 +73,7 @@ def moves_of_target(decision: Decision) -> int | None:
 
     A static member under its new id is no other.
     """
-    before = _before(decision)
+    before = before_target(decision)
     return None if before is None or decision.group_type == SHARE else moves(before, from_topics(decision.targets))
 
 
@@ -83,12 +83,13 @@ def least_moves_of_target(decision: Decision, names: Mapping[str, str]) -> int |
     Returns:
         None where `group_of_target` has no group, or the target before is not known.
     """
-    before = _before(decision)
+    before = before_target(decision)
     group = group_of_target(decision, names) if before is not None else None
     return None if before is None or group is None else least_moves(before, group)
 
 
-def _before(decision: Decision) -> Assignment | None:
+def before_target(decision: Decision) -> Assignment | None:
+    """The target before, a static member under its new id; None where it is not known."""
     if decision.before is None:
         return None
     renamed = dict(decision.replaced)

@@ -14,15 +14,8 @@ Source of the rules: DESIGN.md 3; kafka.md 4.
 
 from __future__ import annotations
 
-from assignors import Assignment, AssignorError, LeaderWouldFail, from_topics, same
-from assignors.server import (
-    ServerGroup,
-    ServerMember,
-    ServerTopic,
-    assign_on_server,
-    known_server_strategies,
-    names_in_hash_order,
-)
+from assignors import AssignorError, LeaderWouldFail, from_topics, same
+from assignors.server import ServerGroup, assign_on_server, known_server_strategies
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.drift import mismatch
@@ -31,21 +24,19 @@ from streaming.groups.inputs import Tick
 from streaming.groups.modern_balance import balance_of_target
 from streaming.groups.modern_inputs import CONSUMER
 from streaming.groups.modern_members import names_at
-from streaming.groups.state import GroupState, TopicState
+from streaming.groups.modern_what_if import modern_what_if_rows
+from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
+from streaming.groups.state import GroupState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, IDENTICAL, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
+from streaming.groups.what_if import NEWEST
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
-
-# First release of each era of the broker's assignors, oldest first (kafka.md 4.5 to 4.7; assignors/server/registry.py).
-_ERAS = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
-
-_PREFIX = "server-"
 
 
 def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Judge the decisions since the round before; the topics of this round are taken in."""
-    for decision in state.unjudged:
+    for at, decision in enumerate(state.unjudged):
         verdict = judge_modern(state, decision, config)
         strategy = strategy_of(decision.assignors)
         expected = config.expected_strategy(group)
@@ -72,6 +63,8 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
                 drifted_partitions=verdict.drifted,
             )
         )
+        crowded = at < len(state.unjudged) - NEWEST
+        rows.what_if.extend(modern_what_if_rows(state, decision, verdict, tick, group, config, crowded=crowded))
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
     if state.unjudged:
         newest = state.unjudged[-1]
@@ -99,45 +92,8 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
     broken = _broken(decision, names)
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whatever the assignor", drifted=broken)
-    unknown = _unknown(decision)
-    if unknown is not None:
-        return Verdict(VALID_UNVERIFIED, unknown)
-    ids = {name: topic_id for topic_id, name in names.items()}
-    actual = from_topics(decision.targets)
-    topics: dict[str, ServerTopic] = {}
-    for name in sorted({name for of_member in decision.subscriptions.values() for name in of_member or ()}):
-        known = state.topics.get(name)
-        if name not in ids or known is None:
-            if not config.watches_topic(name):
-                return Verdict(VALID_UNVERIFIED, f"topic {name[:100]!r} is excluded by the filters: it is not known")
-            return Verdict(VALID_UNVERIFIED, f"no round has shown topic {name[:100]!r}: it is not known")
-        shown = max(
-            (max(ps, default=-1) for of in actual.values() for t, ps in of.items() if t == ids[name]), default=-1
-        )
-        seen = _seen(known, decision.record_time - config.metadata_grace_ms)
-        if shown + 1 not in seen:
-            counts = ", ".join(map(str, sorted(seen)))
-            reason = f"its target shows {shown + 1} partitions of topic {name[:100]!r}, rounds have seen {counts}"
-            return Verdict(VALID_UNVERIFIED, reason)
-        if shown >= 0:
-            topics[name] = ServerTopic(ids[name], shown + 1)
-    return _recomputed(decision, topics, actual)
-
-
-def _unknown(decision: Decision) -> str | None:
-    """Why the target cannot be recomputed: what of the coordinator's inputs is not known; None when all is."""
-    if decision.carried_over:
-        return "the group came from the classic protocol: this is the assignment that it brought"
-    if decision.before is None or not decision.exact:
-        return "what was the target before it is not known: records of the group before it may be missing"
-    if decision.undescribed:
-        return f"the log lacks records of member {decision.undescribed[0][:100]!r}"
-    if decision.group_epoch != decision.epoch:
-        return "members or subscriptions have changed since the epoch that it was computed for"
-    unresolved = [name for name, topics in decision.subscriptions.items() if topics is None]
-    if unresolved:
-        return f"the regular expression of member {unresolved[0][:100]!r} is not resolved in the log"
-    return None
+    asked = asked_of(state, decision, config)
+    return Verdict(VALID_UNVERIFIED, asked) if isinstance(asked, str) else _recomputed(decision, asked)
 
 
 def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
@@ -162,41 +118,18 @@ def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition
     return tuple(found)
 
 
-def _seen(known: TopicState, horizon: int) -> set[int]:
-    """Counts that rounds have seen from a time on, with the one in force at it."""
-    before = [count for count in known.counts if count.first <= horizon][-1:] or known.counts[:1]
-    return {count.count for count in (*before, *(c for c in known.counts if c.first > horizon))}
-
-
-def _recomputed(decision: Decision, topics: dict[str, ServerTopic], actual: Assignment) -> Verdict:
-    old = {new: before for before, new in decision.replaced}
-    before = decision.before or {}
-    strategies = [f"{_PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
+def _recomputed(decision: Decision, asked: ServerGroup) -> Verdict:
+    actual = from_topics(decision.targets)
+    strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
     unknown = [name for name in strategies if name not in known_server_strategies()]
     if unknown:
-        return Verdict(VALID_UNVERIFIED, f"assignor {unknown[0].removeprefix(_PREFIX)[:100]!r} is not known")
+        return Verdict(VALID_UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
     tried = 0
     cannot: str | None = None
-    try:
-        members = tuple(
-            [
-                ServerMember(
-                    member.member_id,
-                    tuple(names_in_hash_order(decision.subscriptions[member.member_id] or ())),
-                    target=before.get(old.get(member.member_id, member.member_id), ()),
-                    group_instance_id=member.instance_id,
-                    rack=member.rack,
-                )
-                for member in decision.members
-            ]
-        )
-        server_group = ServerGroup(members, topics)
-    except AssignorError as error:
-        return Verdict(VALID_UNVERIFIED, str(error)[:200])
     for strategy in strategies:
-        for release in _ERAS:
+        for release in ERAS:
             try:
-                fits = same(assign_on_server(strategy, server_group, release), actual)
+                fits = same(assign_on_server(strategy, asked, release), actual)
             except LeaderWouldFail:
                 continue
             except AssignorError as error:

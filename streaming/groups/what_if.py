@@ -43,6 +43,7 @@ from streaming.groups.times import day_of
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Verdict
 
 __all__ = [
+    "CROWDED",
     "NEWEST",
     "UNKNOWN_BEFORE",
     "Told",
@@ -58,7 +59,7 @@ NEWEST = 8
 """Decisions of a group that are worked out when it has made more between two rounds: a rolling restart makes a few;
 one that makes dozens is a storm, in which each looks like the next."""
 
-_CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
+CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
 UNKNOWN_BEFORE = "what the members had before is not known"
 
 # Strategies that go by what members had: without it they would not be asked what they are asked in a group.
@@ -163,7 +164,7 @@ def what_if_rows(
         return []
     told: list[Told]
     try:
-        why_not = _CROWDED if crowded else _why_not(decision, verdict, config)
+        why_not = CROWDED if crowded else _why_not(decision, verdict, config)
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
         why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
         told = [] if why_not else list(_told(decision, runs, verdict, counts, config))

@@ -1,0 +1,118 @@
+"""Rows of `what_if` of groups that the broker assigns: what each of its assignors would have made of one decision."""
+
+from __future__ import annotations
+
+from assignors import Assignment, AssignorError, CannotTell, from_topics, same
+from assignors.server import ServerGroup, assign_on_server, known_server_strategies
+from assignors.what_if import bounds_of, outcome
+from streaming.groups.config import GroupConfig
+from streaming.groups.consumer_group import Decision
+from streaming.groups.facts import WhatIfRow
+from streaming.groups.inputs import Tick
+from streaming.groups.modern_balance import before_target, group_of_target
+from streaming.groups.modern_members import names_at
+from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
+from streaming.groups.state import GroupState
+from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Verdict
+from streaming.groups.what_if import CROWDED, Told, told_of, too_large, what_if_row
+
+__all__ = ["modern_what_if_rows"]
+
+_NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])
+
+
+def modern_what_if_rows(
+    state: GroupState,
+    decision: Decision,
+    verdict: Verdict,
+    tick: Tick,
+    group: str,
+    config: GroupConfig,
+    *,
+    crowded: bool,
+) -> list[WhatIfRow]:
+    """Write the rows of one decision, one for each assignor and for another that members ask for.
+
+    Args:
+        state: The group's state, with the topics of this round taken in.
+        decision: The decision.
+        verdict: Its verdict.
+        tick: The round that made it possible.
+        group: Group id.
+        config: Settings.
+        crowded: It is not one of the newest.
+
+    Returns:
+        None for share and streams groups, and for empty ones.
+    """
+    if not config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
+        return []
+    partitions = sum(len(numbers) for target in decision.targets.values() for _, numbers in target)
+    why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
+    asked = asked_of(state, decision, config) if why_not is None else why_not
+    if isinstance(asked, str):
+        told = [_untold(name, decision, asked) for name in _names(decision)]
+    else:
+        told = _told(state, decision, verdict, asked)
+    head = (decision.log_partition, decision.record, decision.record_time, decision.incarnation, decision.epoch)
+    return [what_if_row(of, head, tick, group, config) for of in told]
+
+
+def _names(decision: Decision) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
+
+
+def _untold(name: str, decision: Decision, reason: str) -> Told:
+    return Told(name, _asks(name, decision), reason=reason)
+
+
+def _asks(name: str, decision: Decision) -> bool | None:
+    """Whether members ask for an assignor; None where they ask for none, or for several."""
+    return name in decision.assignors if len(decision.assignors) == 1 else None
+
+
+def _told(state: GroupState, decision: Decision, verdict: Verdict, asked: ServerGroup) -> list[Told]:
+    group = group_of_target(decision, names_at(state, decision))
+    had = before_target(decision)
+    if group is None or had is None:
+        return [_untold(name, decision, "its topics are not known by name") for name in _names(decision)]
+    release, found, fitting = _answers(decision, asked, fits=verdict.verdict == IDENTICAL)
+    bounds = bounds_of(group, had)
+    told = []
+    for name, answer in found.items():
+        runs = _asks(name, decision)
+        if runs is None and len(fitting) == 1:
+            runs = name in fitting
+        library = None if name not in _NAMES else verdict.library if runs and fitting else f"broker:{release}"
+        measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds)
+        told.append(told_of(name, measured, bounds, runs=runs, library=library, known_before=True))
+    return told
+
+
+def _answers(
+    decision: Decision, asked: ServerGroup, *, fits: bool
+) -> tuple[str, dict[str, Assignment | AssignorError], set[str]]:
+    """What each assignor gives, and which of them the target, in the newest release in which one does.
+
+    Args:
+        decision: The decision.
+        asked: What the assignor was asked.
+        fits: In some release one gives the target; where none does, the newest is asked.
+    """
+    target = from_topics(decision.targets)
+    for release in reversed(ERAS if fits else ERAS[-1:]):
+        found = {name: _answer(name, asked, release) for name in _names(decision)}
+        fitting = {name for name, of in found.items() if not isinstance(of, AssignorError) and same(of, target)}
+        if fitting & set(decision.assignors or fitting):
+            return release, found, fitting
+    release = ERAS[-1]
+    return release, {name: _answer(name, asked, release) for name in _names(decision)}, set()
+
+
+def _answer(name: str, asked: ServerGroup, release: str) -> Assignment | AssignorError:
+    if name not in _NAMES:
+        return CannotTell(f"assignor {name[:100]!r} is not known")
+    try:
+        return assign_on_server(f"{PREFIX}{name}", asked, release)
+    except AssignorError as error:
+        return error

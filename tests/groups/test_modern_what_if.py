@@ -1,0 +1,86 @@
+"""Rows of `what_if` of groups that the broker assigns, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import WhatIfRow
+from tests.groups.build import CONFIG, Life, make_tick, make_topic
+from tests.groups.coordinator import Written
+from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, read, stands, target
+from tests.groups.test_modern_verdict import JOINED, asking
+
+
+def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list[WhatIfRow]:
+    """Rows of the newest decision; one round follows the log."""
+    life = Life(config)
+    life.take(*read(list(log)))
+    orders = make_topic("orders", count, topic_id=TOPIC_ID)
+    rows = life.take(make_tick(10 + len(log), orders, state=None, group_type="consumer")).what_if
+    newest = max((row.record_offset for row in rows), default=None)
+    return [row for row in rows if row.record_offset == newest]
+
+
+def the_row(rows: list[WhatIfRow], strategy: str) -> WhatIfRow:
+    (row,) = (row for row in rows if row.strategy == strategy)
+    return row
+
+
+def test_both_assignors_of_the_broker_are_told() -> None:
+    # a has 0 1 2 3; b joins. Uniform lets a keep 0 1; so does range, which counts a first.
+    rows = rows_of(*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+
+    assert sorted(row.strategy for row in rows) == ["range", "uniform"]
+    uniform = the_row(rows, "uniform")
+    assert (uniform.runs, uniform.library, uniform.moves, uniform.imbalance) == (True, "broker:3.8.1", 2, 0.0)
+    assert (uniform.moves_least, uniform.imbalance_least, uniform.reason) == (2, 0.0, None)
+    assert (uniform.record_offset, uniform.generation, uniform.incarnation) == (19, 2, 13)
+    assert the_row(rows, "range").runs is False
+
+
+def test_the_assignor_that_nobody_asked_for_is_told_by_its_result() -> None:
+    # b has 0 1 2, a joins: range gives a the larger part, 0 1; uniform, as brokers of today have it, leaves b two.
+    log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
+    log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
+    rows = rows_of(*log, count=3)
+
+    assert (the_row(rows, "range").runs, the_row(rows, "range").moves) == (True, 2)
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (False, 1)
+    assert [the_row(rows, name).library for name in ("range", "uniform")] == ["broker:3.9.0", "broker:4.0.1"]
+
+
+def test_where_both_give_the_target_which_runs_is_not_told() -> None:
+    log = [asking("a", None), epoch(1), target("a", 0, 1, 2, 3), stands(1)]
+    assert [row.runs for row in rows_of(*log)] == [None, None]
+
+
+def test_partitions_of_a_member_that_left_are_moves() -> None:
+    both = (*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+    rows = rows_of(*both, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3))
+    assert {(row.moves, row.moves_least) for row in rows} == {(2, 2)}
+
+
+def test_an_assignor_that_is_not_known_has_a_row_with_the_reason() -> None:
+    rows = rows_of(*FIRST, asking("a", "mine"), epoch(2), stands(2))
+
+    mine = the_row(rows, "mine")
+    assert (mine.runs, mine.moves, mine.library, mine.reason) == (True, None, None, "assignor 'mine' is not known")
+    assert (the_row(rows, "uniform").moves, the_row(rows, "uniform").library) == (0, "broker:4.0.1")
+
+
+def test_what_is_not_known_is_the_reason() -> None:
+    rows = rows_of(*FIRST[3:])
+    reason = "what was the target before it is not known: records of the group before it may be missing"
+    assert [(row.moves, row.imbalance, row.reason) for row in rows] == [(None, None, reason)] * 2
+
+
+def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
+    log = (*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+    assert {row.reason for row in rows_of(*log, config=GroupConfig("test", what_if_max_size=8))} == {None}
+    (reason,) = {row.reason for row in rows_of(*log, config=GroupConfig("test", what_if_max_size=7))}
+    assert reason is not None
+    assert reason.startswith("4 partitions times 2 members are more than what_if_max_size (7)")
+    assert rows_of(*log, config=GroupConfig("test", what_if_max_size=0)) == []
+    life = Life()
+    life.take(*read([*FIRST, *gone("a"), epoch(2)]))
+    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    assert {row.generation for row in rows.what_if} == {1}
