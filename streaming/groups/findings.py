@@ -12,6 +12,7 @@ from streaming.groups.facts import Finding
 from streaming.groups.inputs import MembershipRecord, Tick, TopicTick
 from streaming.groups.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.modern import not_converged
+from streaming.groups.offset_events import findings_of_offsets
 from streaming.groups.state import GroupState, Transfer
 
 __all__ = ["findings_of"]
@@ -28,6 +29,7 @@ def findings_of(state: GroupState, tick: Tick, config: GroupConfig) -> tuple[Fin
     behind = not_converged(state)
     if behind is not None:
         found.append(behind)
+    found.extend(findings_of_offsets(state, tick.time))
     kept = {}
     result = []
     for name, since, detail in found:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from streaming.groups import lag
+from streaming.groups import lag, offset_events
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import asked_assignors, state_of
 from streaming.groups.drift import drift_row, judge, mismatch
@@ -40,7 +40,9 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     write_modern_members(state, group, config, rows)
     write_modern_verdicts(state, tick, group, config, rows)
     _give_verdicts(state, tick, group, config, rows)
+    before = len(rows.lag)
     totals = _lag_rows(state, tick, group, config, rows)
+    offset_events.note(state, tick.time, rows.lag[before:])
     findings = findings_of(state, tick, config)
     _health_row(state, tick, group, config, rows, totals, findings)
     state.tick_time = tick.time
@@ -116,6 +118,8 @@ def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
             known.renewed = tick.time
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.samples = []
+        if offset_events.was_made_anew(known, seen):
+            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), tick.time)
         known.topic_id = seen.topic_id or known.topic_id
         if newest.count == count:
             newest.last = tick.time
@@ -180,6 +184,8 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
                     _close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=ours)
                 del partitions[partition]
                 continue
+            if known.of_topic is not None:
+                offset_events.settle(known, seen)
             measured = lag.measure(known, partition, seen, offsets, held)
             lag.sample(known, tick.time, measured)
             status = lag.judge(known, tick.time, measured)

@@ -118,15 +118,17 @@ def absorb(state: PartitionState, window: CommitWindow) -> None:
             # A window tells its ends only: the mean pause inside is the least that the longest can have been.
             inside = (window.last_commit_time - window.first_commit_time) // (window.commits - 1)
             state.longest_pause = max(state.longest_pause, inside)
-        if state.committed >= 0:
+        if state.committed >= 0 and state.of_topic in {None, window.topic_id}:
             state.rewound_by = max(state.rewound_by, min(_MOST, state.committed - window.first_offset))
         state.rewound_by = max(state.rewound_by, min(_MOST, window.step_back))
         state.committed = window.offset
+        state.of_topic = window.topic_id
         state.commit_time = window.last_commit_time
         state.commits += window.commits
         state.sampled_commits += window.commits
     if window.deleted:
         state.committed = -1
+        state.of_topic = None
         state.samples = []
 
 
@@ -144,7 +146,7 @@ def measure(state: PartitionState, partition: int, topic: TopicTick | None, offs
     """Measure one partition at a round.
 
     Args:
-        state: The partition with all commits below the round's position.
+        state: The partition with all commits below the round's position, settled (`offset_events.settle`).
         partition: Its number.
         topic: The topic as the round saw it; None when it did not show it.
         offsets: The topic's offsets, unpacked.
@@ -156,9 +158,8 @@ def measure(state: PartitionState, partition: int, topic: TopicTick | None, offs
     if not 0 <= partition < topic.partitions:
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
-    return Measured(
-        state.committed, end[partition], stable[partition], start[partition], "log_held_back" if held else None
-    )
+    reason = "log_held_back" if held else None if state.of_topic is None else "topic_recreated"
+    return Measured(state.committed, end[partition], stable[partition], start[partition], reason)
 
 
 Offsets: TypeAlias = "tuple[array[int], array[int], array[int]]"

@@ -23,6 +23,7 @@ __all__ = [
     "CountSeen",
     "Decision",
     "GroupState",
+    "OffsetEvents",
     "OpenCost",
     "Owned",
     "PartitionState",
@@ -73,6 +74,8 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False):
         samples: Newest rounds with a known lag, oldest first.
         row: What the last row said, as far as a change of it makes a new row; None before the first row.
         row_time: Round time of the last row, ms.
+        of_topic: Topic id of the last commit, or "" where it has none and the topic was made anew since; None where it
+            is a commit of the topic that the newest round showed (`offset_events.py`).
     """
 
     committed: int = -1
@@ -86,6 +89,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False):
     samples: list[Sample] = []
     row: tuple[int, int | None, str | None, str, str | None, bool] | None = None
     row_time: int = -1
+    of_topic: str | None = None
 
     def is_void(self) -> bool:
         """Whether nothing is known that a row or a judgement could still need."""
@@ -109,12 +113,16 @@ class TopicState(msgspec.Struct, array_like=True):
         topic_id: Kafka's printed topic id; None when not known.
         renewed: Time of the first round that showed it deleted and made again (another topic id, or fewer
             partitions), ms; -1 when none did.
+        recreated: Time of the first round that showed another topic of the name, ms; -1 when none did.
+        count_before: Partition count of the topic before it; 0 when not known.
     """
 
     counts: list[CountSeen]
     since: int
     topic_id: str | None = None
     renewed: int = -1
+    recreated: int = -1
+    count_before: int = 0
 
 
 Owned = dict[str, dict[str, tuple[int, ...]]]
@@ -156,6 +164,22 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True):
     record: int
     time: int
     owners: dict[str, dict[int, str]]
+
+
+class OffsetEvents(msgspec.Struct, array_like=True):
+    """What happened to committed offsets and is still to be said (`offset_events.py`).
+
+    Attributes:
+        rewound: Largest step back by topic and partition, where the offset is still below where it was.
+        left_behind: Partitions by topic whose offset is one of a topic before of the same name; the value says nothing.
+        deleted: By topic, how many partitions lost their offset in the newest round in which any did.
+        deleted_at: Its time, ms; -1 when there was none.
+    """
+
+    rewound: dict[str, dict[int, int]] = {}
+    left_behind: dict[str, dict[int, int]] = {}
+    deleted: dict[str, int] = {}
+    deleted_at: int = -1
 
 
 class OpenCost(msgspec.Struct, array_like=True):
@@ -212,6 +236,7 @@ class GroupState(msgspec.Struct, array_like=True):
             -1 when the log is whole.
         handed_over: Newest decision of a consumer group whose end was the last thing read of it, as a classic record
             would hold it: for the classic group that goes on.
+        offset_events: What happened to committed offsets and is still to be said; None when there is nothing.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -248,6 +273,7 @@ class GroupState(msgspec.Struct, array_like=True):
     modern_balance: tuple[float | None, float | None] | None = None
     handed_over: Decision | None = None
     compacted_until: int = -1
+    offset_events: OffsetEvents | None = None
 
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.

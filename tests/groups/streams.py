@@ -111,7 +111,10 @@ def _commit(draw: st.DrawFn, group: _Group) -> None:
     for _ in range(draw(st.integers(1, 4))):
         offset = draw(st.one_of(st.integers(0, 200), st.none()))
         topic, partition = draw(st.sampled_from(TOPICS)), draw(st.integers(0, 3))
-        group.put(make_commit(group.next(), offset, topic=topic, partition=partition))
+        window = make_commit(group.next(), offset, topic=topic, partition=partition)
+        if offset is not None:
+            window = msgspec.structs.replace(window, topic_id=draw(st.sampled_from((None, "first", "second"))))
+        group.put(window)
 
 
 def _delete(draw: st.DrawFn, group: _Group) -> None:

@@ -35,7 +35,7 @@ LAG: Final = Table(
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, end_offset_unknown, log_held_back, topic_unseen, topic_does_not_exist, beyond_partition_count, closed",
+            "Why lag is NULL: no_commit, end_offset_unknown, log_held_back, topic_unseen, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of a topic before of the same name), closed",
         ),
         Column("commits", LONG, "Offset commits since the row before; sums up to all commits read"),
         Column("last_commit_time", TIMESTAMP, "Timestamp of the last commit's record, UTC; NULL when there is none"),
@@ -91,7 +91,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, in_transfer, not_converged, topic_unseen, log_held_back",
+            "What holds now, and since when: stale_metadata, unassigned, in_transfer, not_converged, topic_unseen, log_held_back, topic_recreated, rewound, offset_deleted",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),
