@@ -94,6 +94,9 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         written: Events written in this round.
         cluster_id: Kafka's own cluster id; None when the broker gives none.
         holds: Partitions of the offsets log that are held back; None from a probe that does not tell.
+        resting: As `events`, of those events alone that tell idle groups and groups that are gone: with them a probe
+            that starts finds the groups that this round does not tell.
+        untold: Groups that the brokers list and this round does not tell, because they are idle.
     """
 
     v: int
@@ -109,6 +112,8 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     written: int
     cluster_id: str | None = None
     holds: tuple[LogHold, ...] | None = None
+    resting: dict[str, tuple[int, int]] = {}
+    untold: int = 0
 
 
 Round = RoundOpened | RoundClosed
@@ -134,6 +139,8 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         cluster_id: Kafka's own cluster id.
         held_by_producer: Id of the producer whose open transaction is the reason; None when not known.
         held_by: Its transactional id; None when not known.
+        idle: Nothing of the group has moved for a while, and it has no members: until something moves it comes once in
+            a heartbeat only.
     """
 
     v: int
@@ -151,6 +158,7 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
     cluster_id: str | None = None
     held_by_producer: int | None = None
     held_by: str | None = None
+    idle: bool = False
 
 
 class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):

@@ -201,7 +201,7 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
                 measured.reason,
                 ours,
             )
-            due = tick.time - known.row_time >= config.heartbeat_ms
+            due = tick.idle or tick.time - known.row_time >= config.heartbeat_ms
             if known.row != says or known.commits or known.offset_deleted or due:
                 rows.lag.append(
                     lag.row(
@@ -289,7 +289,8 @@ def _health_row(
     row = _health(state, tick, group, config, totals, findings, closed=False)
     # What makes a new row: anything but the round itself and the commits counted since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
-    if says != state.health or tick.time - state.health_time >= config.heartbeat_ms:
+    # (The rounds of an idle group are its heartbeats: the next one may come a little early.)
+    if says != state.health or tick.idle or tick.time - state.health_time >= config.heartbeat_ms:
         rows.group_health.append(row)
         state.health = says
         state.health_time = tick.time

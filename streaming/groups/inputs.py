@@ -255,6 +255,7 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         cluster_id: Kafka's own cluster id; None when not known.
         held_by_producer: Id of the producer whose open transaction holds the partition; None when not known.
         held_by: Its transactional id; None when not known.
+        idle: The group rests, and the rounds until the next heartbeat will not show it unless something moves.
     """
 
     round: int
@@ -270,6 +271,7 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     cluster_id: str | None = None
     held_by_producer: int | None = None
     held_by: str | None = None
+    idle: bool = False
 
 
 GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | OtherRecords | Tick | Compacted | ModernInput

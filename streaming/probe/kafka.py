@@ -14,7 +14,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.holds import Hold, Holder, lasting, with_holders
 from streaming.probe.observe import Description, Group, Look, Memory, Topic, topics_of_groups
-from streaming.probe.requests import Metadata, OffsetKind, Refused, Requests, TopicPlaces
+from streaming.probe.requests import Committed, Metadata, OffsetKind, Refused, Requests, TopicPlaces
 
 __all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 
@@ -160,9 +160,10 @@ class KafkaCluster:
         groups = self._groups(log, memory, deadline)
         descriptions = self._descriptions(groups, deadline)
         committed = self._committed(groups, deadline)
-        topics_of = topics_of_groups(groups, descriptions, committed, memory, self._filters)
+        of_commits = {name: found.topics for name, found in committed.items()}
+        topics_of = topics_of_groups(groups, descriptions, of_commits, memory, self._filters)
         topics = self._topics({topic for topics in topics_of.values() for topic in topics}, deadline)
-        return Look(groups, topics_of, descriptions, topics)
+        return Look(groups, topics_of, descriptions, topics, {name: found.mark for name, found in committed.items()})
 
     # -- groups
 
@@ -222,10 +223,10 @@ class KafkaCluster:
         # Before version 6 of DescribeGroups this is what there is not, or not as a classic group; it was just listed.
         return {name: description for name, description in found.items() if description.state != _DEAD}
 
-    def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, frozenset[str]]:
+    def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Committed]:
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
-        answers = self._requests.committed_topics(asked, deadline)
+        answers = self._requests.committed(asked, deadline)
         self._tell_forbidden("Describe on Group", answers)
         return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
 

@@ -13,6 +13,7 @@ from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
+from streaming.probe.idle import Rest, Told, rest_after, told_as
 
 __all__ = [
     "Description",
@@ -26,6 +27,12 @@ __all__ = [
     "round_events",
     "topics_of_groups",
 ]
+
+_EMPTY = "Empty"
+"""State of a group without members."""
+
+_PERIOD_MS = 600_000
+"""The job's default heartbeat."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +100,12 @@ class Memory:
     Attributes:
         topics: Topics of each group in that round; its keys are the groups it had.
         holds: Per partition of the offsets log.
+        rest: For how long the groups have rested.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
     holds: tuple[Hold | None, ...] = ()
+    rest: Rest = field(default_factory=Rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +138,14 @@ class Look:
         topics_of_groups: Topics to report per group, sorted.
         descriptions: Per group that was described.
         topics: Per topic; a topic that we may not see is missing.
+        committed: Mark of each group's committed offsets; a group whose offsets we may not see is missing.
     """
 
     groups: Mapping[str, Group]
     topics_of_groups: Mapping[str, tuple[str, ...]]
     descriptions: Mapping[str, Description]
     topics: Mapping[str, Topic]
+    committed: Mapping[str, int] = field(default_factory=dict)
 
 
 def topics_of_groups(
@@ -163,22 +174,44 @@ def topics_of_groups(
     return found
 
 
-def round_events(head: RoundHead, look: Look, memory: Memory, filters: Filters) -> list[tuple[str, Event]]:
+def round_events(
+    head: RoundHead,
+    look: Look,
+    memory: Memory,
+    filters: Filters,
+    after: Memory | None = None,
+    period_ms: int = _PERIOD_MS,
+) -> list[tuple[str, Event]]:
     """The events of one round, each with the group that keys it.
 
     In order of group ids; a group's `GroupEvent` comes before its `TopicEvent`s. Groups that the round before had
-    and this one has not come as `GroupGone`.
+    and this one has not come as `GroupGone`. Idle groups, as far as the round tells them, and those that are gone
+    come before the others.
+
+    Args:
+        head: What all events share.
+        look: What the round saw.
+        memory: Of the closed round before.
+        filters: What is watched.
+        after: As `memory_after` gives it; None lets it be asked here.
+        period_ms: Within which an idle group is told once.
     """
-    events: list[tuple[str, Event]] = []
+    rest = (after or memory_after(head, look, memory)).rest
+    resting: list[tuple[str, Event]] = []
+    others: list[tuple[str, Event]] = []
     for group in sorted(look.groups.keys() | memory.topics.keys()):
-        if group in look.groups:
-            events.extend((group, event) for event in _events_of_group(head, look, group))
-        else:
-            events.append((group, _gone(head, group, filters)))
-    return events
+        if group not in look.groups:
+            resting.append((group, _gone(head, group, filters)))
+            continue
+        told = told_as(group, memory.rest, rest, period_ms)
+        if told is not Told.NOT_AT_ALL:
+            idle = told is Told.AS_IDLE
+            events = _events_of_group(head, look, group, idle=idle)
+            (resting if idle else others).extend((group, event) for event in events)
+    return resting + others
 
 
-def _events_of_group(head: RoundHead, look: Look, group: str) -> list[Event]:
+def _events_of_group(head: RoundHead, look: Look, group: str, *, idle: bool) -> list[Event]:
     listed, description = look.groups[group], look.descriptions.get(group)
     topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
     partition = partition_for(group, len(head.log))
@@ -201,6 +234,7 @@ def _events_of_group(head: RoundHead, look: Look, group: str) -> list[Event]:
         cluster_id=head.cluster_id,
         held_by_producer=holder.producer_id if holder is not None else None,
         held_by=holder.transactional_id if holder is not None else None,
+        idle=idle,
     )
     return [first, *(_topic_event(head, group, topic, look.topics[topic]) for topic in topics)]
 
@@ -235,20 +269,63 @@ def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
     )
 
 
-def memory_after(head: RoundHead, look: Look) -> Memory:
-    """What the next round must know, once this one has closed."""
-    return Memory({group: frozenset(look.topics_of_groups[group]) for group in look.groups}, head.holds)
+def memory_after(head: RoundHead, look: Look, memory: Memory | None = None) -> Memory:
+    """What the next round must know, once this one has closed.
+
+    Args:
+        head: Head of the round.
+        look: What it saw.
+        memory: Of the closed round before; None where there was none.
+    """
+    return Memory(
+        {group: frozenset(look.topics_of_groups[group]) for group in look.groups},
+        head.holds,
+        rest_after(memory.rest if memory else Rest(), _marks(head, look), head.time),
+    )
 
 
-def recall(closed: RoundClosed, events: Iterable[Event]) -> Memory:
-    """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them."""
+def _marks(head: RoundHead, look: Look) -> dict[str, int]:
+    """What groups without members look like; marks live no longer than the process, so Python's hashes do."""
+    of_topics = {name: hash(topic) for name, topic in look.topics.items()}
+    holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
+    marks = {}
+    for name, group in look.groups.items():
+        description = look.descriptions.get(name)
+        if (description.state if description else group.state) != _EMPTY:
+            continue
+        topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
+        hold = holds[partition_for(name, len(holds))]
+        marks[name] = hash((group.protocol_type, group.group_type, topics, look.committed.get(name), hold))
+    return marks
+
+
+def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event] = ()) -> Memory:
+    """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them.
+
+    For how long groups have rested is not written: a new probe tells them all until it has seen it itself.
+
+    Args:
+        closed: The closing record.
+        events: All events of its round.
+        resting: What rounds before told of idle groups and of groups that are gone (`RoundClosed.resting`), the
+            oldest first, far enough back that every group that the round left untold is among them.
+    """
     topics: dict[str, set[str]] = {}
+    for event in resting:
+        if isinstance(event, GroupEvent):
+            topics[event.group] = set()
+        elif isinstance(event, GroupGone):
+            topics.pop(event.group, None)
+        elif event.group in topics:
+            topics[event.group].add(event.topic)
     since: dict[int, int] = {}
     for event in events:
         if isinstance(event, GroupEvent):
-            topics.setdefault(event.group, set())
+            topics[event.group] = set()
             if event.held_since is not None:
                 since[event.log_partition] = event.held_since
         elif isinstance(event, TopicEvent):
             topics.setdefault(event.group, set()).add(event.topic)
+        else:
+            topics.pop(event.group, None)
     return Memory({group: frozenset(names) for group, names in topics.items()}, recalled_holds(closed, since))

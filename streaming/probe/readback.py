@@ -34,7 +34,10 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
         consumer = open_consumer(settings.kafka)
         try:
             closed = _last_closed(consumer, settings, deadline)
-            return Memory() if closed is None else recall(closed, _events(consumer, settings, closed, deadline))
+            if closed is None:
+                return Memory()
+            resting = _resting(consumer, settings, closed, deadline) if closed.untold else []
+            return recall(closed, _events(consumer, settings, closed, closed.events, deadline), resting)
         finally:
             consumer.close()
     except KafkaError as error:
@@ -59,10 +62,35 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
     return None
 
 
-def _events(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> list[Event]:
+def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> list[Event]:
+    """What the rounds of a heartbeat told of idle groups and of those that are gone, the oldest first.
+
+    Every group that is untold in the newest round became idle, or was told as such, within it.
+    """
+    place = TopicPartition(settings.probe.rounds_topic, 0)
+    first, end = _bounds(consumer, [place])[place]
+    since = max(0, closed.time - settings.job.heartbeat_ms)
+    found = consumer.offsets_for_times({place: since})[place]
+    begin = max(first, found.offset) if found is not None else first
+    rounds = [decode_round(record.value) for record in _records(consumer, {place: (begin, end)}, deadline)]
+    return [
+        event
+        for before in rounds
+        if isinstance(before, RoundClosed) and before.cluster == settings.cluster and before.round < closed.round
+        for event in _events(consumer, settings, before, before.resting, deadline)
+    ]
+
+
+def _events(
+    consumer: Any,
+    settings: Settings,
+    closed: RoundClosed,
+    positions: Mapping[str, tuple[int, int]],
+    deadline: Deadline,
+) -> list[Event]:
+    """The events of a closed round that lie between positions."""
     places = {
-        TopicPartition(settings.probe.events_topic, int(partition)): positions
-        for partition, positions in closed.events.items()
+        TopicPartition(settings.probe.events_topic, int(partition)): between for partition, between in positions.items()
     }
     bounds = _bounds(consumer, list(places))
     there = {
@@ -94,5 +122,5 @@ def _records(consumer: Any, ranges: Mapping[Any, tuple[int, int]], deadline: Dea
         for place, records in polled.items():
             yield from (record for record in records if record.offset < open_ranges.get(place, 0))
         for place in [place for place, end in open_ranges.items() if consumer.position(place) >= end]:
+            # Not paused: kafka-python remembers that of a partition that is assigned again, and what it had fetched.
             del open_ranges[place]
-            consumer.pause(place)

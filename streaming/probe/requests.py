@@ -45,6 +45,7 @@ __all__ = [
     "GROUPS_PER_REQUEST",
     "PARTITIONS_PER_REQUEST",
     "Answer",
+    "Committed",
     "Leader",
     "Metadata",
     "OffsetKind",
@@ -101,6 +102,19 @@ class TopicPlaces:
     topic_id: str | None
     leaders: tuple[Leader, ...]
     racks: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group has committed.
+
+    Attributes:
+        topics: Topics that it has offsets for.
+        mark: Stands for all its offsets: the same as long as none of them changes.
+    """
+
+    topics: frozenset[str]
+    mark: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +236,8 @@ class Requests:
         [answer] = self._ask([(broker, request)], deadline)
         return [group.group_id for group in answer.groups if group.error_code == _GROUP_FORBIDDEN]
 
-    def committed_topics(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, frozenset[str] | Refused]:
-        """Ask coordinators which topics groups have committed offsets for.
+    def committed(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Committed | Refused]:
+        """Ask coordinators for groups' committed offsets.
 
         Args:
             groups: Coordinator (node id) per group.
@@ -243,15 +257,13 @@ class Requests:
             )
             for node, chunk in _chunks_by_node(groups, GROUPS_PER_REQUEST)
         ]
-        found: dict[str, frozenset[str] | Refused] = {}
+        found: dict[str, Committed | Refused] = {}
         for answer in self._ask(work, deadline):
             for group in answer.groups:
                 found[group.group_id] = _refused(group, group.group_id) or _committed(group)
         return found
 
-    def _committed_one_by_one(
-        self, groups: Mapping[str, int], deadline: Deadline
-    ) -> dict[str, frozenset[str] | Refused]:
+    def _committed_one_by_one(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Committed | Refused]:
         work = [
             (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
             for group, node in groups.items()
@@ -447,10 +459,15 @@ def _refused(answer: Any, group: str) -> Refused | None:
     return None
 
 
-def _committed(group: Any) -> frozenset[str]:
-    return frozenset(
-        topic.name for topic in group.topics if any(partition.committed_offset >= 0 for partition in topic.partitions)
-    )
+def _committed(group: Any) -> Committed:
+    offsets = [
+        (topic.name, partition.partition_index, partition.committed_offset)
+        for topic in group.topics
+        for partition in topic.partitions
+        if partition.committed_offset >= 0
+    ]
+    # (A coordinator promises no order.)
+    return Committed(frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets)))
 
 
 def _demand(error_code: int, what: str) -> None:

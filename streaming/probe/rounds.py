@@ -59,7 +59,9 @@ def one_round(
         holds=cluster.name_holders(log, holds, deadline),
     )
     look = cluster.look(log, memory, deadline)
-    written = writer.write(opened, round_events(head, look, memory, settings.filters), deadline)
+    after = memory_after(head, look, memory)
+    events = round_events(head, look, memory, settings.filters, after, settings.job.heartbeat_ms)
+    written = writer.write(opened, events, deadline)
     closed = writer.close_round(
         opened,
         written,
@@ -67,5 +69,6 @@ def one_round(
         log.metadata.cluster_id,
         deadline,
         told_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
+        untold=len(look.groups.keys() - {group for group, _ in events}),
     )
-    return closed, memory_after(head, look)
+    return closed, after

@@ -11,7 +11,17 @@ from typing import Any
 from kafka.errors import InvalidTimestampError, KafkaError, KafkaTimeoutError
 
 from streaming.config import KafkaSettings, ProbeSettings
-from streaming.events import EVENTS_VERSION, Event, LogHold, RoundClosed, RoundOpened, encode_event, encode_round
+from streaming.events import (
+    EVENTS_VERSION,
+    Event,
+    GroupGone,
+    LogHold,
+    RoundClosed,
+    RoundOpened,
+    TopicEvent,
+    encode_event,
+    encode_round,
+)
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
@@ -51,11 +61,13 @@ class Written:
         positions: First offset and exclusive end per partition (as text) of the events topic.
         groups: Groups with events.
         events: Number of events.
+        resting: As `positions`, of the events of idle groups and of groups that are gone.
     """
 
     positions: dict[str, tuple[int, int]]
     groups: int
     events: int
+    resting: dict[str, tuple[int, int]]
 
 
 class RoundWriter:
@@ -119,15 +131,17 @@ class RoundWriter:
             raise _not_written(topic, error) from error
         self._flush(deadline)
         positions: dict[int, tuple[int, int]] = {}
-        for ack in acks:
+        resting: dict[int, tuple[int, int]] = {}
+        rests = False
+        for ack, (_, event) in zip(acks, events, strict=True):
+            # A group's topics follow it.
+            if not isinstance(event, TopicEvent):
+                rests = isinstance(event, GroupGone) or event.idle
             record = _acknowledged(ack, topic)
-            first, end = positions.get(record.partition, (record.offset, record.offset))
-            positions[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
-        return Written(
-            {str(partition): positions[partition] for partition in sorted(positions)},
-            len({group for group, _ in events}),
-            len(acks),
-        )
+            for known in (positions, resting) if rests else (positions,):
+                first, end = known.get(record.partition, (record.offset, record.offset))
+                known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
+        return Written(_named(positions), len({group for group, _ in events}), len(acks), _named(resting))
 
     def close_round(
         self,
@@ -137,6 +151,8 @@ class RoundWriter:
         cluster_id: str | None,
         deadline: Deadline,
         holds: tuple[LogHold, ...] = (),
+        *,
+        untold: int = 0,
     ) -> RoundClosed:
         """Write the closing record.
 
@@ -147,6 +163,7 @@ class RoundWriter:
             cluster_id: Kafka's own.
             deadline: Of the round.
             holds: Partitions of the log that are held back.
+            untold: Groups that are listed and have no events.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -165,6 +182,8 @@ class RoundWriter:
             written=written.events,
             cluster_id=cluster_id,
             holds=holds,
+            resting=written.resting,
+            untold=untold,
         )
         self._send_round(encode_round(record), opened.time, deadline)
         return record
@@ -198,6 +217,10 @@ class RoundWriter:
             return True
 
         deadline.wait(flushed)
+
+
+def _named(positions: dict[int, tuple[int, int]]) -> dict[str, tuple[int, int]]:
+    return {str(partition): positions[partition] for partition in sorted(positions)}
 
 
 _PROCESS = uuid.uuid4().hex[:12]

@@ -12,7 +12,7 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka import KafkaCluster, OffsetsLog
 from streaming.probe.observe import Group, Memory
-from streaming.probe.requests import Metadata, Refused, TopicPlaces
+from streaming.probe.requests import Committed, Metadata, Refused, TopicPlaces
 
 LOG = OffsetsLog((1, 2), Metadata("id", (1, 2), False, {}))
 BEFORE = Memory({"g": frozenset({"orders"})})
@@ -42,8 +42,8 @@ class Answers:
     def describe_consumer_groups(self, *_: object) -> Mapping[str, object]:
         return {}
 
-    def committed_topics(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
-        return dict.fromkeys(groups, frozenset({"orders"}))
+    def committed(self, groups: Mapping[str, int], _: Deadline) -> Mapping[str, object]:
+        return dict.fromkeys(groups, Committed(frozenset({"orders"}), 1))
 
     def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
         return Metadata("id", (1, 2), False, {topic: TopicPlaces(None, (), ()) for topic in topics})

@@ -194,6 +194,7 @@ class TickAssembler:
             cluster_id=told.cluster_id if told else None,
             held_by_producer=told.held_by_producer if told else None,
             held_by=told.held_by if told else None,
+            idle=told is not None and told.idle,
         )
         self._ticks.setdefault(event.group, []).append(tick)
         self.made += 1

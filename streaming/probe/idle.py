@@ -1,0 +1,80 @@
+"""Which groups are idle, and in which rounds they are told even so.
+
+A group is idle when it has no members and nothing of it has moved for `IDLE_ROUNDS` rounds: neither its committed
+offsets, nor its topics, nor their offsets, nor what holds back its log partition. Of a hundred thousand groups most
+are, and an event of each in every round would say the same again and again. So an idle group is told once when it
+becomes idle, and from then on once in a period (the job's heartbeat), each group at a moment of its own, so that no
+round has to tell them all. Whatever moves is told in the very round that sees it, and in the `IDLE_ROUNDS` after it.
+
+Pure, as `observe.py`. Nothing of it outlives the process: a new probe tells all groups until it has seen them rest.
+"""
+
+from __future__ import annotations
+
+import enum
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+__all__ = ["IDLE_ROUNDS", "Rest", "Told", "rest_after", "told_as"]
+
+IDLE_ROUNDS = 12
+"""Longer than the judgement of lag looks back (ten rounds, `streaming.groups.lag`), so that it has come to its end."""
+
+
+class Told(enum.Enum):
+    """How a round tells a group."""
+
+    FULLY = enum.auto()
+    AS_IDLE = enum.auto()
+    NOT_AT_ALL = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """For how long the groups have rested.
+
+    Attributes:
+        time: Time of the newest round, ms; -1 before the first.
+        marks: What each group without members looked like; groups that look the same have the same mark.
+        rounds: How many rounds in a row it had looked so before.
+    """
+
+    time: int = -1
+    marks: Mapping[str, int] = field(default_factory=dict)
+    rounds: Mapping[str, int] = field(default_factory=dict)
+
+
+def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
+    """Follow the groups by one round.
+
+    Args:
+        before: Of the closed round before.
+        marks: Of the groups without members in this round.
+        time: The round's time, ms.
+    """
+    known, rounds = before.marks, before.rounds
+    return Rest(
+        time,
+        marks,
+        {group: rounds[group] + 1 if known.get(group) == mark else 0 for group, mark in marks.items()},
+    )
+
+
+def told_as(group: str, before: Rest, now: Rest, period_ms: int) -> Told:
+    """How this round tells a group.
+
+    Args:
+        group: Group id.
+        before: Of the closed round before.
+        now: Of this round.
+        period_ms: Within which an idle group is told once.
+    """
+    rested = now.rounds.get(group, 0)
+    if rested < IDLE_ROUNDS:
+        return Told.FULLY
+    if rested == IDLE_ROUNDS:
+        return Told.AS_IDLE
+    moment = zlib.crc32(group.encode("utf-8", "surrogateescape")) % period_ms
+    passed = (now.time - moment) // period_ms > (before.time - moment) // period_ms
+    return Told.AS_IDLE if passed else Told.NOT_AT_ALL

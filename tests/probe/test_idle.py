@@ -1,0 +1,162 @@
+"""Idle groups come once in a heartbeat, and nothing that moves waits for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from probe.witness import Cluster, read_round
+from streaming.config import Filters, Settings
+from streaming.events import Event, GroupEvent, GroupGone, RoundClosed
+from streaming.groups.lag import WINDOW
+from streaming.probe import Probe
+from streaming.probe.idle import IDLE_ROUNDS
+from streaming.probe.observe import (
+    Description,
+    Group,
+    Look,
+    Memory,
+    RoundHead,
+    Topic,
+    memory_after,
+    recall,
+    round_events,
+)
+
+INTERVAL = 10_000
+PERIOD = 600_000
+AT_REST = Look(
+    {"g": Group("g", 1, "Empty", "consumer", "classic")},
+    {"g": ("orders",)},
+    {},
+    {"orders": Topic(1, "id", (9,))},
+    {"g": 1},
+)
+MEMBERS = Description("Stable", "consumer", frozenset({"orders"}), complete=True)
+
+MOVES = {
+    "a commit": replace(AT_REST, committed={"g": 2}),
+    "a record of its topic": replace(AT_REST, topics={"orders": Topic(1, "id", (10,))}),
+    "partitions": replace(AT_REST, topics={"orders": Topic(2, "id", (9, 0))}),
+    "another topic": replace(AT_REST, topics_of_groups={"g": ("audit", "orders")}),
+    "members": replace(AT_REST, descriptions={"g": MEMBERS}),
+    "its type": replace(AT_REST, groups={"g": Group("g", 1, "Empty", "consumer", "consumer")}),
+}
+
+
+class Rounds:
+    """A probe's rounds, one interval after the other; `told` holds the group's events by round."""
+
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.number = 0
+        self.told: dict[int, list[Event]] = {}
+
+    def see(self, look: Look, times: int = 1) -> list[Event]:
+        """The group's events of the last of so many rounds."""
+        for _ in range(times):
+            head = RoundHead("prod", None, self.number, 1_700_000_000_000 + INTERVAL * self.number, (5,), (None,))
+            after = memory_after(head, look, self.memory)
+            events = round_events(head, look, self.memory, Filters(), after, PERIOD)
+            self.told[self.number] = [event for _, event in events]
+            self.memory = after
+            self.number += 1
+        return self.told[self.number - 1]
+
+
+@pytest.fixture
+def idle() -> Rounds:
+    """Rounds at whose end the group is idle and untold."""
+    rounds = Rounds()
+    rounds.see(AT_REST, 40)
+    return rounds
+
+
+def test_a_group_is_told_in_full_until_the_judgement_of_its_lag_has_come_to_its_end(idle: Rounds) -> None:
+    assert IDLE_ROUNDS > WINDOW
+    assert all(len(idle.told[number]) == 2 for number in range(IDLE_ROUNDS))
+    assert not any(getattr(event, "idle", False) for number in range(IDLE_ROUNDS) for event in idle.told[number])
+
+
+def test_an_idle_group_is_told_as_such_at_once_and_then_once_in_a_heartbeat(idle: Rounds) -> None:
+    idle.see(AT_REST, 360)
+    told = [number for number, events in idle.told.items() if number >= IDLE_ROUNDS and events]
+    assert told[0] == IDLE_ROUNDS
+    assert [later - earlier for earlier, later in pairwise(told[1:])] == [60] * (len(told) - 2)
+    assert told[1] - told[0] <= 60
+    assert all(isinstance(idle.told[number][0], GroupEvent) and idle.told[number][0].idle for number in told)
+
+
+@pytest.mark.parametrize("what", MOVES)
+def test_what_moves_is_told_in_the_round_that_sees_it(idle: Rounds, what: str) -> None:
+    (first, *_) = idle.see(MOVES[what])
+    assert isinstance(first, GroupEvent)
+    assert not first.idle
+    assert all(idle.see(MOVES[what]) for _ in range(IDLE_ROUNDS))
+
+
+def test_an_idle_group_that_is_gone_is_told_at_once(idle: Rounds) -> None:
+    assert idle.told[idle.number - 1] == []
+    (event,) = idle.see(Look({}, {}, {}, {}))
+    assert isinstance(event, GroupGone)
+
+
+def test_idle_groups_come_spread_over_the_rounds() -> None:
+    names = [f"batch-{number}" for number in range(600)]
+    look = Look({name: Group(name, 1, "Empty", "", "classic") for name in names}, dict.fromkeys(names, ()), {}, {})
+    rounds = Rounds()
+    rounds.see(look, IDLE_ROUNDS + 61)
+    told = [len(events) for number, events in rounds.told.items() if number > IDLE_ROUNDS]
+    assert sum(told) == len(names)
+    assert max(told) < 40  # ten in each of 60 rounds, if they fell evenly
+
+
+@pytest.mark.parametrize("more", [0, 1, 59, 60, 61, 100])
+def test_a_new_probe_knows_the_groups_that_the_last_round_left_untold(more: int) -> None:
+    rounds = Rounds()
+    rounds.see(AT_REST, IDLE_ROUNDS + 1 + more)
+    newest = 1_700_000_000_000 + INTERVAL * (rounds.number - 1)
+    resting = [
+        event
+        for number, events in rounds.told.items()
+        if 1_700_000_000_000 + INTERVAL * number >= newest - PERIOD and number < rounds.number - 1
+        for event in events
+        if number >= IDLE_ROUNDS
+    ]
+    closed = RoundClosed(1, "prod", "p", INTERVAL, rounds.number - 1, newest, (5,), (5,), {}, 0, 0, untold=1)
+    recalled = recall(closed, rounds.told[rounds.number - 1], resting)
+    assert recalled.topics == {"g": {"orders"}}
+
+
+def test_a_group_that_went_after_it_was_told_as_idle_is_not_recalled(idle: Rounds) -> None:
+    resting = [*idle.told[IDLE_ROUNDS], *idle.see(Look({}, {}, {}, {}))]
+    closed = RoundClosed(1, "prod", "p", INTERVAL, 99, 99, (5,), (5,), {}, 0, 0, untold=1)
+    assert recall(closed, [], resting).topics == {}
+
+
+@pytest.mark.kafka
+def test_on_a_broker_an_idle_group_rests_wakes_and_is_missed_by_a_new_probe(
+    cluster: Cluster, settings: Settings
+) -> None:
+    orders = cluster.topic("orders", 1)
+    group = cluster.commit("g", orders, [0])
+    with Probe(settings) as probe:
+        full = [probe.round() for _ in range(IDLE_ROUNDS)]
+        first, untold = probe.round(), probe.round()
+        assert {(closed.groups, closed.untold, bool(closed.resting)) for closed in full} == {(1, 0, False)}
+        assert (first.groups, first.untold, first.resting) == (1, 0, first.events)
+        assert read_round(settings, first).groups[group].idle
+        assert (untold.groups, untold.untold, untold.events) == (0, 1, {})
+
+        cluster.produce(orders, [1])
+        woken = read_round(settings, probe.round())
+        assert (woken.groups[group].idle, woken.topics(group)[orders].end) == (False, (1,))
+
+        last = [probe.round() for _ in range(IDLE_ROUNDS + 2)][-1]
+        assert (last.groups, last.untold) == (0, 1)
+    cluster.admin.delete_groups([group])
+    with Probe(settings) as after:
+        closed = after.round()
+    assert [type(event) for event in read_round(settings, closed).events] == [GroupGone]
