@@ -115,7 +115,7 @@ def _member(member_id: str, given: object) -> Subscription:
         owned=_owned(a_list(member.get("owned") or [], f"owned of {where}"), where),
         generation=None if generation is None or generation < 0 else generation,
         group_instance_id=optional_text(member.get("group_instance_id"), f"group_instance_id of {where}"),
-        rack=optional_text(member.get("rack"), f"rack of {where}") or None,
+        rack=optional_text(member.get("rack"), f"rack of {where}"),
         user_data=_bytes(member.get("user_data"), where),
     )
 

@@ -18,14 +18,13 @@ from assignors.sticky.balance import NEVER_ENDS, Balance, Task
 from assignors.sticky.board import Board
 from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential, largest_first, partitions_of
-from assignors.sticky.racks import rack_info
+from assignors.sticky.racks import RackInfo, rack_info
 from assignors.strategy import Era, PartitionRacks
 
 __all__ = ["LIBRDKAFKA_ERAS"]
 
 _FREED = "librdkafka reads memory here that it has freed"
 _ABORTS = "librdkafka aborts: it takes a partition's first move for its last one"
-_RACKS = "racks matter here and librdkafka's rack-aware assignment is not recomputed"
 _TOPIC_ORDER = "the result depends on the order in which the broker told librdkafka of the topics"
 
 # More topics than this with partitions that nobody had are not tried in all orders.
@@ -127,8 +126,7 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     if not members:
         return result
     board = Board.of_others(group, members)
-    if rack_info(board, racks) is not None:
-        raise CannotTell(_RACKS)
+    in_racks = rack_info(board, racks, _racks_of(board))
     newest, before = _owners(members)
     ids = {
         place: board.base[row] + place[1]
@@ -143,13 +141,22 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     potential = Potential(board, gap=0, counts_topics=False)
     results: list[Assignment] = []
     for partitions in _orders(board, potential, existing, previous):
-        dealt = _balanced(board, potential, existing, previous, partitions, algorithm)
+        dealt = _balanced(board, potential, existing, previous, partitions, algorithm, in_racks)
         of_order = result | _adjusted(board, members, dealt)
         if of_order not in results:
             results.append(of_order)
     if len(results) > 1:
         raise CannotTell(_TOPIC_ORDER, tuple(results))
     return results[0]
+
+
+def _racks_of(board: Board) -> list[str | None]:
+    """Racks of the members, as librdkafka has them: only of those that may have an existing topic.
+
+    It takes a rack told as an empty text for one in which there is nothing, and only one not told for none. (Its own
+    members without a rack tell an empty one.)
+    """
+    return [m.rack if any(topic in board.index for topic in m.topics) else None for m in board.members]
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:
@@ -201,18 +208,21 @@ def _balanced(
     previous: dict[int, int],
     partitions: list[int],
     algorithm: type[Balance],
+    racks: RackInfo | None,
 ) -> list[dict[int, None]]:
     kept: list[dict[int, None]] = []
     taken: set[int] = set()
     revocation = False
-    for rows, ids in zip(potential.topics, existing, strict=True):
+    for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
         wanted = frozenset(rows)
         stays = [partition for partition in ids if board.place(partition)[0] in wanted]
+        if racks is not None:
+            stays = [partition for partition in stays if racks.fits(member, partition)]
         revocation |= len(stays) < len(ids)
         taken.update(stays)
         kept.append(dict.fromkeys(stays))
     unassigned = [partition for partition in partitions if partition not in taken]
-    return algorithm(board, potential, Task(kept, previous, partitions, unassigned, revocation), None).result()
+    return algorithm(board, potential, Task(kept, previous, partitions, unassigned, revocation), racks).result()
 
 
 def _adjusted(board: Board, members: Sequence[Subscription], lists: Sequence[Iterable[int]]) -> Assignment:

@@ -7,7 +7,8 @@ leader's count of a topic can be read off its own assignment (highest partition 
 back or leave with a member: `possible_counts`), and the only question left is whether a round around the decision
 saw that count. What sticky strategies go by, owned partitions and their generations, is in the record as the leader
 saw it, in the members' subscriptions. A leader may know of new partitions
-before the probe's broker does: a count above all that was seen waits for the rounds to come.
+before the probe's broker does: a count above all that was seen waits for the rounds to come. Racks of replicas, which
+count where members have some, cannot be read off an assignment, and come and go with brokers (`seen_racks`).
 
 Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
 """
@@ -27,6 +28,7 @@ from streaming.groups.inputs import MembershipRecord
 from streaming.groups.membership import is_consumer, undecodable
 from streaming.groups.recompute import recompute
 from streaming.groups.seen_counts import SeenCounts, seen_counts
+from streaming.groups.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
@@ -85,7 +87,9 @@ def judge(
     custom = config.custom.named(strategy)
     if custom is None and strategy not in known_strategies():
         return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
-    verdict = recompute(record, custom or strategy_named(strategy), actual, counts, settled=settled)
+    in_racks = custom is not None or any(member.rack for member in record.members)
+    racks = seen_racks(state, record, config, counts) if in_racks else NO_RACKS
+    verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(
             VALID_UNVERIFIED,

@@ -20,6 +20,7 @@ from streaming.groups.modern import modern_owners, modern_topics
 from streaming.groups.modern_inputs import SHARE, STREAMS, ModernMember
 from streaming.groups.modern_members import close_modern_members, write_modern_members
 from streaming.groups.modern_verdict import no_verdict_on, strategy_of, write_modern_verdicts
+from streaming.groups.seen_racks import see_racks
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
@@ -104,14 +105,17 @@ def _most(total: int | None) -> int | None:
 
 
 def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
-    """Remember the partition counts that this round shows; what is older than any verdict may need is dropped."""
+    """Remember the counts and racks that this round shows; what is older than any verdict may need is dropped."""
     horizon = tick.time - 2 * config.metadata_grace_ms
     for seen in tick.topics:
         count = seen.partitions or 0
         known = state.topics.get(seen.topic)
         if known is None:
-            state.topics[seen.topic] = TopicState([CountSeen(count, tick.time, tick.time)], tick.time, seen.topic_id)
+            known = TopicState([CountSeen(count, tick.time, tick.time)], tick.time, seen.topic_id)
+            state.topics[seen.topic] = known
+            see_racks(known, seen, tick.time, horizon)
             continue
+        see_racks(known, seen, tick.time, horizon)
         newest = known.counts[-1]
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
             # Deleted and made again under the same name: offsets before say nothing of offsets now.

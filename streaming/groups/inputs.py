@@ -95,7 +95,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
         topics: Subscribed topics in record order; None when the subscription was not decoded.
         owned: Owned partitions of the subscription (v1+), in record order.
         generation: Generation of the subscription (v2+); None when absent or -1.
-        rack: Rack of the subscription (v3+); None when absent or empty.
+        rack: Rack of the subscription (v3+); None when absent. An empty text stands for none too.
         user_data: User data of the subscription; None when null (an empty value is b"").
         assigned: Assigned partitions in record order; None when the assignment was not decoded.
         undecodable: Why subscription or assignment could not be decoded; None when both were, or when the

@@ -71,7 +71,7 @@ def _member_row(
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        rack=member.rack,
+        rack=member.rack or None,
         leader=member.member_id == record.leader,
         subscription=member.topics,
         partition_count=None if assigned is None else sum(len(p) for _, p in assigned),

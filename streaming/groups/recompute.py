@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import islice, product
 
 from assignors import (
@@ -11,7 +12,9 @@ from assignors import (
     Group,
     LeaderWouldFail,
     Library,
+    PartitionRacks,
     Strategy,
+    Subscription,
     assign,
     differences,
     recognise,
@@ -25,6 +28,8 @@ from streaming.groups.inputs import MembershipRecord
 from streaming.groups.membership import MAX_GROUP_PARTITIONS, subscription_of
 from streaming.groups.possible_counts import possible_counts
 from streaming.groups.seen_counts import SeenCounts
+from streaming.groups.seen_racks import Looked, SeenRacks, racks_of
+from streaming.groups.state import RacksSeen
 from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, VALID_UNVERIFIED, Verdict
 
 __all__ = ["recompute"]
@@ -33,9 +38,17 @@ __all__ = ["recompute"]
 # a rare coincidence, and every combination costs a recomputation per candidate.
 _MOST_VARIANTS = 16
 
+_UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
+
 
 def recompute(
-    record: MembershipRecord, strategy: Strategy, actual: Assignment, counts: dict[str, SeenCounts], *, settled: bool
+    record: MembershipRecord,
+    strategy: Strategy,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    racks: SeenRacks,
+    *,
+    settled: bool,
 ) -> Verdict:
     """Recompute a decision with every candidate that the bytes and the rounds allow.
 
@@ -44,6 +57,7 @@ def recompute(
         strategy: The group's strategy.
         actual: The assignment that it holds.
         counts: Partition counts of all subscribed and assigned topics.
+        racks: Racks of their replicas.
         settled: No round that is still to come would show a count that the leader may have known.
     """
     leader = {topic: c.leader for topic, c in counts.items()}
@@ -59,9 +73,11 @@ def recompute(
     expected: Assignment | None = None
     tried: set[Library] = set()
     libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
-    for library, known in product(libraries, variants):
+    may_fit = False
+    for library, known, view in product(libraries, variants, racks.views):
+        shown = _shown(strategy, view, known)
         try:
-            result, fits = _computed(strategy, Group(members, known), library, actual)
+            result, fits = _computed(strategy, Group(members, known), library, actual, shown)
         except LeaderWouldFail:
             continue
         except AssignorError as error:
@@ -89,15 +105,19 @@ def recompute(
             # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
             try:
                 fitting = known | {topic: counts[topic].newest for topic in unseen}
-                result, fits = _computed(strategy, Group(members, fitting), library, actual)
+                shown = _shown(strategy, view, fitting)
+                result, fits = _computed(strategy, Group(members, fitting), library, actual, shown)
             except AssignorError as error:
                 cannot = cannot or f"with the newest partition counts: {_reason(error)}"
                 continue
         if fits:
-            return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting)
+            return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting, racks=shown)
         expected = result if expected is None else expected
+        may_fit = may_fit or _may_fit_in_other_racks(strategy, members, result, actual, shown, racks)
     if expected is not None and not strategy.deterministic:
         cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
+    if may_fit:
+        cannot = cannot or _UNSEEN_RACKS
     if cannot is not None:
         return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
     if expected is None:
@@ -110,14 +130,50 @@ def recompute(
     )
 
 
-def _computed(strategy: Strategy, group: Group, library: Library, actual: Assignment) -> tuple[Assignment, bool]:
+def _shown(strategy: Strategy, view: Mapping[str, RacksSeen], counts: Mapping[str, int]) -> PartitionRacks | None:
+    """Racks as a strategy is given them; one of the user's own is watched, for nobody knows whether it goes by them."""
+    if not view:
+        return None
+    found = racks_of(view, counts)
+    return Looked(found) if strategy.custom else found
+
+
+def _may_fit_in_other_racks(
+    strategy: Strategy,
+    members: Sequence[Subscription],
+    result: Assignment,
+    actual: Assignment,
+    shown: PartitionRacks | None,
+    racks: SeenRacks,
+) -> bool:
+    """Whether a candidate that does not fit may do so with racks that no round has seen."""
+    if strategy.custom:
+        return racks.any() and (not isinstance(shown, Looked) or shown.at)
+    if not racks.may_be_others(strategy, members):
+        return False
+    # Whatever the racks, `range` gives as many members of a topic the same numbers of partitions.
+    return strategy.name != "range" or _sizes(result) == _sizes(actual)
+
+
+def _sizes(assignment: Assignment) -> dict[str, list[int]]:
+    sizes: dict[str, list[int]] = {}
+    for topics in assignment.values():
+        for topic, partitions in topics.items():
+            if partitions:
+                sizes.setdefault(topic, []).append(len(partitions))
+    return {topic: sorted(of_topic) for topic, of_topic in sizes.items()}
+
+
+def _computed(
+    strategy: Strategy, group: Group, library: Library, actual: Assignment, racks: PartitionRacks | None
+) -> tuple[Assignment, bool]:
     """What a candidate gives, and whether that is the assignment.
 
     Raises:
         CannotTell: It cannot be told; or it is not, and may be by what is in no record.
     """
     try:
-        result = assign(strategy, group, library)
+        result = assign(strategy, group, library, racks)
     except CannotTell as error:
         if any(same(possible, actual) for possible in error.possible):
             return actual, True
@@ -126,7 +182,7 @@ def _computed(strategy: Strategy, group: Group, library: Library, actual: Assign
         return result, True
     for other, reason in unrecorded(strategy.name, group, library):
         try:
-            fits = same(assign(strategy, other, library), actual)
+            fits = same(assign(strategy, other, library, racks), actual)
         except LeaderWouldFail:
             continue
         if fits and reason is not None:

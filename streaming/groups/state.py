@@ -27,6 +27,7 @@ __all__ = [
     "OpenCost",
     "Owned",
     "PartitionState",
+    "RacksSeen",
     "Sample",
     "TopicState",
     "Transfer",
@@ -104,6 +105,23 @@ class CountSeen(msgspec.Struct, array_like=True):
     last: int
 
 
+class RacksSeen(msgspec.Struct, array_like=True):
+    """Racks of a topic's replicas, and the first and last round time that showed them.
+
+    Attributes:
+        sets: The different sets of racks that partitions have, each sorted; none when no broker has a rack.
+        places: Per partition its place in `sets`, one byte each (two, little-endian, where there are more than 256
+            sets, four where there are more than 65,536); empty when no broker has a rack.
+        first: The first round's time, ms.
+        last: The last one's.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    places: bytes
+    first: int
+    last: int
+
+
 class TopicState(msgspec.Struct, array_like=True):
     """One topic of the group.
 
@@ -115,6 +133,7 @@ class TopicState(msgspec.Struct, array_like=True):
             partitions), ms; -1 when none did.
         recreated: Time of the first round that showed another topic of the name, ms; -1 when none did.
         count_before: Partition count of the topic before it; 0 when not known.
+        racks: Racks of the replicas seen, oldest first; empty while no round has told them.
     """
 
     counts: list[CountSeen]
@@ -123,6 +142,7 @@ class TopicState(msgspec.Struct, array_like=True):
     renewed: int = -1
     recreated: int = -1
     count_before: int = 0
+    racks: list[RacksSeen] = []
 
 
 Owned = dict[str, dict[str, tuple[int, ...]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from assignors import PartitionRacks
 from streaming.groups.facts import DriftedPartition
 
 __all__ = ["DRIFTED", "IDENTICAL", "MISPLACED", "NOT_APPLICABLE", "UNASSIGNED", "VALID_UNVERIFIED", "Verdict"]
@@ -32,6 +33,7 @@ class Verdict:
         candidates: Candidates that were tried.
         drifted: Partitions whose owner is not the expected one; empty unless drifted.
         counts: Partition counts by topic with which the candidate fitted; None when none did.
+        racks: Racks of the replicas with which it fitted; None when none did, or when it was asked without.
     """
 
     verdict: str
@@ -40,3 +42,4 @@ class Verdict:
     candidates: int = 0
     drifted: tuple[DriftedPartition, ...] = ()
     counts: Mapping[str, int] | None = None
+    racks: PartitionRacks | None = None

@@ -65,9 +65,9 @@ def _consumer(member: Any) -> Member:
         subscription_version=read.version if read else None,
         topics=read.topics if read else None,
         owned=read.owned if read else (),
-        # As Java's Subscription: a negative generation and an empty rack stand for none.
+        # As Java's Subscription: a negative generation stands for none. (An empty rack does too, save to librdkafka.)
         generation=read.generation if read and read.generation >= 0 else None,
-        rack=(read.rack or None) if read else None,
+        rack=read.rack if read else None,
         user_data=read.user_data if read else None,
         assigned=None if isinstance(assignment, Rejected) else assignment.partitions,
         undecodable="; ".join(reasons) or None,

@@ -158,7 +158,7 @@ class Requests:
         return Metadata(
             answer.cluster_id,
             tuple(sorted(racks)),
-            any(racks.values()),
+            any(rack is not None for rack in racks.values()),
             {topic.name: _places(topic, racks) for topic in answer.topics},
         )
 
@@ -444,7 +444,8 @@ def _places(topic: Any, racks: Mapping[int, str | None]) -> TopicPlaces | Refuse
         printed(topic.topic_id.bytes) if topic.topic_id else None,
         tuple(partition.leader_id if partition.leader_id in racks else None for partition in partitions),
         tuple(
-            tuple([rack for replica in partition.replica_nodes if (rack := racks.get(replica))])
+            # (An empty rack is one: clients take it for a rack like any other.)
+            tuple([rack for replica in partition.replica_nodes if (rack := racks.get(replica)) is not None])
             for partition in partitions
         ),
     )
