@@ -40,7 +40,7 @@ _CUT_AT = 44
 # Longer names travel in links as a digest: browsers and proxies end an address after some thousand characters.
 _LINK_AT = 300
 
-_PASSING = frozenset({"in_transfer", "not_converged"})
+_PASSING = frozenset({"in_transfer", "not_converged", "offset_deleted"})
 
 _KINDS = {
     "misplaced": "misplaced",
@@ -245,6 +245,10 @@ def _finding(name: str) -> Callable[[Row, Clock, Row], str]:
     return say
 
 
+def _rewound(group: Row, clock: Clock, since: Row) -> str:
+    return f"{_finding('rewound')(group, clock, since)}, lag {number(group['lag_total'])}"
+
+
 def _imbalance(group: Row, _clock: Clock, _since: Row) -> str:
     return f"imbalance {ratio(group['imbalance'])}, could be {ratio(group['imbalance_least'])}"
 
@@ -267,7 +271,7 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "stopped": (3, _lag(" and nothing committed")),
     "stalled": (3, _lag(" and not moving")),
     "falling_behind": (2, _lag(" and growing")),
-    "rewound": (2, lambda g, c, s: f"commits went back, lag {number(g['lag_total'])}"),  # noqa: ARG005
+    "rewound": (2, _rewound),
     "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
     "imbalance": (2, _imbalance),
     "mismatch": (2, _mismatch),
@@ -275,4 +279,5 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005
     "stale_metadata": (1, _finding("stale_metadata")),
     "topic_unseen": (1, _finding("topic_unseen")),
+    "topic_recreated": (1, _finding("topic_recreated")),
 }

@@ -8,7 +8,8 @@
 --              drifted, unassigned, stopped, stalled                    partitions are with the wrong member or with
 --                                                                       nobody, or stand still
 --              falling_behind, rewound, ahead, imbalance, mismatch      works, and not as it should
---              log_held_back, lag_unknown, stale_metadata, topic_unseen cannot be told now, or is about to change
+--              log_held_back, lag_unknown, stale_metadata, topic_unseen, topic_recreated
+--                                                                       cannot be told now, or is about to change
 --   health     3, 2, 1: by the worst problem, as the lines above; 0 nothing is wrong; -1 nothing is wrong, no members
 --   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
 -- Imbalance counts from 0.5 above the least that any assignment could reach: one member with half as much again as
@@ -34,7 +35,8 @@ judged AS (
       CASE WHEN contains(findings_json, '{"finding":"log_held_back"') THEN 'log_held_back'
            WHEN lag_status = 'unknown' THEN 'lag_unknown' END,
       CASE WHEN contains(findings_json, '{"finding":"stale_metadata"') THEN 'stale_metadata' END,
-      CASE WHEN contains(findings_json, '{"finding":"topic_unseen"') THEN 'topic_unseen' END
+      CASE WHEN contains(findings_json, '{"finding":"topic_unseen"') THEN 'topic_unseen' END,
+      CASE WHEN contains(findings_json, '{"finding":"topic_recreated"') THEN 'topic_recreated' END
     ) AS unclear
   FROM health
 ),

@@ -71,6 +71,34 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
         (group("falling_behind"), {}, "lag 12,400 and growing"),
         (group("imbalance"), {}, "imbalance 1.50, could be 0"),
         (group("mismatch"), {}, "runs range, should run sticky"),
+        (
+            group(
+                "rewound",
+                findings=[
+                    {
+                        "finding": "rewound",
+                        "since": NOW - timedelta(minutes=1),
+                        "detail": "committed offsets went back: orders 0 rewound by 1,200",
+                    }
+                ],
+            ),
+            {},
+            "committed offsets went back: orders 0 rewound by 1,200 since 15:29, lag 12,400",
+        ),
+        (
+            group(
+                "log_held_back",
+                findings=[
+                    {
+                        "finding": "log_held_back",
+                        "since": NOW - timedelta(minutes=27),
+                        "detail": "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log",
+                    }
+                ],
+            ),
+            {},
+            "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log since 15:03",
+        ),
         (group("lag_unknown", lag_unknown=4), {}, "lag of 4 partitions is not known"),
         (
             group(
@@ -98,7 +126,7 @@ def test_every_problem_of_the_query_has_a_sentence() -> None:
     text = queries()["groups"].sql
     problems = [
         "drifted", "unassigned", "stopped", "stalled", "falling_behind", "rewound", "ahead", "imbalance", "mismatch",
-        "log_held_back", "lag_unknown", "stale_metadata", "topic_unseen",
+        "log_held_back", "lag_unknown", "stale_metadata", "topic_unseen", "topic_recreated",
     ]  # fmt: skip
     assert all(problem in text for problem in problems)
     assert len(reasons(group(" ".join(problems)), CLOCK)) == len(problems)
