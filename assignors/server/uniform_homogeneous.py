@@ -104,7 +104,8 @@ class _Had:
         """Partitions that no member had, ascending."""
         if not self.lists:
             return range(self._count)
-        partitions = np.fromiter(chain.from_iterable(self.lists), dtype=np.int64)
+        size = sum(map(len, self.lists))
+        partitions = np.fromiter(chain.from_iterable(self.lists), dtype=np.int64, count=size)
         exist = (partitions >= 0) & (partitions < self._count)
         taken = np.zeros(self._count, dtype=bool)
         taken[partitions[exist]] = True
@@ -126,7 +127,7 @@ def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
 
 def _in_set_order(partitions: Sequence[int], listed: int) -> list[int]:
     """Partitions as `new HashSet<>(list)` iterates them; a number is its own hash code."""
-    codes = np.array(partitions, dtype=np.int64).astype(np.uint32)
+    codes = np.fromiter(partitions, dtype=np.int64, count=len(partitions)).astype(np.uint32)
     return list(map(partitions.__getitem__, in_hash_set(codes, listed)))
 
 
