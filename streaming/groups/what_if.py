@@ -273,7 +273,8 @@ def _told(
             else:
                 asked = as_it_was if name == runs else silent
                 now = None if before is None else had
-                found = what_if(asked, [strategy], now, library=as_library, bounds=bounds)[name]
+                racks = verdict.racks
+                found = what_if(asked, [strategy], now, library=as_library, partition_racks=racks, bounds=bounds)[name]
         yield told_of(name, found, bounds, runs=name == runs, library=library, known_before=before is not None)
 
 

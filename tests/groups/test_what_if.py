@@ -223,3 +223,17 @@ def test_a_topic_that_no_round_shows_is_the_reason() -> None:
     life.take(make_record(5, even("t", 2, "a", "b")), make_tick(10))
     (row,) = life.take(make_tick(1000)).what_if
     assert (row.strategy, row.reason) == ("range", "the partition count of topic 't' is not known")
+
+
+def test_racks_that_the_verdict_went_by_are_what_others_go_by() -> None:
+    # Replicas of 0 and 1 lie in rack y, of 2 and 3 in x: Java's range of 3.5 and later gives each member its own.
+    life = Life()
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+    members = [
+        make_member("a", ("t",), {"t": (2, 3)}, rack="x"),
+        make_member("b", ("t",), {"t": (0, 1)}, rack="y"),
+    ]
+    rows = life.take(make_record(5, members), make_tick(10, topic)).what_if
+
+    assert life.rows.drift[-1].verdict == "identical"
+    assert {row.strategy: (row.moves, row.imbalance, row.reason) for row in rows} == dict.fromkeys(ALL, (0, 0.0, None))
