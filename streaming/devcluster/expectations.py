@@ -201,6 +201,12 @@ def _cooperative(evidence: Evidence) -> Iterator[str]:
         yield from _only(evidence, group, "identical")
     if not evidence.one("SELECT count(*) FROM rebalance_churn WHERE group_id = 'orders-cooperative' AND follows > 0"):
         yield "no generation of orders-cooperative is the second half of a cooperative rebalance"
+    sql = (
+        "SELECT count(*) FROM rebalance_churn_current AS c JOIN what_if AS w USING (group_id, record_offset) "
+        "WHERE c.group_id = 'orders-cooperative' AND c.follows > 0 AND (w.moves = c.moves) = w.runs"
+    )
+    if not evidence.one(sql):
+        yield "no second half in orders-cooperative shows its own moves beside what other strategies would have moved"
 
 
 def _junk(evidence: Evidence) -> Iterator[str]:
@@ -240,7 +246,7 @@ def _deletions(evidence: Evidence) -> Iterator[str]:
     for group in ("orders-retired", "one-off-report"):
         if not evidence.one("SELECT count(*) FROM group_health WHERE group_id = ? AND closed", group):
             yield f"{group} should have a closing row"
-        for view in ("group_health_current", "lag_current", "members_current", "drift_current"):
+        for view in ("group_health_current", "lag_current", "members_current", "drift_current", "what_if_current"):
             if evidence.one(f"SELECT count(*) FROM {view} WHERE group_id = ?", group):  # noqa: S608 - our own names
                 yield f"{group} lingers in {view}"
     if not evidence.one("SELECT count(*) FROM lag WHERE group_id = 'coupons-reader' AND topic = 'coupons' AND closed"):
