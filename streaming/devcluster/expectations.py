@@ -203,7 +203,7 @@ def _cooperative(evidence: Evidence) -> Iterator[str]:
         yield "no generation of orders-cooperative is the second half of a cooperative rebalance"
     sql = (
         "SELECT count(*) FROM rebalance_churn_current AS c JOIN what_if AS w USING (group_id, record_offset) "
-        "WHERE c.group_id = 'orders-cooperative' AND c.follows > 0 AND (w.moves = c.moves) = w.runs"
+        "WHERE c.group_id = 'orders-cooperative' AND c.follows > 0 AND w.runs AND w.moves = c.moves"
     )
     if not evidence.one(sql):
         yield "no second half in orders-cooperative shows its own moves beside what other strategies would have moved"
