@@ -97,6 +97,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         resting: As `events`, of those events alone that tell idle groups and groups that are gone: with them a probe
             that starts finds the groups that this round does not tell.
         untold: Groups that the brokers list and this round does not tell, because they are idle.
+        size: Bytes of its events; 0 from a probe that does not tell.
     """
 
     v: int
@@ -114,6 +115,7 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
     holds: tuple[LogHold, ...] | None = None
     resting: dict[str, tuple[int, int]] = {}
     untold: int = 0
+    size: int = 0
 
 
 Round = RoundOpened | RoundClosed

@@ -69,6 +69,10 @@ class CommitFold:
         self._rows = 0
         self._merge_at = _LEAST_MERGED
 
+    def __len__(self) -> int:
+        """Windows held, those of one slot and era that are not merged yet each for itself."""
+        return self._rows
+
     def fold(self) -> None:
         """Fold in what was appended, and empty the lists."""
         if not self.slots:

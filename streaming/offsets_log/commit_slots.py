@@ -69,6 +69,11 @@ class CommitSlots:
         self._slots: Ints = np.full(_LEAST_PLACES, _CLOSED, np.int64)
         self._slots[DROPPED] = _NEVER
 
+    @property
+    def made(self) -> int:
+        """Places made."""
+        return len(self._numbered)
+
     def place(self, key: bytes) -> Place | None:
         """The place of a key of type 1, if it was made before."""
         return self._numbered.get(key)

@@ -65,6 +65,13 @@ _FEW_RECORDS = 150
 # How many records are looked up together at first, and again after ever new keys.
 _LEAST_CHUNK = 2_048
 
+# What is held takes about so many bytes: of a key its place and its row of the table, of a window its row, here and
+# merged; of a record that is kept, with what it decodes to.
+_PLACE_BYTES = 1_000
+_WINDOW_BYTES = 300
+_RECORD_BYTES = 500
+_DECODED = 8
+
 _LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 
 
@@ -135,6 +142,7 @@ class Compactor:
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
+        self._kept_bytes = 0
         # Slots by record key (type 1): what `add` needs at hand, with the lists it appends to.
         self._open = self._commit_slots.by_key
         self._slots = self._fold.slots
@@ -204,6 +212,12 @@ class Compactor:
             one_by_one = self._add_chunk(chunk)
             # Keys that are met for the first time come one by one until their chunk is done.
             self._chunk = _LEAST_CHUNK if 2 * one_by_one > len(chunk) else min(2 * self._chunk, _FOLDED_AT_ONCE)
+
+    @property
+    def held(self) -> int:
+        """Bytes that it holds, about."""
+        windows = len(self._fold) + len(self._slots)
+        return _PLACE_BYTES * self._commit_slots.made + _WINDOW_BYTES * windows + self._kept_bytes
 
     def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
         """Every watched group that had records, with its inputs in log order."""
@@ -305,11 +319,11 @@ class Compactor:
     def _add_plain(self, record: LogRecord) -> None:
         key = self._decoded(record.key)
         if isinstance(key, Rejected):
-            self._unread.reject(record, key.reason)
+            self._leave_unread(record, key)
         elif isinstance(key, UnknownKey):
             self._unread.unknown(record)
         elif isinstance(group := self._group(key.group), _Misplaced):
-            self._unread.reject(record, group.reason)
+            self._leave_unread(record, Rejected(group.reason))
         elif group is None or (isinstance(key, OffsetKey) and not self._topic(key.topic)):
             self.dropped += 1
         elif isinstance(key, OffsetKey):
@@ -365,17 +379,22 @@ class Compactor:
                 return
             item = membership
         self._commit_slots.close(group.open)
-        group.items.append(item)
+        self._keep(record, group, item)
 
     def _add_modern(self, record: LogRecord, key: OtherKey, group: _Group) -> None:
         item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition)
         if isinstance(item, UnknownVersion | Rejected):
             self._leave_unread(record, item)
         else:
-            group.items.append(item)
+            self._keep(record, group, item)
+
+    def _keep(self, record: LogRecord, group: _Group, item: GroupInput) -> None:
+        self._kept_bytes += _RECORD_BYTES + _DECODED * len(record.value or b"")
+        group.items.append(item)
 
     def _leave_unread(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:
         if isinstance(why, Rejected):
+            self._kept_bytes += _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
             self._unread.reject(record, why.reason)
         else:
             self._unread.unknown(record)

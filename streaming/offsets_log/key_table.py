@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +39,8 @@ class KeyTable:
     """Numbers by keys. `add` keys, `find` them; none is ever forgotten."""
 
     def __init__(self) -> None:
-        """Start empty."""
-        self._tables = [_OfWidth(width) for width in _WIDTHS]
+        """Start empty; a table comes with its first key."""
+        self._tables: dict[int, _OfWidth] = {}
 
     def add(self, numbers: Mapping[bytes, int]) -> None:
         """Hold keys that are not held yet (those that are too long, or too far off, are left out).
@@ -52,6 +53,8 @@ class KeyTable:
             by_width.setdefault(bisect_left(_WIDTHS, len(key)), []).append(key)
         for width, keys in by_width.items():
             if width < len(_WIDTHS):
+                if width not in self._tables:
+                    self._tables[width] = _OfWidth(_WIDTHS[width])
                 self._tables[width].add(keys, [numbers[key] for key in keys])
 
     def find(self, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
@@ -75,9 +78,24 @@ class KeyTable:
         return found
 
     def _find(self, width: int, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
-        if width == len(_WIDTHS) or not len(self._tables[width]):
-            return np.full(starts.size, UNKNOWN, np.int64)
-        return self._tables[width].find(data, starts, sizes)
+        table = self._tables.get(width)
+        return np.full(starts.size, UNKNOWN, np.int64) if table is None else table.find(data, starts, sizes)
+
+
+@cache
+def _masks(width: int) -> Words:
+    """Which bytes of a row are a key's, by its size."""
+    kept = np.arange(width)[None, :] < np.arange(width + 1)[:, None]
+    masks: Words = (kept * np.uint8(0xFF)).view(np.uint64)
+    return masks
+
+
+@cache
+def _factors(width: int) -> Words:
+    """What the words of a row are multiplied by; the last one is its size's."""
+    # The same every time, so that nothing depends on chance; odd, so that no bit of a word is lost.
+    factors: Words = np.random.default_rng(width).integers(0, 2**64, width // _WORD + 1, np.uint64) | np.uint64(1)
+    return factors
 
 
 class _OfWidth:
@@ -86,20 +104,13 @@ class _OfWidth:
     def __init__(self, width: int) -> None:
         self._width = width
         columns = width // _WORD
-        # Which bytes of a row are a key's, by its size.
-        kept = np.arange(width)[None, :] < np.arange(width + 1)[:, None]
-        self._masks: Words = (kept * np.uint8(0xFF)).view(np.uint64)
-        # The same every time, so that nothing depends on chance; odd, so that no bit of a word is lost.
-        self._factors: Words = np.random.default_rng(width).integers(0, 2**64, columns + 1, np.uint64) | np.uint64(1)
+        self._masks, self._factors = _masks(width), _factors(width)
         self._rows = 0
         self._words: Words = np.empty((_LEAST_ROWS, columns), np.uint64)
         self._hashes: Words = np.empty(_LEAST_ROWS, np.uint64)
         self._sizes: Ints = np.empty(_LEAST_ROWS, np.int64)
         self._numbers: Ints = np.empty(_LEAST_ROWS, np.int64)
         self._entries: Ints = np.full(2 * _LEAST_ROWS, -1, np.int64)
-
-    def __len__(self) -> int:
-        return self._rows
 
     def find(self, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
         words = self._read(data, starts, sizes)
@@ -131,25 +142,27 @@ class _OfWidth:
         data = np.frombuffer(b"".join([*keys, bytes(PADDING)]), np.uint8)
         words = self._read(data, ends - sizes, sizes)
         hashes = self._hash(words, sizes)
-        for which, home in enumerate(self._home(hashes).tolist()):
-            if self._enter(self._rows, home, hashes[which]):
-                self._words[self._rows] = words[which]
-                self._hashes[self._rows] = hashes[which]
-                self._sizes[self._rows] = sizes[which]
-                self._numbers[self._rows] = numbers[which]
-                self._rows += 1
+        # Of keys with the same hash the first one is held.
+        kept = np.sort(np.unique(hashes, return_index=True)[1])
+        rows = slice(self._rows, self._rows + kept.size)
+        self._words[rows], self._hashes[rows], self._sizes[rows] = words[kept], hashes[kept], sizes[kept]
+        self._numbers[rows] = np.array(numbers, np.int64)[kept]
+        self._rows += kept.size
+        self._enter(np.arange(rows.start, rows.stop))
 
-    def _enter(self, row: int, home: int, digest: np.uint64) -> bool:
-        """Let an entry point to a row; False where there is none, or the digest stands there already."""
-        for at in range(home, home + _FARTHEST):
-            entry = at & (self._entries.size - 1)
-            there = self._entries[entry]
-            if there < 0:
-                self._entries[entry] = row
-                return True
-            if self._hashes[there] == digest:
-                return False
-        return False
+    def _enter(self, rows: Ints) -> None:
+        """Let entries point to rows; none does to one that finds no place, or whose hash stands there already."""
+        at = self._home(self._hashes[rows])
+        for _ in range(_FARTHEST):
+            there = self._entries[at]
+            free = there < 0
+            # Several may want the same entry: the first of them has it, the others go on.
+            self._entries[at[free][::-1]] = rows[free][::-1]
+            left = self._entries[at] != rows
+            left &= self._hashes[self._entries[at]] != self._hashes[rows]
+            at, rows = (at[left] + 1) & (self._entries.size - 1), rows[left]
+            if not rows.size:
+                return
 
     def _grow(self, least: int) -> None:
         size = self._numbers.size
@@ -162,9 +175,7 @@ class _OfWidth:
             setattr(self, name, new)
         self._entries = np.full(2 * size, -1, np.int64)
         # One that now finds no place is lost to the table, which it may be.
-        hashes = self._hashes[: self._rows]
-        for row, home in enumerate(self._home(hashes).tolist()):
-            self._enter(row, home, hashes[row])
+        self._enter(np.arange(self._rows))
 
     def _read(self, data: Bytes, starts: Ints, sizes: Ints) -> Words:
         """The keys' bytes, zeros behind them."""

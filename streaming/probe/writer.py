@@ -62,12 +62,14 @@ class Written:
         groups: Groups with events.
         events: Number of events.
         resting: As `positions`, of the events of idle groups and of groups that are gone.
+        size: Bytes of the events.
     """
 
     positions: dict[str, tuple[int, int]]
     groups: int
     events: int
     resting: dict[str, tuple[int, int]]
+    size: int
 
 
 class RoundWriter:
@@ -122,11 +124,13 @@ class RoundWriter:
             RoundAbandonedError: One was not acknowledged.
         """
         topic, send = self._settings.events_topic, self._producer.send
+        acks: list[Any] = []
+        size = 0
         try:
-            acks = [
-                send(topic, encode_event(event), group.encode("utf-8"), timestamp_ms=opened.time)
-                for group, event in events
-            ]
+            for group, event in events:
+                value = encode_event(event)
+                size += len(value)
+                acks.append(send(topic, value, group.encode("utf-8"), timestamp_ms=opened.time))
         except KafkaError as error:
             raise _not_written(topic, error) from error
         self._flush(deadline)
@@ -141,7 +145,7 @@ class RoundWriter:
             for known in (positions, resting) if rests else (positions,):
                 first, end = known.get(record.partition, (record.offset, record.offset))
                 known[record.partition] = (min(first, record.offset), max(end, record.offset + 1))
-        return Written(_named(positions), len({group for group, _ in events}), len(acks), _named(resting))
+        return Written(_named(positions), len({group for group, _ in events}), len(acks), _named(resting), size)
 
     def close_round(
         self,
@@ -184,6 +188,7 @@ class RoundWriter:
             holds=holds,
             resting=written.resting,
             untold=untold,
+            size=written.size,
         )
         self._send_round(encode_round(record), opened.time, deadline)
         return record

@@ -72,10 +72,13 @@ class MostRead:
     Attributes:
         rounds: Rounds.
         records: Offsets of the log and events together.
+        size: Bytes of events. (How many bytes the log's records have nobody knows before they are read: tasks hand
+            over what they hold before it is too much, `read.py`.)
     """
 
     rounds: int
     records: int
+    size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +152,7 @@ class _Running:
     round: int
     rounds: int
     records: int = 0
+    size: int = 0
     taken: list[TakenRound] = field(default_factory=list)
     void: list[VoidRecord] = field(default_factory=list)
 
@@ -216,8 +220,10 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str,
     if running.taken and len(running.taken[0].closed.log) != len(content.log):
         return _Order.STOP_BEFORE
     distance = _distance(running, content)
-    if running.taken and most is not None and running.records + distance + content.written > most.records:
-        return _Order.STOP_BEFORE
+    if running.taken and most is not None:
+        too_many = running.records + distance + content.written > most.records
+        if too_many or running.size + content.size > most.size:
+            return _Order.STOP_BEFORE
     _take(running, record, content, distance)
     return _Order.GO_ON
 
@@ -229,7 +235,7 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         return f"it closes a round that cannot have been opened before it, number {_short(closed.round)}"
     if not (0 <= closed.time <= LATEST_MS and 0 <= record.timestamp <= LATEST_MS):
         return f"time {_short(closed.time)}, appended at {record.timestamp}, is no time"
-    if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written)):
+    if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written, closed.size)):
         return "a negative or impossible interval or count"
     if not all(0 <= hold.since <= LATEST_MS for hold in closed.holds or ()):
         return "the time since when the log is held back is no time"
@@ -290,6 +296,7 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
     )
     running.taken.append(TakenRound(closed, summary))
     running.records += distance + closed.written
+    running.size += closed.size
     running.log.update(enumerate(closed.log))
     for name, (_, end) in closed.events.items():
         running.events[int(name)] = max(running.events.get(int(name), 0), end)

@@ -216,7 +216,11 @@ class Planner:
                     limits = self._limits(reader, fresh=True)
                 self._check_not_truncated(start, limits)
                 plain = (seen.record for seen in records)
-                most = None if max_rounds is None else MostRead(max_rounds, self._settings.max_records)
+                most = (
+                    None
+                    if max_rounds is None
+                    else MostRead(max_rounds, self._settings.max_records, self._settings.max_bytes)
+                )
                 batch = plan_batch(start, plain, limits, self._settings.cluster, most)
             if batch.rounds or complete or len(records) >= MOST_RECORDS:
                 return _Look(batch, limits, len(records), after)

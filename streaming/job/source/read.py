@@ -40,6 +40,10 @@ _BATCH_BYTES = 8 * 1024 * 1024
 # row of all of them would outgrow a batch.
 _ROW_BYTES = 512 * 1024
 
+# What a task holds of the log before it hands over what it has. Parts of a window merge wherever they were cut, so
+# this may come at any record; smaller, and a window comes in more parts than it must.
+_HELD_BYTES = 128 * 1024 * 1024
+
 # Ticks held at once; each has some hundred bytes and 24 per partition.
 _TICKS_HELD = 10_000
 
@@ -81,19 +85,11 @@ class _LogTask:
         self._log_partitions = task.log_partitions
         self._watches = settings.filters.watches_group
         self._shares: dict[int, LogShare] = {share.partition: share for share in task.log}
-        self._unread: dict[int, list[PartitionInput]] = {partition: [] for partition in self._shares}
+        self._unread: dict[int, list[PartitionInput]] = {}
         self._compacted = {partition: CompactedStretches() for partition in self._shares}
-        filters = settings.filters
-        self._compactors = {
-            share.partition: Compactor(
-                share.partition,
-                task.log_partitions,
-                share.boundaries,
-                filters.watches_group,
-                filters.watches_topic,
-            )
-            for share in task.log
-        }
+        self._watches_topic = settings.filters.watches_topic
+        self._compactors: dict[int, Compactor] = {}
+        self._held = 0
 
     def rows(self, reader: RangeReader) -> Iterator[Row]:
         ranges = [OffsetRange(self._topic, share.partition, share.start, share.end) for share in self._shares.values()]
@@ -104,13 +100,35 @@ class _LogTask:
                 self._compacted[where.partition].missing(item.first, item.last)
             else:
                 for piece in _pieces(where, item):
-                    self._take(where, piece)
-        for partition in list(self._compactors):
+                    compactor = self._compactor(where.partition)
+                    self._held -= compactor.held
+                    self._take(where, piece, compactor)
+                    self._held += compactor.held
+                    if self._held >= _HELD_BYTES:
+                        yield from self._hand_over()
+        for partition in self._shares:
             yield from self._compacted_rows(partition, reader)
-            compactor = self._compactors.pop(partition)
-            for group, inputs in compactor.groups():
-                yield from _group_rows(group, inputs)
-            yield from _partition_rows(self._topic, partition, self._unread[partition] + compactor.unread())
+        yield from self._hand_over()
+
+    def _hand_over(self) -> Iterator[Row]:
+        """The rows of what was folded so far; nothing is held then, and every partition begins anew."""
+        for partition in self._shares:
+            unread = self._unread.pop(partition, [])
+            compactor = self._compactors.pop(partition, None)
+            if compactor is not None:
+                for group, inputs in compactor.groups():
+                    yield from _group_rows(group, inputs)
+                unread += compactor.unread()
+            yield from _partition_rows(self._topic, partition, unread)
+        self._held = 0
+
+    def _compactor(self, partition: int) -> Compactor:
+        found = self._compactors.get(partition)
+        if found is None:
+            boundaries = self._shares[partition].boundaries
+            found = Compactor(partition, self._log_partitions, boundaries, self._watches, self._watches_topic)
+            self._compactors[partition] = found
+        return found
 
     def _compacted_rows(self, partition: int, reader: RangeReader) -> Iterator[Row]:
         """Tell the groups that may have lost records; reads on behind the share until it is clear which those are."""
@@ -134,10 +152,13 @@ class _LogTask:
     def _gap(self, partition: int, gone: Gone) -> None:
         share = self._shares[partition]
         if share.known or gone.start > share.start or not gone.before_log:
-            self._unread[partition].append(LogGap(partition, gone.start, gone.end, gone.reason, self._topic))
+            self._leave_unread(partition, LogGap(partition, gone.start, gone.end, gone.reason, self._topic))
 
-    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> None:
-        compactor, compacted = self._compactors[where.partition], self._compacted[where.partition]
+    def _leave_unread(self, partition: int, item: PartitionInput) -> None:
+        self._unread.setdefault(partition, []).append(item)
+
+    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns, compactor: Compactor) -> None:
+        compacted = self._compacted[where.partition]
         if isinstance(piece, RecordColumns):
             if compacted.open:
                 compacted.add_columns(piece)
@@ -150,7 +171,7 @@ class _LogTask:
                     compacted.add(offset, key)
                 compactor.add(offset, timestamp, key, value)
         except CorruptRecordError as error:
-            self._unread[where.partition].append(_unwalkable(where, piece, error))
+            self._leave_unread(where.partition, _unwalkable(where, piece, error))
 
 
 def _pieces(where: OffsetRange, item: FetchedRun | FetchedBatch) -> Iterator[FetchedBatch | RecordColumns]:

@@ -27,6 +27,8 @@ class SourceSettings(BaseModel):
         max_rounds: Rounds per batch at the most.
         max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds
             the memory of a catch-up: there are never more windows than records, at some 300 bytes each.
+        max_bytes: Bytes of events per batch at the most, unless one round alone has more: a row of `lag` needs some 25
+            of them, so this bounds the rows of a batch, which the driver holds.
         tasks: Tasks per batch.
         patience_s: Time without progress after which a task that reads fails.
         hold: A file on the driver's machine; while it exists no further batch begins. None for none.
@@ -43,6 +45,7 @@ class SourceSettings(BaseModel):
     interval_ms: int = Field(default=10_000, ge=1)
     max_rounds: int = Field(default=60, ge=1)
     max_records: int = Field(default=2_000_000, ge=1)
+    max_bytes: int = Field(default=64 * 1024 * 1024, ge=1)
     tasks: int = Field(default=2, ge=1)
     patience_s: float = Field(default=120.0, gt=0)
     hold: str | None = None

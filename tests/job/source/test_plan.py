@@ -44,16 +44,23 @@ def test_a_batch_ends_where_its_last_round_ends() -> None:
 
 def test_the_limit_counts_rounds() -> None:
     records = [at(2 * n + 1, closed(2 * n, [n])) for n in range(5)]
-    batch = plan_batch(START, records, FAR, CLUSTER, MostRead(2, 10**9))
+    batch = plan_batch(START, records, FAR, CLUSTER, MostRead(2, 10**9, 10**9))
     assert numbers(batch) == [0, 2]
     assert batch.end.rounds == 4
 
 
 def test_the_limit_counts_offsets_and_events_and_lets_one_round_pass() -> None:
     records = [at(2 * n + 1, closed(2 * n, [100 * (n + 1)], written=50)) for n in range(5)]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 300))) == [0, 2]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 299))) == [0]
-    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 1))) == [0]
+    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 300, 10**9))) == [0, 2]
+    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 299, 10**9))) == [0]
+    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 1, 10**9))) == [0]
+
+
+def test_the_limit_counts_the_bytes_of_events() -> None:
+    records = [at(2 * n + 1, closed(2 * n, [n], size=1_000)) for n in range(5)]
+    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 10**9, 2_000))) == [0, 2]
+    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 10**9, 1_999))) == [0]
+    assert numbers(plan_batch(START, records, FAR, CLUSTER, MostRead(60, 10**9, 1))) == [0]
 
 
 def test_without_a_round_to_take_nothing_moves() -> None:
@@ -206,7 +213,7 @@ def test_a_batch_planned_again_from_its_end_is_the_same(
 def _run(records: list[RoundRecord], limits: Limits, cuts: list[int]) -> list[Batch]:
     batches, start = [], START
     for rounds in [*cuts, *[1] * len(records)]:
-        batch = plan_batch(start, records, limits, CLUSTER, MostRead(rounds, 10**9))
+        batch = plan_batch(start, records, limits, CLUSTER, MostRead(rounds, 10**9, 10**9))
         if not batch.rounds:
             break
         batches.append(batch)

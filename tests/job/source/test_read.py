@@ -8,7 +8,12 @@ from kafka.errors import CorruptRecordError
 
 from job.source.fake_probe import commit_key, commit_value
 from job.source.fake_reader import FakeReader
-from streaming.groups.inputs import CommitWindow, decode_inputs
+from streaming.bench.log_records import group_key as commit_group_key
+from streaming.bench.log_records import group_value
+from streaming.groups.advance import advance
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import Rows
+from streaming.groups.inputs import CommitWindow, Tick, decode_inputs
 from streaming.groups.keys import group_key, group_of, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, QuarantinedRecord, decode_partition_inputs
 from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange
@@ -128,3 +133,29 @@ def test_arrow_batches_are_bounded() -> None:
     assert sum(sizes) == 20
     assert max(sizes) == 9
     assert list(arrow_batches(iter([]))) == []
+
+
+def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = FakeReader()
+    for number in range(60):
+        reader.append(
+            "log", 0, commit_value(100 - number if number == 40 else number), commit_key("g", "t", number % 3)
+        )
+        if number % 25 == 10:
+            generation = group_value(number, "range", 0, ["t"], {"m": {"t": [0, 1, 2]}})
+            reader.append("log", 0, generation, commit_group_key("g"))
+        if number % 13 == 5:
+            reader.append("log", 0, b"\x00\x04", commit_key("g", "t", 1))
+    share = LogShare(0, 0, 65, known=True, boundaries=(20, 50))
+    whole = read(reader, share)
+    monkeypatch.setattr("streaming.job.source.read._HELD_BYTES", 4_000)
+    parts = read(reader, share)
+
+    def answer(rows: list[tuple[str, bytes]]) -> tuple[Rows, list[PartitionInput]]:
+        inputs = [item for key, payload in rows if key == group_key("g") for item in decode_inputs(payload)]
+        inputs += [Tick(at, 1_000 * at, 0, at, None, None, None, None, None, ()) for at in (20, 50, 65)]
+        return advance(None, "g", inputs, GroupConfig("c"))[1], told(rows, "log")
+
+    assert len(parts) > len(whole) + 3
+    assert answer(parts) == answer(whole)
+    assert {row.generation for row in answer(whole)[0].rebalance_churn} == {10, 35}
