@@ -60,6 +60,13 @@ _DEFAULTS: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "200",
     # A killed member is found after its session timeout, whose floor is 6 s by default: too long to wait here.
     "group.min.session.timeout.ms": "1000",
+    # Members of groups that the broker assigns hear of a new target at their next heartbeat, every 5 s by default.
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "1000",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "1000",
     # A typing error must not create a topic.
     "auto.create.topics.enable": "false",
     # A lone controller has nobody to wait for.

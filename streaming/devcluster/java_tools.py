@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,10 +17,22 @@ from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.leash import LeashedProcess
 
-__all__ = ["GroupOffset", "JavaToolError", "console_consumer", "describe_all_groups", "run_java"]
+__all__ = [
+    "GroupOffset",
+    "JavaToolError",
+    "console_consumer",
+    "describe_all_groups",
+    "describe_groups",
+    "describe_share_group",
+    "run_java",
+    "share_consumer",
+]
 
 _CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+_SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+_QUIET = ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
 
 _TOOL_S = 120
 """A tool answers in 1 to 2 s; a machine with a busy Spark beside it takes several times that."""
@@ -73,8 +85,13 @@ def console_consumer(
     """
     settings = [part for key, value in (properties or {}).items() for part in ("--command-property", f"{key}={value}")]
     arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group, *settings]
-    quiet = ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
-    return LeashedProcess([*_java(), _CONSOLE_CONSUMER, *arguments, *quiet], log=log)
+    return LeashedProcess([*_java(), _CONSOLE_CONSUMER, *arguments, *_QUIET], log=log)
+
+
+def share_consumer(bootstrap: str, topic: str, group: str, *, log: Path) -> LeashedProcess:
+    """Start Kafka's console share consumer (KIP-932) as a member of a share group; it prints no records."""
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
+    return LeashedProcess([*_java(), _CONSOLE_SHARE_CONSUMER, *arguments, *_QUIET], log=log)
 
 
 def describe_all_groups(bootstrap: str) -> list[GroupOffset]:
@@ -87,8 +104,47 @@ def describe_all_groups(bootstrap: str) -> list[GroupOffset]:
     Raises:
         JavaToolError: The tool failed.
     """
-    text = run_java([_CONSUMER_GROUPS, "--bootstrap-server", bootstrap, "--describe", "--all-groups"])
-    return parse_group_offsets(text)
+    return _described(bootstrap, ["--all-groups"])
+
+
+def describe_groups(bootstrap: str, groups: Iterable[str]) -> list[GroupOffset]:
+    """Return the rows of `kafka-consumer-groups --describe` for these groups, as `describe_all_groups` does for all.
+
+    Raises:
+        JavaToolError: The tool failed.
+    """
+    return _described(bootstrap, [part for group in groups for part in ("--group", group)])
+
+
+def describe_share_group(bootstrap: str, group: str) -> tuple[str, dict[str, tuple[str, str, set[tuple[str, int]]]]]:
+    """Return what `kafka-share-groups --describe` says of a group of plain names: its state, and its members.
+
+    Returns:
+        The state, and by member id the host, client id, and owned (topic, partition)s.
+
+    Raises:
+        JavaToolError: The tool failed.
+    """
+    asked = [_SHARE_GROUPS, "--bootstrap-server", bootstrap, "--describe", "--group", group]
+    state = _below_header(run_java([*asked, "--state"]))[0][-2]
+    members = {}
+    for _, member, host, client, *_, assigned in _below_header(run_java([*asked, "--members", "--verbose"])):
+        places = set()
+        # ("topic:0,2;other:1")
+        for of_topic in filter(None, assigned.split(";")):
+            topic, _, numbers = of_topic.rpartition(":")
+            places |= {(topic, int(number)) for number in numbers.split(",")}
+        members[member] = (host, client, places)
+    return state, members
+
+
+def _below_header(text: str) -> list[list[str]]:
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    return rows[1:]
+
+
+def _described(bootstrap: str, which: list[str]) -> list[GroupOffset]:
+    return parse_group_offsets(run_java([_CONSUMER_GROUPS, "--bootstrap-server", bootstrap, "--describe", *which]))
 
 
 def parse_group_offsets(text: str) -> list[GroupOffset]:

@@ -13,6 +13,7 @@ import msgspec
 from streaming.groups.facts import ChurnRow, Rows
 from streaming.groups.inputs import CommitWindow, MembershipRecord
 from streaming.groups.membership import Owners
+from streaming.groups.pauses import commit, complete
 from streaming.groups.state import GroupState, OpenCost
 
 __all__ = ["EAGER", "close_cost", "commit_after_rebalance", "open_cost"]
@@ -73,6 +74,11 @@ def open_cost(
 
 def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
     """Let the first commits after a rebalance bound the time in which their partitions had no owner."""
+    if state.pauses is not None:
+        topic = state.topics.get(window.topic)
+        known = state.partitions.get(window.topic, {}).get(window.partition)
+        topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
+        commit(state.pauses, topic_id, window, known.commit_time if known is not None else -1)
     cost = state.cost
     if cost is None or not window.commits:
         return
@@ -92,6 +98,9 @@ def close_cost(state: GroupState, rows: Rows) -> None:
 
     The next decision ends the waiting: then the bound stays open (null) and no second revision is written.
     """
+    told = complete(state.pauses) if state.pauses is not None else None
+    if told is not None:
+        rows.rebalance_churn.append(told)
     cost = state.cost
     if cost is None or cost.waiting:
         return

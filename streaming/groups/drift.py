@@ -15,6 +15,8 @@ Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from assignors import (
     Assignment,
     from_topics,
@@ -33,7 +35,7 @@ from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
 
-__all__ = ["drift_row", "judge", "mismatch"]
+__all__ = ["Judged", "drift_row", "judge", "mismatch", "verdict_row"]
 
 # Kinds in the words of DESIGN.md 3.
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
@@ -108,23 +110,45 @@ def drift_row(
     round_time: int,
     config: GroupConfig,
 ) -> DriftRow:
-    """Write one verdict as a row of `drift`."""
+    """Write one verdict on a classic group's decision as a row of `drift`."""
     record = decision.record
+    judged = Judged(
+        partition, record.record, record.record_time, decision.incarnation, record.generation, record.protocol
+    )
+    return verdict_row(judged, verdict, group, round_number, round_time, config)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The columns of a verdict's row that its decision gives."""
+
+    log_partition: int
+    record_offset: int
+    record_time: int
+    incarnation: int
+    generation: int
+    strategy: str | None
+
+
+def verdict_row(
+    judged: Judged, verdict: Verdict, group: str, round_number: int, round_time: int, config: GroupConfig
+) -> DriftRow:
+    """Write one verdict as a row of `drift`, whoever assigned."""
     expected = config.expected_strategy(group)
     return DriftRow(
         cluster=config.cluster,
         group_id=group,
-        log_partition=partition,
-        record_offset=record.record,
-        record_time=record.record_time,
-        event_date=day_of(record.record_time),
-        incarnation=decision.incarnation,
-        generation=record.generation,
+        log_partition=judged.log_partition,
+        record_offset=judged.record_offset,
+        record_time=judged.record_time,
+        event_date=day_of(judged.record_time),
+        incarnation=judged.incarnation,
+        generation=judged.generation,
         round=round_number,
         round_time=round_time,
-        strategy=record.protocol,
+        strategy=judged.strategy,
         expected_strategy=expected,
-        strategy_mismatch=mismatch(expected, record.protocol),
+        strategy_mismatch=mismatch(expected, judged.strategy),
         verdict=verdict.verdict,
         reason=verdict.reason,
         matched_library=verdict.library,

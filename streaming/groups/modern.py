@@ -22,6 +22,7 @@ from streaming.groups.modern_inputs import (
     CONSUMER,
     SHARE,
     STREAMS,
+    CurrentAssignment,
     GroupEpoch,
     IdPartitions,
     ModernInput,
@@ -36,6 +37,7 @@ from streaming.groups.modern_members import (
     write_modern_members,
 )
 from streaming.groups.modern_verdict import strategy_of
+from streaming.groups.pauses import Pauses, begin, forget, shift
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.state import Decision as ClassicDecision
 from streaming.groups.times import day_of
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
+_CURRENT_TYPE = 8
 
 # Decisions that wait for a round, for a verdict and for the names of topics; as many as classic decisions wait.
 _WAITING_MAX = 64
@@ -71,7 +74,14 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
         and item.record == state.tombstoned + 1
     )
     handed_over = _handed_over(state, item)
+    owner = _owner_in(item)
+    owned = state.modern_group.currents.get(owner) if state.modern_group is not None and owner is not None else None
     state.modern_group, word = take(state.modern_group, item, born=upgraded)
+    if owner is not None and state.modern_group is not None:
+        state.pauses = state.pauses or Pauses()
+        told = shift(state.pauses, item, owned, state.modern_group.currents.get(owner))
+        if told is not None:
+            rows.rebalance_churn.append(told)
     if upgraded and state.modern_group is not None and classic is not None:
         state.modern_group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
         state.upgraded = True
@@ -89,6 +99,7 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
         state.modern_verdict = state.modern_balance = None
         state.modern_ended = word.record
         state.handed_over = handed_over
+        state.pauses = None
         state.upgraded = False
 
 
@@ -98,10 +109,9 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
     names = names_at(state, decision)
     classic = state.current.record if state.upgraded and state.current is not None else None
     if classic is not None and state.current is not None:
-        before = classic.generation
-        if decision.epoch >= before:
-            # (An empty group starts again at its first epoch.)
-            state.modern_incarnation = state.current.incarnation
+        # (An empty group starts again at its first epoch.)
+        if decision.epoch >= classic.generation:
+            before, state.modern_incarnation = classic.generation, state.current.incarnation
         if classic.members or any(member.classic_protocols is not None for member in decision.members):
             moved = _moves_of_upgrade(classic, decision, names)
             decision = msgspec.structs.replace(
@@ -113,7 +123,10 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
         state.modern_incarnation = decision.record
     if decision.exact or not is_compacted(state, decision.record):
         # (Of one that compaction has left a part of, even the number of its members would be a guess.)
-        rows.rebalance_churn.append(_churn_row(state, decision, before, moved, names, classic, group, config))
+        row = _churn_row(state, decision, before, moved, names, classic, group, config)
+        rows.rebalance_churn.append(_open_pauses(state, decision, row))
+    else:
+        state.pauses = None
     state.modern_epoch = decision.epoch
     state.upgraded = False
     decision = msgspec.structs.replace(decision, incarnation=state.modern_incarnation)
@@ -124,6 +137,27 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
         state.unnamed = [oldest]
         write_modern_members(state, group, config, rows)
         state.unnamed = rest
+
+
+def _owner_in(item: ModernInput) -> str | None:
+    """Id of the member of a consumer group whose current assignment the record tells; None of others."""
+    if item.group_type != CONSUMER:
+        return None
+    if isinstance(item, CurrentAssignment):
+        return item.member_id
+    return item.part if isinstance(item, Removed) and item.key_type == _CURRENT_TYPE else None
+
+
+def _open_pauses(state: GroupState, decision: Decision, row: ChurnRow) -> ChurnRow:
+    """Begin to wait for the cost of a decision; its row, with the cost where there is none."""
+    state.pauses = state.pauses or Pauses()
+    if decision.became_empty or state.modern_group is None:
+        forget(state.pauses)
+        return row
+    if decision.before is None or not decision.exact:
+        state.pauses = None  # who owned what until now may not be known either
+        return row
+    return begin(state.pauses, row, decision.before, decision.targets, state.modern_group.currents)
 
 
 def _churn_row(

@@ -18,8 +18,8 @@ from assignors import AssignorError, LeaderWouldFail, from_topics, same
 from assignors.server import ServerGroup, assign_on_server, known_server_strategies
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
-from streaming.groups.drift import mismatch
-from streaming.groups.facts import DriftedPartition, DriftRow, Rows
+from streaming.groups.drift import Judged, verdict_row
+from streaming.groups.facts import DriftedPartition, Rows
 from streaming.groups.inputs import Tick
 from streaming.groups.modern_balance import balance_of_target
 from streaming.groups.modern_inputs import CONSUMER
@@ -27,7 +27,6 @@ from streaming.groups.modern_members import names_at
 from streaming.groups.modern_what_if import modern_what_if_rows
 from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
 from streaming.groups.state import GroupState
-from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, IDENTICAL, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
 from streaming.groups.what_if import NEWEST
 
@@ -38,31 +37,15 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
     """Judge the decisions since the round before; the topics of this round are taken in."""
     for at, decision in enumerate(state.unjudged):
         verdict = judge_modern(state, decision, config)
-        strategy = strategy_of(decision.assignors)
-        expected = config.expected_strategy(group)
-        rows.drift.append(
-            DriftRow(
-                cluster=config.cluster,
-                group_id=group,
-                log_partition=decision.log_partition,
-                record_offset=decision.record,
-                record_time=decision.record_time,
-                event_date=day_of(decision.record_time),
-                incarnation=decision.incarnation,
-                generation=decision.epoch,
-                round=tick.round,
-                round_time=tick.time,
-                strategy=strategy,
-                expected_strategy=expected,
-                strategy_mismatch=mismatch(expected, strategy),
-                verdict=verdict.verdict,
-                reason=verdict.reason,
-                matched_library=verdict.library,
-                candidates=verdict.candidates,
-                drifted_count=len(verdict.drifted),
-                drifted_partitions=verdict.drifted,
-            )
+        judged = Judged(
+            decision.log_partition,
+            decision.record,
+            decision.record_time,
+            decision.incarnation,
+            decision.epoch,
+            strategy_of(decision.assignors),
         )
+        rows.drift.append(verdict_row(judged, verdict, group, tick.round, tick.time, config))
         crowded = at < len(state.unjudged) - NEWEST
         rows.what_if.extend(modern_what_if_rows(state, decision, verdict, tick, group, config, crowded=crowded))
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)

@@ -16,6 +16,7 @@ from streaming.groups.consumer_group import ModernGroup
 from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import CommitWindow, MembershipRecord, OtherRecords
+from streaming.groups.pauses import Pauses
 
 __all__ = [
     "GROUP_METADATA_TYPES",
@@ -257,6 +258,7 @@ class GroupState(msgspec.Struct, array_like=True):
         handed_over: Newest decision of a consumer group whose end was the last thing read of it, as a classic record
             would hold it: for the classic group that goes on.
         offset_events: What happened to committed offsets and is still to be said; None when there is nothing.
+        pauses: Partitions of a consumer group between two owners; None before the first current assignment.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -294,6 +296,7 @@ class GroupState(msgspec.Struct, array_like=True):
     handed_over: Decision | None = None
     compacted_until: int = -1
     offset_events: OffsetEvents | None = None
+    pauses: Pauses | None = None
 
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.

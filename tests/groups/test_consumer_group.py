@@ -283,7 +283,7 @@ def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays
     assert kinds.keys() >= {kind.__name__ for kind in get_args(ModernInput)} | {"Rejected", "UnknownVersion"}
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(lives())
 def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     group, said = played(decoded(life.log), born=True)
@@ -296,7 +296,7 @@ def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     assert {name: (item.epoch, numbers(item.partitions)) for name, item in known.currents.items()} == life.currents
 
 
-@settings(max_examples=150)
+@settings(max_examples=150, deadline=None)
 @given(lives())
 def test_a_group_goes_on_from_any_cut_as_if_there_were_none(life: Coordinator) -> None:
     items = decoded(life.log)
@@ -309,7 +309,7 @@ def test_a_group_goes_on_from_any_cut_as_if_there_were_none(life: Coordinator) -
         assert (after, first + rest) == (whole, said)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(lives(), st.data())
 def test_a_compacted_log_leads_to_the_same_present_and_to_no_claim_about_what_is_gone(
     life: Coordinator, data: st.DataObject

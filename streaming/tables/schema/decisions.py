@@ -31,7 +31,7 @@ __all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN", "WHAT_IF"]
 
 REBALANCE_CHURN: Final = Table(
     "rebalance_churn",
-    "One row per decision of a group; a second revision when its cost is known",
+    "One row per decision of a group; further revisions as its cost becomes known",
     (
         CLUSTER,
         GROUP,
@@ -39,8 +39,12 @@ REBALANCE_CHURN: Final = Table(
         RECORD_OFFSET,
         RECORD_TIME,
         RECORD_DATE,
-        Column("revision", INT, "1: as the record came; 2: with its cost"),
-        Column("kind", STRING, "rebalance, became_empty, static_replacement (no rebalance), migration, created"),
+        Column("revision", INT, "1: as the record came; later ones: with what has become known of its cost"),
+        Column(
+            "kind",
+            STRING,
+            "rebalance, became_empty, static_replacement (no rebalance), created, migration (first decision after the group went to another protocol, or back)",
+        ),
         INCARNATION,
         Column("generation", INT, "Generation; where the broker assigns (KIP-848), the epoch of the target assignment"),
         Column("previous_generation", INT, "Generation before, of the same incarnation; NULL when not known"),
@@ -52,7 +56,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "follows",
             LONG,
-            "record_offset of the first half of a cooperative rebalance; NULL when it is no second half",
+            "record_offset of the first half of a cooperative rebalance, or of the migration that left partitions over; NULL when it is no second half",
         ),
         Column("protocol_type", STRING, "Protocol type: consumer, connect, ..."),
         Column(
@@ -66,16 +70,20 @@ REBALANCE_CHURN: Final = Table(
         Column("joined", STRINGS, "Member ids that were not in the generation before; NULL when that is not known"),
         Column("left", STRINGS, "Member ids that were in the generation before and are not any more"),
         Column("replaced", REPLACED, "Static members that came back under another member id"),
-        Column("moves", INT, "Partitions that went from one owner to another; NULL when an assignment is not known"),
+        Column(
+            "moves",
+            INT,
+            "Partitions that went from one owner to another, where the broker assigns by the target against the one before; NULL when one of the two is not known, and of share groups",
+        ),
         Column(
             "moves_least",
             INT,
-            "Least moves after which the group could be balanced; NULL where not computed, and in the first half of a cooperative rebalance",
+            "Least moves after which the group could be balanced: what was moved beyond is the cost in stickiness. NULL where not computed (share and streams groups, an upgrade, members or topics that are not known), and in the first half of a cooperative rebalance",
         ),
         Column(
             "in_transfer",
             INT,
-            "Partitions given up and not yet given on (cooperative); they count as moves in the row that follows",
+            "Partitions given up and not yet given on (cooperative, or left over by the last member of the other protocol); they count as moves in the row that follows",
         ),
         Column(
             "join_completed_time", TIMESTAMP, "Time when all had joined (currentStateTimestamp); NULL when not recorded"
@@ -83,12 +91,12 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "unowned_partition_seconds_min",
             DOUBLE,
-            "Lower bound of the time without an owner, summed over partitions; NULL when it cannot be bounded",
+            "Lower bound of the time without an owner, summed over partitions; where the broker assigns from one member having given a partition up to the next one having it. NULL when it cannot be bounded, and until all have what they are to have",
         ),
         Column(
             "unowned_partition_seconds_max",
             DOUBLE,
-            "Upper bound of the same, from the last commit before to the first commit after; NULL while or where it is open",
+            "Upper bound of the same, from the last commit before (where the broker assigns also: from when the owner last said that it has the partition) to the first commit after; NULL while or where it is open",
         ),
     ),
     key=("cluster", "group_id", "log_partition", "record_offset"),
