@@ -14,6 +14,7 @@ from dashboards.charts import Heard, lag_chart, rebalance_chart
 from dashboards.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
 from dashboards.rebalances import rebalance_rows
 from dashboards.view import HEALTH, View
+from dashboards.what_if import what_if_html
 
 __all__ = ["group_view"]
 
@@ -69,6 +70,7 @@ def group_view(view: View) -> None:
         health_words=HEALTH,
     )
     board(html, key="rebalances")
+    board(what_if_html(view.ask("what_if", **name), verdict, view.clock), key="what-if")
     board(_members(members, partitions), key="members")
 
 
@@ -102,12 +104,12 @@ def _head(group: Row, since: Row | None, verdict: Row | None, view: View) -> str
         ("partitions", words.number(group["partitions"]), f"of {group['topics']} topics"),
         ("imbalance", _imbalance(group), "max / mean - 1 of partitions per member, and the least that could be"),
         ("verdict", group["verdict"].replace("_", " "), words.visible(group["verdict_reason"] or "")),
-        ("strategy", words.cut(group["strategy"] or words.DASH, 32), words.visible(group["strategy"] or "")),
         (
             "recomputed as",
             words.cut(library or words.DASH, 32),
-            "client library and release that gives this assignment",
+            "client library, or broker, that gives this assignment, and the first release that computes like it",
         ),
+        ("strategy", words.cut(group["strategy"] or words.DASH, 32), words.visible(group["strategy"] or "")),
         ("generation", words.number(group["generation"]), ""),
         ("state", words.cut(group["state"] or words.DASH, 24), ""),
         ("rebalanced", clock.time(group["last_decision_time"]), clock.whole(group["last_decision_time"])),

@@ -204,10 +204,11 @@ class MadeLake:
         )  # fmt: skip
         put(
             "drift", **head, round=number, round_time=ms, strategy=group.strategy, verdict=verdict, reason=group.reason,
-            matched_library="java 2.4" if verdict == "identical" else None, candidates=4,
+            matched_library="java:3.5" if verdict == "identical" else None, candidates=4,
             drifted_count=len(self._wrong(group, actual)) if verdict == "drifted" else 0,
             drifted_partitions=self._wrong(group, actual) if verdict == "drifted" else [],
         )  # fmt: skip
+        self._what_if(put, group, head, {"round": number, "round_time": ms}, moved)
         for place, client in enumerate(group.members):
             given = [[t, [p for (u, p), o in sorted(actual.items()) if u == t and o == place]] for t in group.topics]
             put(
@@ -216,6 +217,18 @@ class MadeLake:
                 partition_count=sum(len(partitions) for _, partitions in given),
                 partitions=[item for item in given if item[1]],
             )  # fmt: skip
+
+    @staticmethod
+    def _what_if(put: Any, group: MadeGroup, head: dict[str, Any], seen: dict[str, Any], moved: int) -> None:
+        """Sticky strategies move the least, roundrobin twice what range does; who runs another has a reason."""
+        known = {"range": moved, "roundrobin": 2 * moved, "sticky": min(moved, 2), "cooperative-sticky": min(moved, 2)}
+        even = -(-len(group.places) // len(group.members)) * len(group.members) / len(group.places) - 1
+        best = {"moves_least": min(moved, 2), "imbalance_least": even}
+        for strategy in dict.fromkeys((*known, group.strategy)):
+            values: dict[str, Any] = {"reason": group.reason}
+            if strategy in known:
+                values = {"moves": known[strategy], "imbalance": even, "library": "java:3.7.1"}
+            put("what_if", **head, **seen, **best, **values, strategy=strategy, runs=strategy == group.strategy)
 
 
 def _row(table: str, values: Mapping[str, Any]) -> list[Any]:

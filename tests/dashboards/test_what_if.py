@@ -1,0 +1,73 @@
+"""The sentence of the what-if panel, by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from dashboards.what_if import better, what_if_html
+from dashboards.words import Clock
+
+NOW = datetime(2026, 11, 21, 14, 10, tzinfo=UTC)
+CLOCK = Clock(NOW, UTC)
+
+
+def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool | None = False, **more: Any) -> Any:
+    known = {"library": "java:3.7.1", "moves_least": 2, "imbalance_least": 0.0, "reason": None}
+    of = {"record_offset": 12, "record_time": NOW, "generation": 7}
+    return {"strategy": strategy, "runs": runs, "moves": moves, "imbalance": imbalance, **known, **of, **more}
+
+
+def verdict(said: str = "identical", offset: int = 12) -> Any:
+    return {"verdict": said, "record_offset": offset}
+
+
+RANGE = row("range", 41, 0.5, runs=True)
+
+
+@pytest.mark.parametrize(
+    ("others", "said"),
+    [
+        ([row("sticky", 3, 0.5)], "sticky would have moved 3 partitions instead of 41."),
+        ([row("sticky", 0, 0.5)], "sticky would have moved no partition instead of 41."),
+        (
+            [row("sticky", 1, 0.0), row("cooperative-sticky", 1, 0.0), row("roundrobin", 2, 0.0)],
+            (
+                "sticky or cooperative-sticky would have moved 1 partition instead of 41 and "
+                "left the group more even: imbalance 0 instead of 0.50."
+            ),
+        ),
+        ([row("mine", 41, 0.25)], "mine would have left the group more even: imbalance 0.25 instead of 0.50."),
+        # Better in one, worse in the other, or by less than is shown.
+        (
+            [row("sticky", 3, 0.6), row("roundrobin", 50, 0.0), row("mine", 41, 0.499)],
+            "No other strategy would have done better in moves or balance at no cost in the other.",
+        ),
+        ([row("sticky", 3, 0.6), row("mine", None, None)], ""),
+        ([row("sticky", None, None)], ""),
+        ([], ""),
+    ],
+)  # fmt: skip
+def test_a_strategy_that_would_have_been_better_is_said_in_one_sentence(others: list[Any], said: str) -> None:
+    assert better([RANGE, *others]) == said
+
+
+def test_nothing_is_said_where_what_runs_is_not_known() -> None:
+    assert better([row("uniform", 2, 0.0, runs=None), row("range", 1, 0.0, runs=None)]) == ""
+    assert better([row("mine", None, None, runs=True), row("range", 1, 0.0)]) == ""
+
+
+@pytest.mark.parametrize("of", [None, verdict("drifted"), verdict("valid_unverified"), verdict(offset=11)])
+def test_no_comparison_is_made_with_what_was_not_recomputed(of: Any) -> None:
+    rows = [RANGE, row("sticky", 3, 0.0)]
+    assert "instead of" in what_if_html(rows, verdict(), CLOCK)
+    assert "instead of" not in what_if_html(rows, of, CLOCK)
+
+
+def test_names_and_reasons_are_text() -> None:
+    hostile = '<img src=x onerror="alert(1)">'
+    html = what_if_html([row(hostile, None, None, runs=True, reason=hostile, library=None)], None, CLOCK)
+    assert "<img" not in html
+    assert "&lt;img" in html
