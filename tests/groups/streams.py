@@ -39,6 +39,7 @@ from tests.groups.build import make_tombstone as make_membership_tombstone
 Step = tuple[GroupInput, ...]
 
 TOPICS = ("orders", "payments")
+RACKS = (None, None, "r1", "r2", "")
 STRATEGIES = ("range", "range", "roundrobin", "cooperative-sticky", "sticky", "house-blend")
 
 
@@ -79,6 +80,7 @@ def _rebalance(draw: st.DrawFn, group: _Group) -> None:
             topics,
             assigned[name],
             group_instance_id=f"static-{name}" if name in "cd" else None,
+            rack=draw(st.sampled_from(RACKS)),
             undecodable="subscription: cut short" if draw(st.integers(0, 30)) == 0 else None,
         )
         for name in names
@@ -161,6 +163,7 @@ def _round(draw: st.DrawFn, group: _Group) -> None:
             group.counts[topic] or None,
             end=draw(st.integers(0, 250)),
             topic_id=draw(st.sampled_from(("first", "first", "first", "second", None))),
+            racks=_racks(draw, group.counts[topic]),
         )
         for topic in TOPICS
         if draw(st.integers(0, 5))
@@ -170,6 +173,12 @@ def _round(draw: st.DrawFn, group: _Group) -> None:
     state = draw(st.sampled_from(("Stable", "Empty", None)))
     kind = draw(st.sampled_from(("classic", "classic", "consumer", None)))
     group.put(_at(group, make_tick(position, *topics, held_since=held, state=state, group_type=kind)))
+
+
+def _racks(draw: st.DrawFn, partitions: int) -> tuple[tuple[str, ...], ...] | None:
+    """Two brokers, or one that is up, or none that has a rack."""
+    up = draw(st.sampled_from((None, ("r1", "r2"), ("r1",))))
+    return None if up is None else tuple(up[partition % len(up) :] for partition in range(partitions))
 
 
 def _gone(draw: st.DrawFn, group: _Group) -> None:

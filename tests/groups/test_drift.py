@@ -128,15 +128,6 @@ def test_a_leader_that_is_no_member_is_not_verified() -> None:
     assert row.verdict == "valid_unverified"
 
 
-def test_members_with_racks_are_not_verified_while_racks_are_not_compared() -> None:
-    row = judged(
-        make_member("a", ("x",), {"x": (1,)}, rack="r1"),
-        make_member("b", ("x",), {"x": (0,)}, rack="r2"),
-        counts={"x": 2},
-    )
-    assert row.verdict == "valid_unverified"
-
-
 def test_a_downgrade_is_not_verified() -> None:
     life = Life()
     life.take(

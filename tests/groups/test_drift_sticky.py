@@ -166,16 +166,6 @@ def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, g
         assert row.reason == "the result depends on the order in which the broker told librdkafka of the topics"
 
 
-def test_racks_that_are_not_known_leave_a_group_unverified() -> None:
-    row = judged(
-        cooperative("a", NOTHING, {"x": (1,)}, rack="r1"),
-        cooperative("b", NOTHING, {"x": (0,)}, rack="r2"),
-        counts={"x": 2, "y": 0},
-        protocol="cooperative-sticky",
-    )
-    assert row.verdict == "valid_unverified"
-
-
 # Releases, the version of the subscription they write, whether they put a generation into it.
 _RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1": 3, "3.6.2": 3, "4.2.0": 3}
 
