@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from streaming.devcluster.expected_alerts import check_alerts
+from streaming.devcluster.stories.hanging_transaction import GROUP as HANGING_GROUP
+from streaming.devcluster.stories.hanging_transaction import TRANSACTIONAL_ID
 from streaming.devcluster.stories.junk import HOSTILE_GROUPS
+from streaming.devcluster.stories.transactions import FAR_AHEAD
 from streaming.tables import LakeReader
 
 __all__ = ["CHECKS", "Evidence", "check_stories"]
@@ -257,6 +260,31 @@ def _deletions(evidence: Evidence) -> Iterator[str]:
         yield "coupons-reader should go on"
 
 
+def _hanging(evidence: Evidence) -> Iterator[str]:
+    sql = "SELECT held, transactional_id, groups FROM log_holds ORDER BY round"
+    rows = [(row["held"], row["transactional_id"], row["groups"]) for row in evidence.rows(sql)]
+    # (Who it is may be known a round later than that it is held.)
+    if (
+        rows[-2:] != [(True, TRANSACTIONAL_ID, 1), (False, TRANSACTIONAL_ID, 0)]
+        or sum(not held for held, _, _ in rows) != 1
+    ):
+        yield f"one transaction should have held the log back, of {TRANSACTIONAL_ID}, log_holds has {rows}"
+    sql = "SELECT count(*) FROM group_health WHERE group_id = ? AND contains(CAST(findings AS VARCHAR), ?)"
+    if not evidence.one(sql, HANGING_GROUP, TRANSACTIONAL_ID):
+        yield f"no finding of {HANGING_GROUP} names the transaction that hangs"
+    sql = (
+        "SELECT max(committed_offset) AS highest, max(ahead_by) AS ahead, "
+        "count(*) FILTER (reason = 'log_held_back') AS unknown FROM lag WHERE group_id = ?"
+    )
+    found = evidence.rows(sql, HANGING_GROUP)[0]
+    if not found["unknown"] or found["highest"] is None or found["highest"] >= FAR_AHEAD or found["ahead"]:
+        yield f"the lag of {HANGING_GROUP} should be unknown for a while, and never of the open transaction: {found}"
+    now = evidence.now(HANGING_GROUP)
+    if now is None or now["findings"] or now["lag_total"] is None:
+        state = now and (now["findings"], now["lag_total"])
+        yield f"{HANGING_GROUP} should be well after the transaction, it is {state}"
+
+
 CHECKS: tuple[tuple[int, Callable[[Evidence], Iterator[str]]], ...] = (
     (0, _everything),
     (1, _range),
@@ -270,6 +298,7 @@ CHECKS: tuple[tuple[int, Callable[[Evidence], Iterator[str]]], ...] = (
     (9, _cooperative),
     (10, _junk),
     (11, _deletions),
+    (12, _hanging),
     (0, check_alerts),
 )
 """Number of the story (0: all of them) and its check."""

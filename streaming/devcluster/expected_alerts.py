@@ -16,6 +16,7 @@ _TOLD = {
     ("imbalance", "clicks-pile-up"): ["firing", "resolved"],
     ("lag", "billing-stuck"): ["firing", "resolved"],
     ("lag", "orders-retired"): ["firing", "gone"],
+    ("hanging_transaction", None): ["firing", "resolved"],
     ("silence", None): ["firing", "resolved"],
 }
 """Rule and group: what people were told, in order. A drift of many generations is one."""

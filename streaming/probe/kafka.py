@@ -130,7 +130,7 @@ class KafkaCluster:
         partitions = {
             (self._offsets_topic, partition): (log.leaders[partition], hold.position)
             for partition, hold in enumerate(map(lasting, holds))
-            if hold is not None and hold.holder is None
+            if hold is not None and (hold.holder is None or hold.holder.transactional_id is None)
         }
         if not partitions:
             return holds

@@ -8,16 +8,23 @@ from collections import Counter
 import pytest
 
 from streaming.devcluster.stories import ALL_STORIES
+from streaming.devcluster.stories.hanging_transaction import GROUP
 from streaming.devcluster.stories.junk import junk
+from streaming.offsets_log import partition_for
 
 
-def test_there_are_the_eleven_stories_in_order() -> None:
-    assert [story.number for story in ALL_STORIES] == list(range(1, 12))
+def test_there_are_the_twelve_stories_in_order() -> None:
+    assert [story.number for story in ALL_STORIES] == list(range(1, 13))
 
 
 def test_no_group_belongs_to_two_stories() -> None:
     groups = [group for story in ALL_STORIES for group in story.groups]
     assert len(groups) == len(set(groups))
+
+
+def test_the_hanging_transaction_holds_back_no_other_story() -> None:
+    others = {partition_for(group, 50) for story in ALL_STORIES for group in story.groups if group != GROUP}
+    assert partition_for(GROUP, 50) not in others
 
 
 def test_stories_that_share_a_topic_agree_on_its_partitions() -> None:

@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer as LibrdkafkaConsumer
+from confluent_kafka import Producer as LibrdkafkaProducer
+from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import (
     ACL,
@@ -29,6 +32,7 @@ from streaming.devcluster.broker import EmbeddedBroker
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.probe import Probe, RoundAbandonedError, check
+from streaming.probe.holds import HELD_ROUNDS
 
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 PASSWORD = "not-a-secret"
@@ -292,3 +296,30 @@ def test_a_password_file_that_is_not_there_is_named(bootstrap: str, tmp_path: Pa
     )
     [problem] = check(Settings(kafka=kafka))
     assert str(tmp_path / "password") in str(problem)
+
+
+@pytest.mark.kafka
+def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secured: Secured) -> None:
+    secured.grant(*RIGHTS)
+    settings = secured.settings()
+    assert problems_become(settings, lambda problems: not problems) == []
+    consumer = LibrdkafkaConsumer({"bootstrap.servers": secured.broker.bootstrap, "group.id": "settling"})
+    producer = LibrdkafkaProducer({"bootstrap.servers": secured.broker.bootstrap, "transactional.id": "settler"})
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    offsets = [LibrdkafkaPartition("orders", 0, 1)]
+    producer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 60)
+    with Probe(settings) as probe:
+        closed = [probe.round() for _ in range(HELD_ROUNDS + 1)][-1]
+        assert closed.holds is not None
+        [hold] = closed.holds
+        listed = [t for of_broker in secured.admin.list_transactions().values() for t in of_broker]
+        assert [(t.producer_id, t.transactional_id) for t in listed] == [(hold.producer_id, "settler")]
+        assert hold.transactional_id is None
+        secured.grant((ACLOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "*", ACLResourcePatternType.LITERAL))
+        deadline = time.monotonic() + 20
+        while hold.transactional_id is None and time.monotonic() < deadline:
+            [hold] = probe.round().holds or ()
+    assert hold.transactional_id == "settler"
+    producer.abort_transaction(60)
+    consumer.close()

@@ -10,6 +10,7 @@ from streaming.devcluster.stage import Story
 from streaming.devcluster.stories.cooperative import STORY as COOPERATIVE
 from streaming.devcluster.stories.deletions import STORY as DELETIONS
 from streaming.devcluster.stories.growing_topic import STORY as GROWING_TOPIC
+from streaming.devcluster.stories.hanging_transaction import STORY as HANGING_TRANSACTION
 from streaming.devcluster.stories.junk import STORY as JUNK
 from streaming.devcluster.stories.own_strategies import STORY as OWN_STRATEGIES
 from streaming.devcluster.stories.pile_up import STORY as PILE_UP
@@ -36,4 +37,5 @@ ALL_STORIES: tuple[Story, ...] = (
     COOPERATIVE,
     JUNK,
     DELETIONS,
+    HANGING_TRANSACTION,
 )

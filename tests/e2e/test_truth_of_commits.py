@@ -1,0 +1,318 @@
+"""Commits that do not count, offsets that go back, topics that are made anew: real clients on a real broker, the real
+probe, the job without Spark, the shipped alert rules over the tables that it would write.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer as LibrdkafkaConsumer
+from confluent_kafka import Producer as LibrdkafkaProducer
+from confluent_kafka import TopicPartition as LibrdkafkaPartition
+from kafka import KafkaAdminClient, TopicPartition
+from probe.witness import Cluster
+
+from e2e.plain_job import PlainJob
+from streaming.alerts.decisions import Decided
+from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.alerts.run import Alerter
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.devcluster.java_tools import run_java
+from streaming.events import RoundClosed
+from streaming.groups.facts import GroupHealthRow, LagRow, Rows, encode_rows
+from streaming.job.batch import rows_by_table
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.offsets_log import partition_for
+from streaming.probe import Probe
+from streaming.probe.holds import HELD_ROUNDS
+from streaming.tables import TABLES, DeltaLake
+
+pytestmark = pytest.mark.kafka
+
+_FOR_ROUNDS = 12
+"""As `hanging_transaction` has it in conf/alerts.yaml."""
+
+_MARKER_S = 30.0
+"""The coordinator writes a transaction's markers after it has answered: milliseconds, on a busy machine more."""
+
+
+class Monitor:
+    """Probe, job and alerter of one test's groups; each does a step when told.
+
+    Attributes:
+        told: What the alerter has decided, in order.
+    """
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        unique = cluster.unique
+        self.settings = Settings(
+            cluster=unique,
+            lake=str(folder / "lake"),
+            kafka=KafkaSettings(bootstrap_servers=cluster.bootstrap),
+            filters=Filters(groups=(f"/^{unique}/",)),
+            probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        )
+        self.told: list[Decided] = []
+        self._probe = Probe(self.settings)
+        self._job = PlainJob(SourceSettings.of(self.settings), kept_reader)
+        self._lake = DeltaLake(self.settings.lake)
+        self._lake.create()
+        rules = [rule for rule in load_rules(SHIPPED) if not rule.by_clock]
+        self._alerter = Alerter(self.settings, rules, {})
+        self._batch = 0
+
+    def __enter__(self) -> Monitor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._probe.__exit__(None, None, None)
+
+    def round(self) -> RoundClosed:
+        """One round of the probe."""
+        return self._probe.round()
+
+    def look(self) -> Rows:
+        """Let the job take all rounds that there are, and the alerter look; the rows that are new."""
+        before = {table: len(getattr(self._job.rows, table)) for table in Rows.__struct_fields__}
+        self._job.run()
+        new = Rows(**{table: getattr(self._job.rows, table)[count:] for table, count in before.items()})
+        for table in TABLES:
+            if rows := rows_by_table([encode_rows(new)])[table.name]:
+                self._lake.append(table.name, rows, "test", self._batch)
+        self._batch += 1
+        self.told += self._alerter.look()
+        return new
+
+    @property
+    def rows(self) -> Rows:
+        """All rows so far."""
+        return self._job.rows
+
+    def lag(self, group: str, topic: str, partition: int = 0) -> LagRow:
+        """Newest row of a partition."""
+        found = [r for r in self.rows.lag if (r.group_id, r.topic, r.partition) == (group, topic, partition)]
+        return found[-1]
+
+    def findings(self, group: str) -> dict[str, str]:
+        """Findings of a group now, with their details."""
+        newest: GroupHealthRow = [row for row in self.rows.group_health if row.group_id == group][-1]
+        return {f.finding: f.detail for f in newest.findings}
+
+
+@pytest.fixture
+def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    yield Cluster(bootstrap, unique, admin)
+    admin.close()
+
+
+@pytest.fixture
+def monitor(cluster: Cluster, tmp_path: Path) -> Iterator[Monitor]:
+    with Monitor(cluster, tmp_path) as running:
+        yield running
+
+
+class Booker:
+    """A transactional producer that commits offsets of a group without members."""
+
+    def __init__(self, cluster: Cluster, group: str, topic: str, out: str) -> None:
+        self.transactional_id = f"{group}-producer"
+        self._topic, self._out = topic, out
+        self._consumer = LibrdkafkaConsumer({"bootstrap.servers": cluster.bootstrap, "group.id": group})
+        self.producer = LibrdkafkaProducer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "transactional.id": self.transactional_id,
+                # (The broker's limit: it shall not end it for us.)
+                "transaction.timeout.ms": 900_000,
+            }
+        )
+        self.producer.init_transactions(60)
+
+    def begin(self, offset: int) -> None:
+        """Open a transaction with an offset of partition 0 in it."""
+        self.producer.begin_transaction()
+        self.producer.produce(self._out, b"value", partition=0)
+        offsets = [LibrdkafkaPartition(self._topic, 0, offset)]
+        self.producer.send_offsets_to_transaction(offsets, self._consumer.consumer_group_metadata(), 60)
+        self.producer.flush(60)
+
+    def commit(self, offset: int) -> None:
+        self.begin(offset)
+        self.producer.commit_transaction(60)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _neighbour(group: str, prefix: str, *, same: bool) -> str:
+    """A group id in the log partition of another group, or in another one."""
+    names = (f"{prefix}-neighbour-{n}" for n in range(10_000))
+    return next(n for n in names if (partition_for(n, 50) == partition_for(group, 50)) is same)
+
+
+def _rounds_until_readable(monitor: Monitor, partition: int) -> None:
+    deadline = time.monotonic() + _MARKER_S
+    while (closed := monitor.round()).log[partition] < closed.log_end[partition]:
+        assert time.monotonic() < deadline
+
+
+def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_alert(
+    cluster: Cluster, monitor: Monitor
+) -> None:
+    unique = cluster.unique
+    topic, out = cluster.topic("in", 1), cluster.topic("out", 1)
+    cluster.produce(topic, [100])
+    group = f"{unique}-eos"
+    partition = partition_for(group, 50)
+    near, far = _neighbour(group, unique, same=True), _neighbour(group, unique, same=False)
+    for other in (near, far):
+        cluster.commit(other.removeprefix(f"{unique}-"), topic, [3])
+    booker = Booker(cluster, group, topic, out)
+
+    # Committed ones count, aborted ones never.
+    booker.commit(10)
+    _rounds_until_readable(monitor, partition)
+    booker.begin(1_000_010)
+    booker.producer.abort_transaction(60)
+    _rounds_until_readable(monitor, partition)
+    monitor.look()
+    row = monitor.lag(group, topic)
+    assert (row.committed_offset, row.lag, row.ahead_by, row.commits) == (10, 90, 0, 1)
+
+    # Short ones, each open while a round looks, are nothing to tell of.
+    for offset in range(11, 13 + HELD_ROUNDS):
+        booker.begin(offset)
+        closed = monitor.round()
+        assert closed.log[partition] < closed.log_end[partition]
+        booker.producer.commit_transaction(60)
+        _rounds_until_readable(monitor, partition)
+    last = 12 + HELD_ROUNDS
+    rows = monitor.look()
+    assert monitor.lag(group, topic).committed_offset == last
+    assert (rows.log_holds, monitor.told) == ([], [])
+    assert {row.reason for row in monitor.rows.lag} == {None}
+
+    # One hangs. A commit of another group in the same partition waits behind it.
+    booker.begin(50)
+    cluster.commit(near.removeprefix(f"{unique}-"), topic, [7])
+    first = monitor.round()
+    for _ in range(HELD_ROUNDS + _FOR_ROUNDS + 1):
+        monitor.round()
+    cluster.commit(far.removeprefix(f"{unique}-"), topic, [9])
+    monitor.round()
+    rows = monitor.look()
+    listed = [t for of_broker in cluster.admin.list_transactions().values() for t in of_broker]
+    [witness] = [t for t in listed if t.transactional_id == booker.transactional_id]
+    [hold] = rows.log_holds
+    assert (hold.log_partition, hold.held, hold.groups) == (partition, True, 2)
+    assert (hold.held_since, hold.held_offset) == (first.time, first.log[partition])
+    assert (hold.producer_id, hold.transactional_id) == (witness.producer_id, booker.transactional_id)
+    assert hold.waiting >= 2
+    for of in (group, near):
+        row = monitor.lag(of, topic)
+        assert (row.lag, row.lag_status, row.reason) == (None, "unknown", "log_held_back")
+        assert monitor.findings(of)["log_held_back"] == (
+            f"lag is unknown, transaction '{booker.transactional_id}' is open: "
+            f"no progress on partition {partition} of the offsets log"
+        )
+    assert (monitor.lag(far, topic).lag, monitor.findings(far)) == (91, {})
+    fired = [(d.rule, d.state, d.group_id) for d in monitor.told]
+    assert fired == [("hanging_transaction", "pending", None), ("hanging_transaction", "firing", None)]
+    assert f"no progress on partition {partition} of the offsets log since " in monitor.told[-1].message
+    assert booker.transactional_id in monitor.told[-1].message
+    assert "the lag of 2 groups is unknown" in monitor.told[-1].message
+
+    # It ends: all goes on, nothing was lost, its own offset never counts.
+    booker.producer.abort_transaction(60)
+    _rounds_until_readable(monitor, partition)
+    booker.commit(60)
+    _rounds_until_readable(monitor, partition)
+    rows = monitor.look()
+    assert [(h.log_partition, h.held, h.held_since) for h in rows.log_holds] == [(partition, False, first.time)]
+    assert [(d.rule, d.state) for d in monitor.told[2:]] == [("hanging_transaction", "resolved")]
+    found = cluster.admin.list_group_offsets([group, near, far])
+    for of, offset in ((group, 60), (near, 7), (far, 9)):
+        assert found[of][TopicPartition(topic, 0)].offset == offset
+        row = monitor.lag(of, topic)
+        assert (row.committed_offset, row.lag, row.reason) == (offset, 100 - offset, None)
+        assert monitor.findings(of) == {}
+    committed = {row.committed_offset for row in monitor.rows.lag if row.group_id == group}
+    assert committed == {10, *range(11, last + 1), 60}
+    assert sum(row.commits for row in monitor.rows.lag if row.group_id == group) == len(committed)
+    booker.close()
+
+
+def test_a_topic_made_anew_with_fewer_partitions_is_named_and_gives_no_false_lag(
+    cluster: Cluster, monitor: Monitor
+) -> None:
+    topic, keeps = cluster.topic("anew", 6), cluster.topic("keeps", 1)
+    cluster.produce(topic, [50] * 6)
+    group = cluster.commit("g", topic, [40] * 6)
+    cluster.commit("g", keeps, [0])  # the group stays when the coordinator deletes the other offsets
+    monitor.round()
+    cluster.admin.delete_topics([topic])
+    deadline = time.monotonic() + _MARKER_S
+    while topic in cluster.admin.list_topics():
+        assert time.monotonic() < deadline
+    cluster.admin.create_topics({topic: {"num_partitions": 4, "replication_factor": 1}}, wait_for_metadata=True)
+    cluster.produce(topic, [5] * 4)
+    made = monitor.round().round
+    for _ in range(3):
+        monitor.round()
+    monitor.look()
+    # Whatever the coordinator has deleted by now: of six partitions none has a lag, or lies ahead.
+    after = [row for row in monitor.rows.lag if row.topic == topic and row.round >= made]
+    assert {(row.lag, row.ahead_by) for row in after} <= {(None, None)}
+    assert {row.reason for row in after} <= {"topic_recreated", "beyond_partition_count", "closed", "no_commit"}
+    cluster.commit("g", topic, [2] * 4)
+    monitor.round()
+    monitor.look()
+    assert "4 partitions instead of 6" in monitor.findings(group).get("topic_recreated", "")
+    for partition in range(4):
+        row = monitor.lag(group, topic, partition)
+        assert (row.committed_offset, row.lag, row.rewound_by, row.reason) == (2, 3, 0, None)
+    assert [monitor.lag(group, topic, partition).closed for partition in (4, 5)] == [True, True]
+    assert monitor.told == []
+
+
+def test_offsets_reset_and_deleted_with_kafka_s_own_tool_are_events(cluster: Cluster, monitor: Monitor) -> None:
+    topic, keeps = cluster.topic("reset", 2), cluster.topic("keeps", 1)
+    cluster.produce(topic, [2_000, 10])
+    group = cluster.commit("g", topic, [1_500, 10])
+    cluster.commit("g", keeps, [0])
+    monitor.round()
+    _consumer_groups(cluster, group, "--reset-offsets", "--to-offset", "300", "--topic", f"{topic}:0", "--execute")
+    reset = monitor.round().round
+    monitor.round()
+    monitor.look()
+    assert [(r.partition, r.rewound_by, r.round) for r in monitor.rows.lag if r.rewound_by] == [(0, 1_200, reset)]
+    row = monitor.lag(group, topic)
+    assert (row.committed_offset, row.lag, row.lag_status) == (300, 1_700, "rewound")
+    assert monitor.findings(group) == {"rewound": f"committed offsets went back: {topic} 0 rewound by 1,200"}
+
+    _consumer_groups(cluster, group, "--delete-offsets", "--topic", topic)
+    deleted = monitor.round().round
+    monitor.round()
+    monitor.look()
+    events = [(r.partition, r.round, r.closed) for r in monitor.rows.lag if r.offset_deleted]
+    assert sorted(events) == [(0, deleted, True), (1, deleted, True)]
+    assert monitor.findings(group) == {
+        "offset_deleted": f"committed offsets were deleted or expired: {topic} (2 partitions)"
+    }
+
+    # A commit beyond the end is what it is.
+    cluster.commit("g", keeps, [30])
+    monitor.round()
+    monitor.look()
+    row = monitor.lag(group, keeps)
+    assert (row.lag, row.ahead_by, row.lag_status) == (0, 30, "ahead")
+
+
+def _consumer_groups(cluster: Cluster, group: str, *arguments: str) -> None:
+    command = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    run_java([command, "--bootstrap-server", cluster.bootstrap, "--group", group, *arguments])
