@@ -5,22 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from streaming.groups.modern_inputs import (
-    CONSUMER,
-    SHARE,
-    STREAMS,
-    CurrentAssignment,
-    GroupEpoch,
-    IdPartitions,
-    KnownTopics,
-    ModernInput,
-    ModernMember,
-    Removed,
-    ResolvedRegex,
-    StreamsTopology,
-    TargetAssignment,
-    TargetEpoch,
-)
+from streaming.groups import modern_inputs as modern
 from streaming.offsets_log.keys import OtherKey
 from streaming.offsets_log.record_types import decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
@@ -32,7 +17,7 @@ __all__ = ["decode_modern"]
 
 def decode_modern(
     offset: int, timestamp: int, key: OtherKey, data: bytes | None, log_partition: int = -1
-) -> ModernInput | UnknownVersion | Rejected:
+) -> modern.ModernInput | UnknownVersion | Rejected:
     """Decode one record of a modern group. Never raises.
 
     Args:
@@ -44,7 +29,7 @@ def decode_modern(
     """
     where = offset, timestamp, _group_type(key.key_type), log_partition
     if data is None:
-        return Removed(*where, key.key_type, key.part)
+        return modern.Removed(*where, key.key_type, key.part)
     value = decode_record_value(key.key_type, data)
     if isinstance(value, UnknownVersion | Rejected):
         return value
@@ -56,22 +41,22 @@ def decode_modern(
 
 def _group_type(key_type: int) -> str:
     if key_type in {9, 10, 11, 12, 13, 14, 15}:
-        return SHARE
-    return CONSUMER if key_type <= 16 else STREAMS
+        return modern.SHARE
+    return modern.CONSUMER if key_type <= 16 else modern.STREAMS
 
 
 _Where = tuple[int, int, str, int]
 
 
-def _epoch(where: _Where, _: str, value: Any) -> GroupEpoch:
-    return GroupEpoch(*where, value.epoch, value.metadataHash)
+def _epoch(where: _Where, _: str, value: Any) -> modern.GroupEpoch:
+    return modern.GroupEpoch(*where, value.epoch, value.metadataHash)
 
 
-def _consumer_member(where: _Where, member_id: str, value: Any) -> ModernMember:
+def _consumer_member(where: _Where, member_id: str, value: Any) -> modern.ModernMember:
     classic = value.classicMemberMetadata
     # An absent tag reads as a struct of nothing, as in Kafka; a member of the classic protocol supports something.
     protocols = tuple([protocol.name for protocol in classic.supportedProtocols]) if classic is not None else ()
-    return ModernMember(
+    return modern.ModernMember(
         *where,
         member_id,
         instance_id=value.instanceId,
@@ -87,14 +72,14 @@ def _consumer_member(where: _Where, member_id: str, value: Any) -> ModernMember:
     )
 
 
-def _share_member(where: _Where, member_id: str, value: Any) -> ModernMember:
-    return ModernMember(
+def _share_member(where: _Where, member_id: str, value: Any) -> modern.ModernMember:
+    return modern.ModernMember(
         *where, member_id, None, value.rackId, value.clientId, value.clientHost, value.subscribedTopicNames
     )
 
 
-def _streams_member(where: _Where, member_id: str, value: Any) -> ModernMember:
-    return ModernMember(
+def _streams_member(where: _Where, member_id: str, value: Any) -> modern.ModernMember:
+    return modern.ModernMember(
         *where,
         member_id,
         instance_id=value.instanceId,
@@ -108,22 +93,22 @@ def _streams_member(where: _Where, member_id: str, value: Any) -> ModernMember:
     )
 
 
-def _target_epoch(where: _Where, _: str, value: Any) -> TargetEpoch:
-    return TargetEpoch(*where, value.assignmentEpoch, value.assignmentTimestamp)
+def _target_epoch(where: _Where, _: str, value: Any) -> modern.TargetEpoch:
+    return modern.TargetEpoch(*where, value.assignmentEpoch, value.assignmentTimestamp)
 
 
-def _target(where: _Where, member_id: str, value: Any) -> TargetAssignment:
-    return TargetAssignment(*where, member_id, _by_id(value.topicPartitions))
+def _target(where: _Where, member_id: str, value: Any) -> modern.TargetAssignment:
+    return modern.TargetAssignment(*where, member_id, _by_id(value.topicPartitions))
 
 
-def _streams_target(where: _Where, member_id: str, value: Any) -> TargetAssignment:
-    return TargetAssignment(
+def _streams_target(where: _Where, member_id: str, value: Any) -> modern.TargetAssignment:
+    return modern.TargetAssignment(
         *where, member_id, _tasks(value.activeTasks), _tasks(value.standbyTasks), _tasks(value.warmupTasks)
     )
 
 
-def _current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
-    return CurrentAssignment(
+def _current(where: _Where, member_id: str, value: Any) -> modern.CurrentAssignment:
+    return modern.CurrentAssignment(
         *where,
         member_id,
         value.memberEpoch,
@@ -134,13 +119,13 @@ def _current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
     )
 
 
-def _share_current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
+def _share_current(where: _Where, member_id: str, value: Any) -> modern.CurrentAssignment:
     epochs = value.memberEpoch, value.previousMemberEpoch
-    return CurrentAssignment(*where, member_id, *epochs, value.state, _by_id(value.assignedPartitions))
+    return modern.CurrentAssignment(*where, member_id, *epochs, value.state, _by_id(value.assignedPartitions))
 
 
-def _streams_current(where: _Where, member_id: str, value: Any) -> CurrentAssignment:
-    return CurrentAssignment(
+def _streams_current(where: _Where, member_id: str, value: Any) -> modern.CurrentAssignment:
+    return modern.CurrentAssignment(
         *where,
         member_id,
         value.memberEpoch,
@@ -153,21 +138,21 @@ def _streams_current(where: _Where, member_id: str, value: Any) -> CurrentAssign
     )
 
 
-def _regex(where: _Where, regex: str, value: Any) -> ResolvedRegex:
-    return ResolvedRegex(*where, regex, value.topics, value.version, value.timestamp)
+def _regex(where: _Where, regex: str, value: Any) -> modern.ResolvedRegex:
+    return modern.ResolvedRegex(*where, regex, value.topics, value.version, value.timestamp)
 
 
-def _counts(where: _Where, _: str, value: Any) -> KnownTopics:
+def _counts(where: _Where, _: str, value: Any) -> modern.KnownTopics:
     topics = [(text_of(topic.topicId), topic.topicName, topic.numPartitions) for topic in value.topics]
-    return KnownTopics(*where, tuple(topics))
+    return modern.KnownTopics(*where, tuple(topics))
 
 
-def _share_topics(where: _Where, _: str, value: Any) -> KnownTopics:
+def _share_topics(where: _Where, _: str, value: Any) -> modern.KnownTopics:
     topics = [*value.initializingTopics, *value.initializedTopics]
-    return KnownTopics(*where, tuple([(text_of(topic.topicId), topic.topicName, None) for topic in topics]))
+    return modern.KnownTopics(*where, tuple([(text_of(topic.topicId), topic.topicName, None) for topic in topics]))
 
 
-def _topology(where: _Where, _: str, value: Any) -> StreamsTopology:
+def _topology(where: _Where, _: str, value: Any) -> modern.StreamsTopology:
     subtopologies = [
         (
             part.subtopologyId,
@@ -177,18 +162,18 @@ def _topology(where: _Where, _: str, value: Any) -> StreamsTopology:
         )
         for part in value.subtopologies
     ]
-    return StreamsTopology(*where, value.epoch, tuple(subtopologies))
+    return modern.StreamsTopology(*where, value.epoch, tuple(subtopologies))
 
 
-def _by_id(topics: Iterable[Any]) -> IdPartitions:
+def _by_id(topics: Iterable[Any]) -> modern.IdPartitions:
     return _checked([(text_of(topic.topicId), topic.partitions) for topic in topics])
 
 
-def _tasks(tasks: Iterable[Any]) -> IdPartitions:
+def _tasks(tasks: Iterable[Any]) -> modern.IdPartitions:
     return _checked([(task.subtopologyId, task.partitions) for task in tasks])
 
 
-def _checked(partitions: list[tuple[str, tuple[int, ...]]]) -> IdPartitions:
+def _checked(partitions: list[tuple[str, tuple[int, ...]]]) -> modern.IdPartitions:
     for name, numbers in partitions:
         if numbers and min(numbers) < 0:
             # Java would take it; but no coordinator means it, and whatever were made of it would be a guess.
@@ -197,7 +182,7 @@ def _checked(partitions: list[tuple[str, tuple[int, ...]]]) -> IdPartitions:
     return tuple(partitions)
 
 
-_MADE: dict[int, Callable[[_Where, str, Any], ModernInput]] = {
+_MADE: dict[int, Callable[[_Where, str, Any], modern.ModernInput]] = {
     3: _epoch,
     4: _counts,
     5: _consumer_member,

@@ -7,19 +7,7 @@ from typing import Any
 
 import pytest
 
-from streaming.groups.modern_inputs import (
-    CurrentAssignment,
-    GroupEpoch,
-    IdPartitions,
-    KnownTopics,
-    ModernInput,
-    ModernMember,
-    Removed,
-    ResolvedRegex,
-    StreamsTopology,
-    TargetAssignment,
-    TargetEpoch,
-)
+from streaming.groups import modern_inputs as modern
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern
 
 from .real_records import RELEASES
@@ -28,17 +16,17 @@ from .written import compact, compact_array, int32_array, member_metadata, other
 Json = dict[str, Any]
 
 
-def by_id(topics: list[Json]) -> IdPartitions:
+def by_id(topics: list[Json]) -> modern.IdPartitions:
     return tuple((topic["topicId"], tuple(topic["partitions"])) for topic in topics)
 
 
-def tasks(found: list[Json]) -> IdPartitions:
+def tasks(found: list[Json]) -> modern.IdPartitions:
     return tuple((task["subtopologyId"], tuple(task["partitions"])) for task in found)
 
 
-def metadata_of_a_consumer(where: Any, name: str, value: Json) -> ModernMember:
+def metadata_of_a_consumer(where: Any, name: str, value: Json) -> modern.ModernMember:
     classic = value.get("classicMemberMetadata") or {"supportedProtocols": []}
-    return ModernMember(
+    return modern.ModernMember(
         *where,
         name,
         value["instanceId"],
@@ -53,8 +41,8 @@ def metadata_of_a_consumer(where: Any, name: str, value: Json) -> ModernMember:
     )
 
 
-def metadata_in_streams(where: Any, name: str, value: Json) -> ModernMember:
-    return ModernMember(
+def metadata_in_streams(where: Any, name: str, value: Json) -> modern.ModernMember:
+    return modern.ModernMember(
         *where,
         name,
         value["instanceId"],
@@ -68,41 +56,41 @@ def metadata_in_streams(where: Any, name: str, value: Json) -> ModernMember:
     )
 
 
-def expected(key_type: int, where: Any, part: str, value: Json) -> ModernInput:
+def expected(key_type: int, where: Any, part: str, value: Json) -> modern.ModernInput:
     """What Kafka's printed value says, in the shapes of the core."""
     match key_type:
         case 3 | 11 | 17:
-            return GroupEpoch(*where, value["epoch"], value.get("metadataHash", 0))
+            return modern.GroupEpoch(*where, value["epoch"], value.get("metadataHash", 0))
         case 4 | 9:
             topics = [(topic["topicId"], topic["topicName"], topic["numPartitions"]) for topic in value["topics"]]
-            return KnownTopics(*where, tuple(topics))
+            return modern.KnownTopics(*where, tuple(topics))
         case 5:
             return metadata_of_a_consumer(where, part, value)
         case 6 | 12 | 20:
-            return TargetEpoch(*where, value["assignmentEpoch"], value.get("assignmentTimestamp", 0))
+            return modern.TargetEpoch(*where, value["assignmentEpoch"], value.get("assignmentTimestamp", 0))
         case 7 | 13:
-            return TargetAssignment(*where, part, by_id(value["topicPartitions"]))
+            return modern.TargetAssignment(*where, part, by_id(value["topicPartitions"]))
         case 8 | 14:
             epochs = value["memberEpoch"], value["previousMemberEpoch"], value["state"]
             revoking = by_id(value.get("partitionsPendingRevocation", []))
-            return CurrentAssignment(*where, part, *epochs, by_id(value["assignedPartitions"]), revoking)
+            return modern.CurrentAssignment(*where, part, *epochs, by_id(value["assignedPartitions"]), revoking)
         case 10:
             host = value["clientId"], value["clientHost"]
-            return ModernMember(*where, part, None, value["rackId"], *host, tuple(value["subscribedTopicNames"]))
+            return modern.ModernMember(*where, part, None, value["rackId"], *host, tuple(value["subscribedTopicNames"]))
         case 15:
             found = [*value["initializingTopics"], *value["initializedTopics"]]
-            return KnownTopics(*where, tuple((topic["topicId"], topic["topicName"], None) for topic in found))
+            return modern.KnownTopics(*where, tuple((topic["topicId"], topic["topicName"], None) for topic in found))
         case 16:
-            return ResolvedRegex(*where, part, tuple(value["topics"]), value["version"], value["timestamp"])
+            return modern.ResolvedRegex(*where, part, tuple(value["topics"]), value["version"], value["timestamp"])
         case 19:
             return metadata_in_streams(where, part, value)
         case 21:
             kinds = ("activeTasks", "standbyTasks", "warmupTasks")
-            return TargetAssignment(*where, part, *(tasks(value[kind]) for kind in kinds))
+            return modern.TargetAssignment(*where, part, *(tasks(value[kind]) for kind in kinds))
         case 22:
             epochs = value["memberEpoch"], value["previousMemberEpoch"], value["state"]
             kinds = ("activeTasks", "activeTasksPendingRevocation", "standbyTasks", "warmupTasks")
-            return CurrentAssignment(*where, part, *epochs, *(tasks(value[kind]) for kind in kinds))
+            return modern.CurrentAssignment(*where, part, *epochs, *(tasks(value[kind]) for kind in kinds))
         case _:
             subtopologies = [
                 (
@@ -113,7 +101,7 @@ def expected(key_type: int, where: Any, part: str, value: Json) -> ModernInput:
                 )
                 for part in value["subtopologies"]
             ]
-            return StreamsTopology(*where, value["epoch"], tuple(subtopologies))
+            return modern.StreamsTopology(*where, value["epoch"], tuple(subtopologies))
 
 
 def group_type(key_type: int) -> str:
@@ -143,11 +131,11 @@ def test_tasks_of_streams_groups_are_kept_by_kind_and_subtopology() -> None:
     active, standby, warmup = (compact_array([compact(name) + int32_array([0, 2]) + b"\x00"]) for name in "asw")
     target = decode_modern(7, 1_000, OtherKey(21, "g", "m"), b"\x00\x00" + active + standby + warmup + b"\x00", 49)
     a, s, w = (((name, (0, 2)),) for name in "asw")
-    assert target == TargetAssignment(7, 1_000, "streams", 49, "m", a, s, w)
+    assert target == modern.TargetAssignment(7, 1_000, "streams", 49, "m", a, s, w)
     head = struct.pack(">hiib", 0, 5, 4, 1)
     value = head + active + standby + warmup + warmup + b"\x01\x01" + b"\x00"
     current = decode_modern(7, 1_000, OtherKey(22, "g", "m"), value, 49)
-    assert current == CurrentAssignment(7, 1_000, "streams", 49, "m", 5, 4, 1, a, w, s, w)
+    assert current == modern.CurrentAssignment(7, 1_000, "streams", 49, "m", 5, 4, 1, a, w, s, w)
 
 
 @pytest.mark.parametrize("key_type", [*range(3, 24)])
@@ -155,7 +143,7 @@ def test_a_tombstone_says_what_is_removed(key_type: int) -> None:
     part = "a" if key_type in {5, 7, 8, 10, 13, 14, 16, 19, 21, 22} else None
     key = decode_key(other_key(key_type, "g", part))
     assert isinstance(key, OtherKey)
-    assert decode_modern(7, 1_000, key, None, 49) == Removed(7, 1_000, group_type(key_type), 49, key_type, part)
+    assert decode_modern(7, 1_000, key, None, 49) == modern.Removed(7, 1_000, group_type(key_type), 49, key_type, part)
 
 
 def test_what_cannot_be_read_says_why() -> None:
@@ -170,5 +158,5 @@ def test_what_cannot_be_read_says_why() -> None:
 
 def test_an_empty_regular_expression_is_none() -> None:
     member = decode_modern(0, 0, OtherKey(5, "g", "a"), member_metadata(["t"], regex=""))
-    assert isinstance(member, ModernMember)
+    assert isinstance(member, modern.ModernMember)
     assert member.regex is None
