@@ -164,6 +164,8 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
     )
     shown = {t.topic: t for t in tick.topics}
     held = tick.held_since is not None
+    # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
+    old = _MOST if tick.idle else tick.time - config.heartbeat_ms
     totals = _Totals()
     for topic in sorted({*state.partitions, *shown}):
         seen = shown.get(topic)
@@ -181,8 +183,11 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
         for partition in sorted(partitions):
             known = partitions[partition]
             owner = of_owner.get(partition)
-            wanted = owner is not None or (ours and subscribed is not None and _exists(seen, partition))
-            if known.committed < 0 and not wanted:
+            if (
+                known.committed < 0
+                and owner is None
+                and not (ours and subscribed is not None and _exists(seen, partition))
+            ):
                 # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
                 if not known.is_void():
                     _close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=ours)
@@ -198,14 +203,14 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
                 counted = True
             state.commits += known.commits
             says = (
-                max(known.committed, -1),
+                known.committed if known.committed >= 0 else -1,
                 measured.end,
                 owner.member_id if owner is not None else None,
                 status,
                 measured.reason,
                 ours,
             )
-            due = tick.idle or tick.time - known.row_time >= config.heartbeat_ms
+            due = known.row_time <= old
             if known.row != says or known.commits or known.offset_deleted or due:
                 rows.lag.append(
                     lag.row(
