@@ -132,6 +132,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         incarnation: Which group of this name; set by the core.
         carried_over: No assignor made the target: it is the assignment of the classic group that was upgraded
             (`ConsumerGroup.fromClassicGroup`).
+        topology: Of streams groups; None otherwise.
     """
 
     record: int
@@ -154,6 +155,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     topics: KnownTopics | None = None
     incarnation: int = -1
     carried_over: bool = False
+    topology: StreamsTopology | None = None
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
@@ -339,6 +341,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
         replaced=replaced,
         undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
         topics=group.topics,
+        topology=group.topology,
     )
     group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
     group.before = {}

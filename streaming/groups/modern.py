@@ -33,6 +33,7 @@ from streaming.groups.modern_members import (
     close_modern_members,
     named,
     names_at,
+    read_by_tasks,
     topic_names,
     write_modern_members,
 )
@@ -280,15 +281,23 @@ def not_converged(state: GroupState) -> tuple[str, int, str] | None:
 
 
 def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
-    """Who owns each partition of a consumer group at present, by topic name; what is being given up is still owned."""
+    """Who owns each partition at present, by topic name; what is being given up is still owned.
+
+    In share groups a partition may have several members, and is said to have none.
+    """
     group = state.modern_group
-    if state.modern is None or group is None or group.group_type != CONSUMER:
+    if state.modern is None or group is None or group.group_type == SHARE:
         return {}
     names = topic_names(state)
     owners: dict[str, dict[int, ModernMember]] = {}
     for member_id, member in group.members.items():
         current = group.currents.get(member_id)
-        for topic_id, numbers in (*current.partitions, *current.revoking) if current is not None else ():
+        owned = (*current.partitions, *current.revoking) if current is not None else ()
+        if group.group_type == STREAMS:
+            for read in read_by_tasks(state, group.topology, owned) or ():
+                owners.setdefault(read.topic, {}).update(dict.fromkeys(read.partitions, member))
+            continue
+        for topic_id, numbers in owned:
             if topic_id in names:
                 of_topic = owners.setdefault(names[topic_id], {})
                 for number in numbers:

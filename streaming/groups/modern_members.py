@@ -14,11 +14,11 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, subscriptions_of
 from streaming.groups.facts import MemberRow, Rows, TopicAssignment
 from streaming.groups.inputs import TopicPartitions
-from streaming.groups.modern_inputs import STREAMS, IdPartitions, ModernMember
+from streaming.groups.modern_inputs import STREAMS, IdPartitions, ModernMember, StreamsTopology
 from streaming.groups.state import GroupState
 from streaming.groups.times import day_of
 
-__all__ = ["close_modern_members", "named", "names_at", "topic_names", "write_modern_members"]
+__all__ = ["close_modern_members", "named", "names_at", "read_by_tasks", "topic_names", "write_modern_members"]
 
 
 def topic_names(state: GroupState) -> dict[str, str]:
@@ -39,6 +39,29 @@ def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict
         member: tuple([(names[topic_id], numbers) for topic_id, numbers in target])
         for member, target in targets.items()
     }
+
+
+def read_by_tasks(
+    state: GroupState, topology: StreamsTopology | None, tasks: IdPartitions
+) -> tuple[TopicAssignment, ...] | None:
+    """Partitions that active tasks read: task n of a subtopology reads partition n of each of its topics that has one.
+
+    None where the topology is not known, where it names topics by a regular expression, or where a subtopology has
+    several topics and no round has told their counts.
+    """
+    sources = {}
+    for name, topics, regexes, repartitions in topology.subtopologies if topology is not None else ():
+        sources[name] = None if regexes else (*topics, *repartitions)
+    counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
+    read: dict[str, list[int]] = {}
+    for name, numbers in tasks:
+        topics_of = sources.get(name)
+        if topics_of is None or (len(topics_of) > 1 and not counts.keys() >= set(topics_of)):
+            return None
+        for topic in topics_of:
+            existing = [number for number in numbers if len(topics_of) == 1 or number < counts[topic]]
+            read.setdefault(topic, []).extend(existing)
+    return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
 
 
 def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
@@ -117,7 +140,8 @@ def _member_row(
     if target is None:
         reason = "no record of its target assignment was read"
     elif decision.group_type == STREAMS:
-        reason = "streams groups assign tasks of subtopologies, no partitions"
+        partitions = read_by_tasks(state, decision.topology, target)
+        reason = None if partitions is not None else "which partitions its tasks read is not known"
     elif unnamed:
         reason = f"no round has named the topic with the id {unnamed[0]}"
     else:
