@@ -44,7 +44,14 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
     seen = Seen()
     contexts = []
 
-    def open_page(address: str, *, zone: str = "Europe/Berlin", scheme: str = "light", ready: str = ".groups") -> Page:
+    def open_page(
+        address: str,
+        *,
+        zone: str = "Europe/Berlin",
+        scheme: str = "light",
+        ready: str = ".groups",
+        before: Callable[[Page], None] | None = None,
+    ) -> Page:
         context = browser.new_context(
             viewport={"width": 1440, "height": 900},
             timezone_id=zone,
@@ -59,6 +66,8 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
         page.on("pageerror", lambda e: seen.complaints.append(str(e)))
         page.on("request", lambda r: None if r.url.startswith(ours) else seen.foreign.append(r.url))
         page.on("dialog", lambda d: (seen.dialogs.append(d.message), d.dismiss()))
+        if before is not None:
+            before(page)
         page.goto(address, timeout=PATIENCE_MS)
         page.wait_for_selector(ready)
         return page
