@@ -224,10 +224,12 @@ class MadeLake:
         known = {"range": moved, "roundrobin": 2 * moved, "sticky": min(moved, 2), "cooperative-sticky": min(moved, 2)}
         even = -(-len(group.places) // len(group.members)) * len(group.members) / len(group.places) - 1
         best = {"moves_least": min(moved, 2), "imbalance_least": even}
+        library = {"range": "java:3.5", "roundrobin": "java:2.4"}
         for strategy in dict.fromkeys((*known, group.strategy)):
             values: dict[str, Any] = {"reason": group.reason}
             if strategy in known:
-                values = {"moves": known[strategy], "imbalance": even, "library": "java:3.7.1"}
+                values = {"moves": known[strategy], "imbalance": even}
+                values["library"] = library.get(strategy, "java:3.7.1")
             put("what_if", **head, **seen, **best, **values, strategy=strategy, runs=strategy == group.strategy)
 
 
