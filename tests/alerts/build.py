@@ -41,6 +41,15 @@ BEHIND = """\
     message: "{topic} {partition} of {group_id} is {value} behind"
 """
 
+HELD = """\
+  - name: held
+    view: log_holds_current
+    when: held AND groups > 0
+    for: 2 rounds
+    severity: warning
+    message: "no progress on partition {log_partition} since {held_since}: {transactional_id}"
+"""
+
 SILENCE = """\
   - name: silence
     view: rounds_current

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from alerts.build import BEHIND, DRIFT, SILENCE, START, UNEVEN, Writer, rules, time_of
+from alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Writer, rules, time_of
 from streaming.alerts import Alerter
 from streaming.alerts.rules import Rule
 from streaming.alerts.targets import Message, Outcome
@@ -31,15 +31,27 @@ def _verdict(group: str, verdict: str, **more: Any) -> dict[str, Any]:
     return {"group_id": group, "verdict": verdict, "record_offset": 1, **more}
 
 
+def _hold(held: bool, **more: Any) -> dict[str, Any]:
+    return {"log_partition": 7, "held": held, "held_since": START, "groups": 500 if held else 0, **more}
+
+
 # `h` is deleted in round 6, and another group of that name begins in round 7.
 _STORY: list[_Rows] = [
     {"group_health": [_even("g", 0.0), _even("h", 2.0, incarnation=1)], "lag": [_lag(0, 5), _lag(1, 5)]},
     {"group_health": [_even("g", 2.0)], "drift": [_verdict("g", "drifted")]},
-    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)]},
-    {"group_health": [_even("h", None, incarnation=1)], "lag": [_lag(0, 700, subscribed=False)]},
+    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)], "log_holds": [_hold(True)]},
+    {
+        "group_health": [_even("h", None, incarnation=1)],
+        "lag": [_lag(0, 700, subscribed=False)],
+        "log_holds": [_hold(True, transactional_id="x")],
+    },
     {"group_health": [_even("g", 0.5)], "lag": [_lag(1, None)]},
     {"drift": [_verdict("g", "identical", record_offset=3), _verdict("h", "drifted", incarnation=1)]},
-    {"group_health": [_even("h", None, incarnation=1, closed=True)], "lag": [_lag(1, 90)]},
+    {
+        "group_health": [_even("h", None, incarnation=1, closed=True)],
+        "lag": [_lag(1, 90)],
+        "log_holds": [_hold(False, transactional_id="x")],
+    },
     {"group_health": [_even("h", 3.0, incarnation=7)], "lag": [_lag(0, 800), _lag(1, 900, closed=True)]},
     {},
     {"group_health": [_even("h", 3.5, incarnation=7)]},
@@ -50,13 +62,16 @@ _EXPECTED = [
     ("drift", "g", None, 1, "firing"),
     ("uneven", "g", None, 1, "pending"),
     ("behind", "g", 1, 2, "firing"),
+    ("held", None, None, 2, "pending"),
     ("uneven", "h", None, 2, "firing"),
     ("uneven", "g", None, 3, "firing"),
+    ("held", None, None, 4, "firing"),
     ("uneven", "g", None, 4, "resolved"),
     ("drift", "g", None, 5, "resolved"),
     ("drift", "h", None, 5, "firing"),
     ("behind", "g", 1, 6, "resolved"),
     ("drift", "h", None, 6, "gone"),
+    ("held", None, None, 6, "resolved"),
     ("uneven", "h", None, 6, "gone"),
     ("behind", "g", 0, 7, "firing"),
     ("uneven", "h", None, 7, "pending"),
@@ -66,7 +81,7 @@ _EXPECTED = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
-    return rules(tmp_path_factory.mktemp("rules"), UNEVEN, DRIFT, BEHIND)
+    return rules(tmp_path_factory.mktemp("rules"), UNEVEN, DRIFT, BEHIND, HELD)
 
 
 @pytest.fixture(scope="module")
@@ -202,7 +217,7 @@ def test_a_rule_that_is_new_sees_what_is_current_and_one_that_is_gone_ends_its_a
 ) -> None:
     shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
     writer, clock = Writer(tmp_path), _Clock()
-    uneven, drift, behind = made
+    uneven, drift, behind, _ = made
     writer.write(0, {"drift": [_verdict("g", "drifted")], "lag": [_lag(0, 500)]})
     assert [d.rule for d in _alerter(writer, [uneven, drift], clock).look()] == ["drift"]
     clock.ms = time_of(1)
