@@ -14,27 +14,18 @@ from collections.abc import Callable, Iterable, Sequence
 
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import TopicTick
+from streaming.groups.lag import REWOUND
 from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
 
-__all__ = [
-    "OFFSET_DELETED",
-    "OTHER_TOPIC",
-    "RECREATED",
-    "REWOUND",
-    "findings_of_offsets",
-    "note",
-    "settle",
-    "was_made_anew",
-]
+__all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
 
 RECREATED = "topic_recreated"
 """Finding, and the reason of an unknown lag."""
 
-REWOUND = "rewound"
-OFFSET_DELETED = "offset_deleted"
+_OFFSET_DELETED = "offset_deleted"
 
-OTHER_TOPIC = ""
-"""`PartitionState.of_topic` of a commit without an id that was made before the topic was made anew."""
+# `PartitionState.of_topic` of a commit without an id that was made before the topic was made anew.
+_OTHER_TOPIC = ""
 
 # A heartbeat of the tables by default: who looks now and then still meets what happened in between.
 _SHOWN_MS = 600_000
@@ -63,7 +54,7 @@ def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int
         partition.samples = []
         partition.rewound_by = 0
         if partition.committed >= 0 and partition.of_topic is None:
-            partition.of_topic = OTHER_TOPIC
+            partition.of_topic = _OTHER_TOPIC
 
 
 def settle(partition: PartitionState, seen: TopicTick | None) -> None:
@@ -114,7 +105,7 @@ def findings_of_offsets(state: GroupState, time: int) -> list[tuple[str, int, st
         found.append((REWOUND, time, f"committed offsets went back: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
         detail = _some(sorted(known.deleted), lambda name: f"{name[:200]} ({_partitions(known.deleted[name])})")
-        found.append((OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
+        found.append((_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
     elif not (known.rewound or known.left_behind):
         state.offset_events = None
     return found
