@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from random import Random
 
+import msgspec
 import pytest
 
-from assignors import Assignment, Group, PartitionRacks
+from assignors import Assignment, Group, PartitionRacks, assign
 from assignors.custom import CustomStrategies, CustomStrategy
+from assignors.sticky.user_data import write_sticky
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import Member
+from streaming.groups.membership import subscription_of
 from tests.groups.build import CONFIG, Life, even, make_member, make_record, make_tick, make_topic
 from tests.groups.verdicts import LIBRDKAFKA
 
@@ -237,3 +241,43 @@ def test_racks_that_the_verdict_went_by_are_what_others_go_by() -> None:
 
     assert life.rows.drift[-1].verdict == "identical"
     assert {row.strategy: (row.moves, row.imbalance, row.reason) for row in rows} == dict.fromkeys(ALL, (0, 0.0, None))
+
+
+@pytest.mark.parametrize("strategy", ALL)
+def test_what_runs_has_the_moves_of_its_churn_row_and_the_balance_of_its_health(strategy: str) -> None:
+    random, life, generation, had = Random(strategy), Life(), 0, dict[str, tuple[int, ...]]()
+    topic = make_topic("t", 7)
+    for _ in range(12):
+        names = random.sample(["a", "b", "c", "d", "e"], random.randint(1, 4))
+        while True:
+            generation += 1
+            members = [_said(strategy, name, had.get(name, ()), generation - 1) for name in names]
+            given = assign(strategy, Group(tuple(map(subscription_of, members)), {"t": 7}))
+            now = {name: tuple(given[name].get("t", ())) for name in names}
+            members = [msgspec.structs.replace(member, assigned=(("t", now[member.member_id]),)) for member in members]
+            record = make_record(10 * generation, members, generation=generation, protocol=strategy)
+            rows = life.take(record, make_tick(10 * generation + 5, topic))
+            had = now
+            if sum(map(len, now.values())) == 7:
+                break
+            assert rows.what_if == []
+        assert rows.drift[0].verdict == "identical"
+        (runs,) = (row for row in rows.what_if if row.runs)
+        churn, health = rows.rebalance_churn[0], life.rows.group_health[-1]
+        assert (runs.moves, runs.moves_least) == (churn.moves, churn.moves_least)
+        assert (runs.imbalance, runs.imbalance_least) == (health.imbalance, health.imbalance_least)
+        assert runs.moves is not None
+        assert runs.moves >= the_row(rows.what_if, "sticky").moves  # type: ignore[operator]
+    assert generation > 12 or strategy != "cooperative-sticky"
+
+
+def _said(strategy: str, name: str, had: tuple[int, ...], generation: int) -> Member:
+    """A Java member that says what it had, in its strategy's way."""
+    owned = (("t", had),) if had else ()
+    if strategy == "sticky":
+        return make_member(
+            name, ("t",), generation=generation, user_data=write_sticky(owned, generation) if had else None
+        )
+    if strategy == "cooperative-sticky":
+        return make_member(name, ("t",), owned=owned, generation=generation, user_data=struct.pack(">i", generation))
+    return make_member(name, ("t",), generation=generation)
