@@ -61,6 +61,8 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     transfer = state.transfer if before is not None else None
     after = owners_of(record)
     was = _owners_before(before, transfer, replaced) if known_before else None
+    if told is not None and was and _may_have_been_in_transfer(told, record, was, after):
+        was = None
     owned = None if was is None else by_member(was)
     # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
     gives_on = kind == "migration" or (kind == "rebalance" and record.protocol not in EAGER)
@@ -100,7 +102,9 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         state.transfer = Transfer(record.record, record.record_time, in_transfer) if in_transfer else None
     if kind == "rebalance" and before is not None:
         row, state.cost = open_cost(state, row, was, after, before, record)
-    rows.rebalance_churn.append(row)
+    # (What is left of a group with static members may be the record of a return, which was no rebalance.)
+    if not compacted or before is not None or not any(m.group_instance_id is not None for m in record.members):
+        rows.rebalance_churn.append(row)
     write_members(state, record, incarnation, group, config, rows)
 
     state.imbalance, state.imbalance_least = balance_of(record)
@@ -255,6 +259,13 @@ def _owners_before(
         new = {r.old_member_id: r.new_member_id for r in replaced}
         owners = {t: {p: new.get(m, m) for p, m in of_topic.items()} for t, of_topic in owners.items()}
     return owners
+
+
+def _may_have_been_in_transfer(told: Decision, record: MembershipRecord, was: Owners, after: Owners | None) -> bool:
+    """Whether partitions without an owner may have been given up in the decision before, of which that is not known."""
+    if record.protocol in EAGER or not told.after_unseen or told.record.generation <= 1:
+        return False
+    return any(p not in was.get(topic, ()) for topic, partitions in (after or {}).items() for p in partitions)
 
 
 def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | None) -> tuple[int | None, Owners]:

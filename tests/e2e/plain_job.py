@@ -1,0 +1,111 @@
+"""The job without Spark: the source's plan and tasks, the core, and the newest rows, in one process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import msgspec
+
+from streaming.groups.config import GroupConfig
+from streaming.groups.facts import DriftRow, GroupHealthRow, LagRow, MemberRow, Rows
+from streaming.job.operator import advance_key
+from streaming.job.source import SourceSettings
+from streaming.job.source.fetch import RangeReader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import task_rows
+
+__all__ = ["PlainJob", "present"]
+
+Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
+
+# What a row tells of the time before the round or record it speaks of. Whoever starts late cannot know it:
+# - which rounds wrote a row: a row is written when something has changed since the one before;
+# - counts since that row, and what happened since: commits, steps back, deletions;
+# - which group of this name it is: the first record of it that could be read stands for it;
+# - the judgement of lag, which looks back on ten rounds; since when a finding holds;
+# - what makes a verdict more than `valid_unverified`: the target before, where the broker assigns.
+PAST = {
+    "lag": {"round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"},
+    "group_health": {
+        *("round", "round_time", "event_date", "commits", "incarnation", "lag_status", "findings"),
+        *("verdict", "verdict_reason", "imbalance", "imbalance_least"),
+    },
+    "members": {"incarnation", "record_offset", "record_time", "event_date"},
+}
+
+
+@dataclass
+class PlainJob:
+    """One job; `run` goes on where it stopped.
+
+    Attributes:
+        settings: As of the job.
+        connect: Gives the reader.
+        rows: Rows of all runs.
+        batches: Rounds per batch.
+    """
+
+    settings: SourceSettings
+    connect: Callable[[SourceSettings, float], RangeReader]
+    rounds_per_batch: int = 60
+    rows: Rows = field(default_factory=Rows)
+    _offsets: dict[str, Any] = field(default_factory=lambda: dict(INITIAL))
+    _states: dict[str, tuple[int, bytes]] = field(default_factory=dict)
+
+    def run(self, rounds: int | None = None) -> None:
+        """Take what is there; only so many rounds, if told."""
+        planner = Planner(self.settings, self.connect)
+        planner.available_now()
+        left = rounds
+        while left is None or left > 0:
+            most = self.rounds_per_batch if left is None else min(left, self.rounds_per_batch)
+            end = planner.latest(self._offsets, most)
+            if end == self._offsets:
+                break
+            before = len(self.rows.rounds)
+            self._batch(planner, end)
+            left = None if left is None else left - (len(self.rows.rounds) - before)
+
+    def _batch(self, planner: Planner, end: dict[str, Any]) -> None:
+        payloads: dict[str, list[bytes]] = {}
+        for task in planner.tasks(self._offsets, end):
+            for key, payload in task_rows(task, self.settings, self.connect(self.settings, 60.0)):
+                payloads.setdefault(key, []).append(payload)
+        for key, of_key in payloads.items():
+            state, rows = advance_key(key, of_key, self._states.pop(key, None), GroupConfig(self.settings.cluster))
+            if state is not None:
+                self._states[key] = state
+            for table in Rows.__struct_fields__:
+                getattr(self.rows, table).extend(getattr(rows, table))
+        self._offsets = end
+
+
+def present(rows: Rows) -> dict[str, dict[tuple[object, ...], dict[str, Any]]]:
+    """What the `_current` views of lag, health and members show, by key, without what speaks of the past."""
+    newest = {
+        "lag": _newest(rows.lag, lambda r: (r.group_id, r.topic, r.partition), lambda r: r.round),
+        "group_health": _newest(rows.group_health, lambda r: (r.group_id,), lambda r: r.round),
+        "members": _newest(rows.members, lambda r: (r.group_id, r.member_id), lambda r: r.record_offset),
+    }
+    return {
+        table: {
+            key: {name: value for name, value in msgspec.structs.asdict(row).items() if name not in PAST[table]}
+            for key, row in of_table.items()
+            if not row.closed
+        }
+        for table, of_table in newest.items()
+    }
+
+
+def _newest(
+    rows: Iterable[Row], key: Callable[[Row], tuple[object, ...]], order: Callable[[Row], int]
+) -> dict[tuple[object, ...], Any]:
+    found: dict[tuple[object, ...], Row] = {}
+    for row in rows:
+        before = found.get(key(row))
+        if before is None or order(row) >= order(before):
+            found[key(row)] = row
+    return found
