@@ -196,6 +196,9 @@ def calm(group: Row) -> str:
     return visible(group["verdict_reason"] or "")
 
 
+_EAGER = frozenset({"range", "roundrobin", "sticky"})
+
+
 def cause(decision: Row) -> str:
     """Why a rebalance happened, as far as the log tells: who joined, left, was replaced."""
     kind = decision["kind"]
@@ -214,7 +217,11 @@ def cause(decision: Row) -> str:
     elif kind == "created" or decision["joined"] is None:
         said.append("first decision seen")
     if decision["follows"] is not None:
-        said.append("second half of a cooperative rebalance")
+        # (Members of an eager strategy give up all at once: only whoever took a group back to it left something over.)
+        if decision.get("strategy") in _EAGER:
+            said.append("gives on what the migration before it left over")
+        else:
+            said.append("second half of a cooperative rebalance")
     if not said:
         said.append("same members: subscription or metadata changed, or a member asked for it")
     if decision["generations_skipped"]:
