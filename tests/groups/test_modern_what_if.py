@@ -6,7 +6,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
 from tests.groups.build import CONFIG, Life, make_tick, make_topic
 from tests.groups.coordinator import Written
-from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, read, stands, target
+from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, metadata, read, stands, target
 from tests.groups.test_modern_verdict import JOINED, asking
 
 
@@ -84,3 +84,9 @@ def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
     life.take(*read([*FIRST, *gone("a"), epoch(2)]))
     rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
     assert {row.generation for row in rows.what_if} == {1}
+
+
+def test_a_static_member_under_its_new_id_has_moved_nothing() -> None:
+    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
+    rows = rows_of(*FIRST, *back, *JOINED, target("a2", 0, 1), target("b", 2, 3), stands(2))
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (True, 2)

@@ -103,6 +103,12 @@ def test_what_members_say_to_a_sticky_strategy_is_not_said_to_another() -> None:
     assert life.rows.rebalance_churn[-1].moves == 2
 
 
+def test_what_members_say_in_an_eager_group_does_not_change_what_they_had() -> None:
+    # Whatever stands in their subscriptions, range did not ask for it: each had what the decision before gave it.
+    rows = joined(owned=(("t", (5,)),), generation=1)
+    assert told(rows)["cooperative-sticky"] == (2, 0.0)
+
+
 def test_a_drifted_decision_shows_what_its_strategy_would_have_given() -> None:
     life = Life()
     wrong = [make_member("a", ("t",), {"t": (0, 1, 2, 3)}), make_member("b", ("t",), {})]
