@@ -75,6 +75,7 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
         and item.record == state.tombstoned + 1
     )
     handed_over = _handed_over(state, item)
+    was_empty = state.modern_group is not None and state.modern_group.told == {}
     owner = _owner_in(item)
     owned = state.modern_group.currents.get(owner) if state.modern_group is not None and owner is not None else None
     state.modern_group, word = take(state.modern_group, item, born=upgraded)
@@ -98,7 +99,8 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
         close_modern_members(state, word.record, word.record_time, group, config, rows)
         state.modern = state.modern_epoch = state.modern_incarnation = None
         state.modern_verdict = state.modern_balance = None
-        state.modern_ended = word.record
+        # (Of an empty group nothing goes on: a classic one that begins right behind it begins anew.)
+        state.modern_ended = None if was_empty else word.record
         state.handed_over = handed_over
         state.pauses = None
         state.upgraded = False

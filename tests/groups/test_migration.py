@@ -20,7 +20,7 @@ from tests.groups.build import (
     make_topic,
 )
 from tests.groups.coordinator import Written
-from tests.groups.test_modern import TOPIC_ID, epoch, metadata, owns, read, stands, target
+from tests.groups.test_modern import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
 from tests.offsets_log.written import member_metadata, other_key
 
 
@@ -135,6 +135,14 @@ def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_ow
     assert (rebalance.kind, rebalance.follows, rebalance.previous_generation) == ("rebalance", 36, 4)
     # Partition 3, from n to b: once, from the first owner to the last.
     assert (rebalance.moves, rebalance.left, rebalance.incarnation) == (1, (), 5)
+
+
+def test_a_classic_group_that_begins_where_an_empty_one_of_the_new_protocol_ends_is_no_migration() -> None:
+    log = [metadata("n"), epoch(1), target("n", 0, 1, 2, 3), stands(1), *gone("n"), epoch(2)]
+    log += [(other_key(6, GROUP), None), (other_key(3, GROUP), None)]
+    rows = churn(*read(log), make_record(10 + len(log), even("orders", 4, "a"), generation=1))
+    assert [row.kind for row in rows] == ["rebalance", "became_empty", "rebalance"]
+    assert (rows[2].joined, rows[2].incarnation) == (("a",), 10 + len(log))
 
 
 def test_of_a_downgrade_whose_topics_have_no_names_moves_are_null_and_members_are_told() -> None:
