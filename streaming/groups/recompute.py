@@ -64,6 +64,8 @@ def recompute(
     if sum(leader.values()) > MAX_GROUP_PARTITIONS:
         return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
     members = tuple(map(subscription_of, record.members))
+    # What only others subscribe to may be unknown to a Java leader, too, for a moment (assignors/metadata.py).
+    of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
     seen = {topic: c.seen for topic, c in counts.items()}
     variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
     cannot: str | None = None
@@ -91,6 +93,13 @@ def recompute(
             for topic, c in counts.items()
             if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
         )
+        lacked = [topic for topic in unseen if known[topic] == 0 and topic not in of_leader]
+        if fits and lacked:
+            return Verdict(
+                VALID_UNVERIFIED,
+                f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet",
+                candidates=len(tried),
+            )
         unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
         if fits and unsure:
             others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
