@@ -209,7 +209,8 @@ def _lag_title(lag: Row) -> str:
         return ""
     said = (lag["lag_status"] or "").replace("_", " ")
     why = f" ({lag['reason'].replace('_', ' ')})" if lag["reason"] else ""
-    return f"{said}{why}: committed {words.number(lag['committed_offset'])}, end {words.number(lag['end_offset'])}"
+    by = f" by {words.number(lag['ahead_by'])}" if lag["ahead_by"] else ""
+    return f"{said}{by}{why}: committed {words.number(lag['committed_offset'])}, end {words.number(lag['end_offset'])}"
 
 
 def _say(row: MatrixRow, names: Mapping[str, str]) -> str:
