@@ -27,6 +27,7 @@ import msgspec
 
 from streaming.groups.modern_inputs import (
     SHARE,
+    STREAMS,
     CurrentAssignment,
     GroupEpoch,
     IdPartitions,
@@ -255,7 +256,16 @@ def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
 
 
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
-    """Names of the topics that a member subscribes to; None when its regular expression is not resolved yet."""
+    """Names of the topics that a member subscribes to; None when its regular expression is not resolved yet.
+
+    Members of a streams group read the topics of its topology; None where that is not known, or names some by a
+    regular expression.
+    """
+    if group.group_type == STREAMS:
+        parts = group.topology.subtopologies if group.topology is not None else ()
+        if not parts or any(regexes for _, _, regexes, _ in parts):
+            return None
+        return frozenset(topic for _, topics, _, _ in parts for topic in topics)
     if member.regex is None:
         return frozenset(member.topics)
     resolved = group.regexes.get(member.regex)

@@ -43,6 +43,15 @@ def test_a_task_is_told_as_the_partition_that_it_reads() -> None:
     assert told(*inputs) == ((TopicAssignment("counted", (1,)), TopicAssignment("orders", (0, 2))), 3, None)
 
 
+def test_members_subscribe_to_what_their_topology_reads() -> None:
+    life = Life()
+    inputs = lived(("0", ("orders",), (), ()), ("1", ("bills",), (), ("counted",)), tasks=(("0", (0,)),))
+    (row,) = life.take(*inputs, make_tick(20, make_topic("orders", 3), state=None, group_type="streams")).members
+    assert row.subscription == ("bills", "orders")
+    (row,) = Life().take(*lived(tasks=()), make_tick(20, state=None, group_type="streams")).members
+    assert row.subscription is None
+
+
 def test_a_task_reads_of_each_topic_of_its_subtopology_what_there_is() -> None:
     inputs = lived(("0", ("bills", "orders"), (), ()), tasks=(("0", (0, 1, 2)),))
     assert told(*inputs)[0] == (TopicAssignment("bills", (0, 1)), TopicAssignment("orders", (0, 1, 2)))
