@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import psutil  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
 
 from streaming.bench.figure import Say
 from streaming.config import Settings, load_settings
@@ -154,7 +155,7 @@ class _TimedLake(DeltaLake):
         super().__init__(root)
         self._seconds = 0.0
 
-    def append(self, table: str, rows: list[list[Any]], writer: str, batch: int) -> int:
+    def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         began = time.perf_counter()
         try:
             return super().append(table, rows, writer, batch)

@@ -30,7 +30,7 @@ STAGES = {
     "plan": "closing records and ends asked for, shared out among tasks",
     "source": "fetch, walk, decode, compact; events to ticks",
     "core": "state unpacked, advance, state and rows packed",
-    "unpack": "rows unpacked and sorted by table",
+    "unpack": "rows unpacked, sorted by table, made columns",
     "append": "six Delta tables, by delta-rs",
 }
 """Names, and what each does."""
@@ -90,8 +90,7 @@ def stage_seconds(settings: Settings, folder: Path, batches: int) -> dict[str, f
             tables = rows_by_table(packed)
         with clock.stage("append"):
             for table, of_table in tables.items():
-                if of_table:
-                    lake.append(table, of_table, "stages", len(took))
+                lake.append(table, of_table, "stages", len(took))
         took.append(clock.seconds)
         start = end
     counted = took[-batches:]

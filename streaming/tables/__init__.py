@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.tables.columns import to_arrow
 from streaming.tables.current import VIEWS
 from streaming.tables.lake import DeltaLake, Lake
 from streaming.tables.read import LakeReader
@@ -18,4 +19,5 @@ __all__ = [
     "Table",
     "ddl",
     "table_named",
+    "to_arrow",
 ]

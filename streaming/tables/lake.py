@@ -22,12 +22,12 @@ __all__ = ["DeltaLake", "Lake"]
 class Lake(Protocol):
     """Where rows go."""
 
-    def append(self, table: str, rows: list[list[Any]], writer: str, batch: int) -> int:
+    def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         """Append the rows of one batch to one table, once.
 
         Args:
             table: Name of the table.
-            rows: Rows, fields in the order of the table's columns, in the core's units.
+            rows: Rows, fields in the order of the table's columns, in the core's units; or as `to_arrow` makes them.
             writer: Id of the writing query, stable over its checkpoint's life.
             batch: Number of the batch.
 
@@ -78,7 +78,7 @@ class DeltaLake:
                 added = pa.schema([table.arrow_schema.field(c.name) for c in missing])
                 existing.alter.add_columns(list(_fields(added)))
 
-    def append(self, table: str, rows: list[list[Any]], writer: str, batch: int) -> int:
+    def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         """Append once; see `Lake.append`."""
         app = f"{writer}/{table}"
         target = self._open.get(table)
@@ -92,7 +92,7 @@ class DeltaLake:
             return 0
         write_deltalake(
             target,
-            to_arrow(table_named(table), rows),
+            rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows),
             mode="append",
             commit_properties=CommitProperties(app_transactions=[Transaction(app, batch)]),
         )
