@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import TopicTick
-from streaming.groups.lag import REWOUND
+from streaming.groups.lag import REWOUND, UNKNOWN
 from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
 
 __all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
@@ -26,6 +26,9 @@ _OFFSET_DELETED = "offset_deleted"
 
 # `PartitionState.of_topic` of a commit without an id that was made before the topic was made anew.
 _OTHER_TOPIC = ""
+
+# Statuses of rows that can begin an event.
+_TELLING = frozenset({REWOUND, UNKNOWN})
 
 # A heartbeat of the tables by default: who looks now and then still meets what happened in between.
 _SHOWN_MS = 600_000
@@ -68,8 +71,11 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
     known = state.offset_events
     deleted: dict[str, list[int]] = {}
     for row in rows:
+        status = row.lag_status
+        if known is None and status not in _TELLING and not row.offset_deleted:
+            continue  # (as almost every row)
         place = row.topic, row.partition
-        rewound = row.lag_status == REWOUND and row.subscribed and not row.closed
+        rewound = status == REWOUND and row.subscribed and not row.closed
         if rewound and row.rewound_by:
             known = known or OffsetEvents()
             of_topic = known.rewound.setdefault(place[0], {})
