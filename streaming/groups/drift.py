@@ -37,6 +37,10 @@ from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_U
 
 __all__ = ["Judged", "drift_row", "judge", "mismatch", "verdict_row"]
 
+# The first decision of a new group is seen by a round within an interval or two. Where the first round that shows a
+# topic comes later than this, nobody was looking at the time of the decision.
+_FIRST_SEEN_MS = 60_000
+
 # Kinds in the words of DESIGN.md 3.
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
@@ -96,6 +100,14 @@ def judge(
         return Verdict(
             VALID_UNVERIFIED,
             "it fits no candidate, but may be the record of a static member's return, which no leader decided",
+            candidates=verdict.candidates,
+        )
+    old = _changed_before_it_was_seen(state, decision, counts)
+    if verdict.verdict == DRIFTED and old is not None:
+        return Verdict(
+            VALID_UNVERIFIED,
+            f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
+            "seen the topic before it grew",
             candidates=verdict.candidates,
         )
     return verdict
@@ -170,6 +182,18 @@ def _may_be_a_return(decision: Decision) -> bool:
     generation, the same as the one before; where the one before was not read, it cannot be told.
     """
     return decision.after_unseen and any(m.group_instance_id is not None for m in decision.record.members)
+
+
+def _changed_before_it_was_seen(state: GroupState, decision: Decision, counts: dict[str, SeenCounts]) -> str | None:
+    """A topic that the first round to show it, long after the decision, showed with another count than the leader's.
+
+    What the leader handed out then tells its count at least, not whether it held some back, or left some to nobody.
+    """
+    for topic, known in counts.items():
+        late = state.topics[topic].since - decision.record.record_time > _FIRST_SEEN_MS
+        if late and not known.complete and known.leader not in known.seen:
+            return topic
+    return None
 
 
 def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: GroupConfig) -> tuple[str, bool] | None:

@@ -333,8 +333,8 @@ def _health(
         drifted = state.modern_verdict[2] if state.modern_verdict is not None else 0
         strategy = strategy_of(asked_assignors(modern))
         incarnation, generation = state.modern_incarnation, state.modern_epoch
-        if generation is None and not modern.members and modern.epoch >= 0:
-            generation = modern.epoch  # it was empty when it was met: this epoch has no target
+        if _was_met_empty(state):
+            generation = modern.epoch  # which has no target
         decided = modern.decided.record_time if modern.decided is not None else None
         members = len(modern.members)
         balance = state.modern_balance or balance
@@ -388,6 +388,12 @@ def _state(state: GroupState, record: MembershipRecord | None, tick: Tick, *, cl
     return "Stable" if record.members else "Empty"
 
 
+def _was_met_empty(state: GroupState) -> bool:
+    """Whether the last member had left a group that the broker assigns before anything was read of it."""
+    group = state.modern_group
+    return group is not None and not group.members and group.epoch > (state.modern_epoch or -1)
+
+
 def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, closed: bool) -> tuple[str, str | None]:
     if closed:
         return NOT_APPLICABLE, "the group is gone" if tick.gone != "filtered" else "the group is not watched any more"
@@ -395,6 +401,8 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
         kind = state.modern_group.group_type if state.modern_group is not None else tick.group_type
         if kind in {SHARE, STREAMS}:
             return NOT_APPLICABLE, no_verdict_on(kind)
+        if _was_met_empty(state):
+            return NOT_APPLICABLE, "the group is empty"
         if state.modern_verdict is not None:
             return state.modern_verdict[:2]
         return PENDING, "no target assignment of the group was read yet"

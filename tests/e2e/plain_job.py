@@ -31,7 +31,7 @@ PAST = {
     "lag": {"round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"},
     "group_health": {
         *("round", "round_time", "event_date", "commits", "incarnation", "lag_status", "findings"),
-        *("verdict", "verdict_reason", "imbalance", "imbalance_least"),
+        *("verdict", "verdict_reason"),
     },
     "members": {"incarnation", "record_offset", "record_time", "event_date"},
 }

@@ -1,0 +1,156 @@
+"""Started against an old log: what is said of decisions that nobody watched, and of what compaction has taken out."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from streaming.groups.inputs import Compacted
+from streaming.groups.state import GroupState, decode_state
+from tests.groups.build import (
+    MINUTE,
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_record,
+    make_tick,
+    make_tombstone,
+    make_topic,
+)
+
+HOUR = 60 * MINUTE
+
+
+def owns(*counts: int) -> list[tuple[tuple[str, tuple[int, ...]], ...]]:
+    return [(("x", tuple(range(count))),) for count in counts]
+
+
+def first_half() -> object:
+    """Of six partitions `a` has given up two, which `b` is to have in the next generation."""
+    owned = owns(6)
+    members = (
+        make_member("a", ("x",), {"x": range(4)}, owned=owned[0], generation=6),
+        make_member("b", ("x",), {}),
+    )
+    return make_record(5, members, generation=7, protocol="cooperative-sticky")
+
+
+@pytest.mark.parametrize("hours", [0, 5])
+def test_an_old_decision_is_no_drift_because_the_topic_has_grown_since(hours: int) -> None:
+    life = Life()
+    tick = make_tick(10, make_topic("x", 8))
+    life.take(first_half(), msgspec.structs.replace(tick, time=START + 2 * MINUTE + hours * HOUR))  # type: ignore[arg-type]
+    (row,) = life.rows.drift
+    assert row.verdict == "valid_unverified"
+
+
+def test_an_old_decision_that_fits_is_identical() -> None:
+    life = Life()
+    tick = make_tick(10, make_topic("x", 2))
+    life.take(make_record(5, even("x", 2, "a", "b")), msgspec.structs.replace(tick, time=START + 5 * HOUR))
+    assert life.rows.drift[0].verdict == "identical"
+
+
+def test_an_old_decision_that_broke_its_strategy_is_drift_all_the_same() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": range(6)}), make_member("b", ("x",), {}))
+    tick = make_tick(10, make_topic("x", 6))
+    life.take(make_record(5, members, generation=7), msgspec.structs.replace(tick, time=START + 5 * HOUR))
+    assert life.rows.drift[0].verdict == "drifted"
+
+
+def test_a_round_inside_a_compacted_stretch_is_not_judged_and_the_first_behind_it_is() -> None:
+    life = Life()
+    life.take(make_commit(10, 50, topic="x"), make_tick(20, make_topic("x", 1, end=60)))
+    # The commits of 30 to 90 have given way to the one at 95.
+    life.take(Compacted(30, 96), make_tick(60, make_topic("x", 1, end=900)), make_tick(90, make_topic("x", 1, end=950)))
+    life.take(make_commit(95, 990, topic="x"), make_tick(100, make_topic("x", 1, end=1_010)))
+    assert [(row.round, row.committed_offset, row.lag) for row in life.rows.lag] == [(20, 50, 10), (100, 990, 20)]
+    assert [row.round for row in life.rows.group_health] == [20, 100]
+
+
+def test_a_round_before_the_first_missing_offset_is_judged() -> None:
+    life = Life()
+    life.take(make_commit(10, 50, topic="x"), Compacted(30, 96), make_tick(30, make_topic("x", 1, end=60)))
+    assert [(row.round, row.lag) for row in life.rows.lag] == [(30, 10)]
+
+
+def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out() -> None:
+    life = Life()
+    life.take(*(make_commit(at, at, topic="x") for at in (1, 2, 3)), make_tick(5, make_topic("x", 1)))
+    life.take(Compacted(10, 5_001), make_commit(5_000, 9, topic="x"), make_tick(5_010, make_topic("x", 1)))
+    assert life.state is not None
+    assert life.state.partitions["x"][0].longest_pause == SECOND
+
+
+def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joins_nor_moves() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 4, "a", "b"), generation=3), make_tick(10, make_topic("x", 4)))
+    life.take(
+        Compacted(20, 51), make_record(50, even("x", 4, "b", "c"), generation=6), make_tick(60, make_topic("x", 4))
+    )
+    row = life.rows.rebalance_churn[-1]
+    assert (row.previous_generation, row.generations_skipped) == (3, 2)
+    assert (row.joined, row.left, row.moves, row.moves_least) == (None, (), None, None)
+    assert (row.unowned_partition_seconds_min, row.unowned_partition_seconds_max) == (None, None)
+
+
+def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_return() -> None:
+    life = Life()
+    statics = [msgspec.structs.replace(m, group_instance_id=m.member_id) for m in even("x", 4, "a", "b")]
+    life.take(make_record(5, statics, generation=3), make_tick(10, make_topic("x", 4)))
+    # It holds a new subscription beside the assignment before: no leader decided that.
+    changed = msgspec.structs.replace(statics[0], member_id="a2", topics=("y",))
+    life.take(Compacted(20, 51), make_record(50, (changed, statics[1]), generation=4))
+    life.take(make_tick(60, make_topic("x", 4), make_topic("y", 1)))
+    assert [row.verdict for row in life.rows.drift] == ["identical", "valid_unverified"]
+    assert [row.generation for row in life.rows.rebalance_churn] == [3]
+    assert {row.member_id for row in life.rows.members if row.record_offset == 50 and not row.closed} == {"a2", "b"}
+
+
+def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where_the_first_was_not_read() -> None:
+    life = Life()
+    life.take(Compacted(0, 6), first_half())  # type: ignore[arg-type]
+    members = (
+        make_member("a", ("x",), {"x": range(4)}, owned=owns(4)[0], generation=7),
+        make_member("b", ("x",), {"x": (4, 5)}, generation=7),
+    )
+    life.take(make_record(9, members, generation=8, protocol="cooperative-sticky"))
+    row = life.rows.rebalance_churn[-1]
+    assert (row.previous_generation, row.moves, row.moves_least) == (7, None, None)
+    assert (row.joined, row.unowned_partition_seconds_max) == ((), None)
+
+
+def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
+    life = Life()
+    life.take(make_commit(10, 50, topic="x"), make_tick(20, make_topic("x", 1, end=60)))
+    life.take(Compacted(30, 96), make_tick(60, gone="deleted", state=None), make_tick(80, make_topic("x", 1)))
+    assert [(row.round, row.closed) for row in life.rows.lag] == [(20, False), (60, True)]
+    # Another of its name begins in the stretch.
+    life.take(make_commit(95, 3, topic="x"), make_tick(100, make_topic("x", 1, end=5)))
+    assert [(row.round, row.committed_offset) for row in life.rows.lag[2:]] == [(100, 3)]
+
+
+def test_a_group_of_which_the_log_holds_nothing_is_pending() -> None:
+    life = Life()
+    life.take(make_tick(10, make_topic("x", 1), state="Empty"))
+    (row,) = life.rows.group_health
+    assert (row.verdict, row.lag_total) == ("pending", None)
+
+
+def test_a_stretch_leaves_nothing_behind_in_the_state() -> None:
+    life = Life()
+    life.take(Compacted(0, 6), make_commit(5, 1, topic="x"), make_tick(6, make_topic("x", 1)))
+    assert life.state is not None
+    assert life.state.compacted_until == -1
+    life.take(make_tombstone(8), make_commit(7, None, topic="x"), make_tick(9, gone="deleted", state=None))
+    assert life.state is None
+
+
+def test_a_state_without_the_field_reads_as_a_whole_log() -> None:
+    fields = list(GroupState.__struct_fields__)
+    packed = msgspec.msgpack.encode([getattr(GroupState(), name) for name in fields[: fields.index("compacted_until")]])
+    assert decode_state(1, packed).compacted_until == -1
