@@ -1,0 +1,107 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Properties;
+import java.util.concurrent.ConcurrentHashMap;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.errors.WakeupException;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * Holds many of Kafka's own consumers, each a member of a group in a thread of its own.
+ *
+ * Run as source on the class path of one kafka-clients release: java -cp JARS GroupMembers.java
+ * Lines in, fields parted by tabs (no name has one; the clients' jars bring no JSON):
+ *
+ *   start NAME TOPICS [SETTING VALUE] ...     topics by ",", or "~" and a regular expression that the broker resolves
+ *                                             (4.0 and later); settings by Kafka's names
+ *   stop NAME                                 closes it: a dynamic member leaves its group, a static one does not
+ *
+ * Lines out: "closed NAME" when a consumer is, whoever wanted it; before it "failed NAME EXCEPTION" when nobody did.
+ * The end of the input ends the program, and with it every member, as a crash would.
+ */
+public final class GroupMembers {
+    private static final Duration POLL = Duration.ofMillis(200);
+    private static final PrintStream OUT = new PrintStream(System.out, true, StandardCharsets.UTF_8);
+    private static final Map<String, Member> MEMBERS = new ConcurrentHashMap<>();
+
+    public static void main(String[] arguments) throws Exception {
+        BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+            String[] fields = line.split("\t", -1);
+            if (fields[0].equals("start")) {
+                Member member = new Member(fields);
+                MEMBERS.put(fields[1], member);
+                Thread thread = new Thread(member, fields[1]);
+                thread.setDaemon(true);
+                thread.start();
+            } else if (fields[0].equals("stop")) {
+                Member member = MEMBERS.get(fields[1]);
+                if (member != null) {
+                    member.stop();
+                }
+            } else {
+                throw new IllegalArgumentException(line);
+            }
+        }
+        Runtime.getRuntime().halt(0);
+    }
+
+    private static final class Member implements Runnable {
+        private final String name;
+        private final List<String> topics;
+        private final Properties settings = new Properties();
+        private volatile boolean leaving;
+        private volatile KafkaConsumer<byte[], byte[]> consumer;
+
+        private Member(String[] fields) {
+            name = fields[1];
+            topics = List.of(fields[2].split(","));
+            for (int i = 3; i < fields.length; i += 2) {
+                settings.put(fields[i], fields[i + 1]);
+            }
+        }
+
+        private void stop() {
+            leaving = true;
+            KafkaConsumer<byte[], byte[]> running = consumer;
+            if (running != null) {
+                running.wakeup();
+            }
+        }
+
+        private void subscribe(KafkaConsumer<byte[], byte[]> made) throws ReflectiveOperationException {
+            if (!topics.get(0).startsWith("~")) {
+                made.subscribe(topics);
+                return;
+            }
+            // By name, as older releases, whose members this class holds as well, have no such class.
+            Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+            Object regex = pattern.getConstructor(String.class).newInstance(topics.get(0).substring(1));
+            KafkaConsumer.class.getMethod("subscribe", pattern).invoke(made, regex);
+        }
+
+        @Override
+        public void run() {
+            ByteArrayDeserializer bytes = new ByteArrayDeserializer();
+            try (KafkaConsumer<byte[], byte[]> made = new KafkaConsumer<>(settings, bytes, bytes)) {
+                consumer = made;
+                subscribe(made);
+                while (!leaving) {
+                    made.poll(POLL);
+                }
+            } catch (WakeupException wanted) {
+                // (only `stop` wakes)
+            } catch (Exception failed) {
+                OUT.println("failed\t" + name + "\t" + failed.toString().replaceAll("\\s+", " "));
+            } finally {
+                MEMBERS.remove(name);
+                OUT.println("closed\t" + name);
+            }
+        }
+    }
+}
