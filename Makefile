@@ -9,7 +9,7 @@ help:
 	@echo "              SECONDS=180 ends by itself and checks every story; LAKE=folder chooses where the tables lie"
 	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page)"
 	@echo "make bench    the figures of the README, on this machine"
-	@echo "make soak     the long tests"
+	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases; and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
 	@echo "make setup    .venv and jars only; the others call it"

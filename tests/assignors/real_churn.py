@@ -1,0 +1,153 @@
+"""A real group that is scaled up and down at random until it has decided often enough."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from real_members import Joins, Member, StartMember
+
+from streaming.groups.inputs import MembershipRecord
+
+__all__ = ["ChurningGroup", "Grow"]
+
+Grow = Callable[[str], None]
+"""Gives a topic one partition more, if it may have more."""
+
+_MOST_MEMBERS = 6
+_INSTANCES = ("s0", "s1", "s2")
+
+_PATIENCE_S = 10.0
+"""For what one doing leads to: longer than a session, after which a lost member no longer holds up its group. What
+does not come is the client's own matter; the next doing moves the group on."""
+
+_CLOSED_S = 30.0
+
+_STUCK_S = 240.0
+"""A group that decides nothing for so long whatever is done to it is no soak any more."""
+
+
+@dataclass
+class ChurningGroup:
+    """One group; `run` in a thread of its own, `saw` from the reader of the log.
+
+    Attributes:
+        first: What its members are; subscriptions are drawn from its topics.
+        starts: How its members start; more than one for a group of several libraries.
+        chance: Where all chance comes from.
+        alike: Whether all members have the same subscription.
+        grow: Gives a topic a partition more.
+        wanted: Generations until it is done.
+        generations: What the log holds of it: the first record of each generation with members.
+        stalls: How often nothing came of a doing in good time.
+    """
+
+    first: Joins
+    starts: Sequence[StartMember]
+    chance: Random
+    alike: bool
+    grow: Grow
+    wanted: int
+    generations: dict[int, MembershipRecord] = field(default_factory=dict)
+    stalls: int = 0
+    _records: queue.SimpleQueue[MembershipRecord] = field(default_factory=queue.SimpleQueue)
+    _members: list[Member] = field(default_factory=list)
+    _leaving: list[Member] = field(default_factory=list)
+
+    @property
+    def done(self) -> bool:
+        """Whether it has decided often enough."""
+        return len(self.generations) >= self.wanted
+
+    def saw(self, record: MembershipRecord) -> None:
+        """Take in a record of the group with members."""
+        self.generations.setdefault(record.generation, record)
+        self._records.put(record)
+
+    def run(self) -> None:
+        """Do things to the group until it is done, then have all members leave."""
+        moved = time.monotonic()
+        decided = 0
+        try:
+            while not self.done:
+                for _ in range(self.chance.choice((1, 1, 1, 2, 3))):
+                    self._do()
+                self._await()
+                if len(self.generations) > decided:
+                    moved, decided = time.monotonic(), len(self.generations)
+                assert time.monotonic() - moved < _STUCK_S, f"{self.first.group} decides nothing any more"
+        finally:
+            self._leaving += self._members
+            for member in self._members:
+                member.leave()
+            for member in self._leaving:
+                assert member.left.wait(_CLOSED_S), f"a member of {self.first.group} does not close"
+
+    def _do(self) -> None:
+        # (A client that ended by itself is none of the group any more.)
+        self._members = [member for member in self._members if not member.left.is_set()]
+        static = [member for member in self._members if member.joins.instance]
+        doings: list[tuple[int, Callable[[], None]]] = []
+        if len(self._members) < _MOST_MEMBERS:
+            doings.append((6, self._join))
+        if self._members:
+            doings += [(6, self._leave_one), (1, self._grow)]
+        if static:
+            doings.append((4, self._restart_static))
+        weights, choices = zip(*doings, strict=True)
+        self.chance.choices(choices, weights)[0]()
+
+    def _join(self) -> None:
+        taken = {member.joins.instance for member in (*self._members, *self._leaving) if not member.left.is_set()}
+        free = [name for name in _INSTANCES if name not in taken]
+        instance = self.chance.choice(free) if free and self.chance.random() < 0.35 else None
+        self._start(instance, self._subscription())
+
+    def _leave_one(self) -> None:
+        # A static member that leaves keeps its partitions until its session has expired: dear, so it is rarer.
+        weights = [1 if member.joins.instance else 5 for member in self._members]
+        self._leave(self.chance.choices(self._members, weights)[0])
+
+    def _restart_static(self) -> None:
+        member = self.chance.choice([member for member in self._members if member.joins.instance])
+        self._leave(member)
+        member.left.wait(_CLOSED_S)
+        as_before = self.chance.random() < 0.6
+        self._start(member.joins.instance, member.joins.topics if as_before else self._subscription())
+
+    def _grow(self) -> None:
+        self.grow(self.chance.choice(self.first.topics))
+
+    def _subscription(self) -> Sequence[str]:
+        topics = self.first.topics
+        if self.alike or self.chance.random() < 0.4:
+            return topics
+        return self.chance.sample(topics, self.chance.randint(1, len(topics)))
+
+    def _start(self, instance: str | None, topics: Sequence[str]) -> None:
+        kept = {name: getattr(self.first, name) for name in Joins.__dataclass_fields__}
+        joins = Joins(**(kept | {"instance": instance, "topics": tuple(topics)}))
+        self._members.append(self.chance.choice(self.starts)(joins))
+
+    def _leave(self, member: Member) -> None:
+        self._members.remove(member)
+        self._leaving = [gone for gone in self._leaving if not gone.left.is_set()] + [member]
+        member.leave()
+
+    def _await(self) -> None:
+        """Until the log shows something of the group, or, as often, all of its members at once."""
+        if not self._members:
+            return
+        all_of_them = self.chance.random() < 0.5
+        until = time.monotonic() + _PATIENCE_S
+        while not self.done:
+            try:
+                record = self._records.get(timeout=max(0.0, until - time.monotonic()))
+            except queue.Empty:
+                self.stalls += 1
+                return
+            if not all_of_them or len(record.members) == len(self._members):
+                return

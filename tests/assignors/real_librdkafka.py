@@ -1,0 +1,35 @@
+"""Holds librdkafka's consumers as tests/oracle/GroupMembers.java holds Java's: a program of its own, told by lines."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import confluent_kafka
+
+
+def main() -> None:
+    """Until the input ends; then every member ends with it, as in a crash."""
+    leaving: dict[str, threading.Event] = {}
+    for line in sys.stdin:
+        word, name, *fields = line.rstrip("\n").split("\t")
+        if word == "start":
+            leaving[name] = threading.Event()
+            threading.Thread(target=_member, args=(name, fields, leaving[name]), daemon=True).start()
+        elif name in leaving:
+            leaving.pop(name).set()
+
+
+def _member(name: str, fields: list[str], leaving: threading.Event) -> None:
+    topics, *settings = fields
+    consumer = confluent_kafka.Consumer(dict(zip(settings[::2], settings[1::2], strict=True)))
+    consumer.subscribe(topics.split(","))
+    while not leaving.is_set():
+        consumer.poll(0.1)
+    consumer.close()
+    sys.stdout.write(f"closed\t{name}\n")  # (one write: `print` makes two, and other threads write between them)
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

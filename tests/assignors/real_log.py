@@ -1,0 +1,56 @@
+"""The broker's own `__consumer_offsets`, read by a plain consumer: the witness of what real groups decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from kafka import KafkaConsumer, TopicPartition
+
+from streaming.groups.facts import DriftRow
+from streaming.groups.inputs import MembershipRecord
+from streaming.offsets_log import GroupKey, decode_key, decode_membership
+from tests.groups.build import Life, make_tick, make_topic
+
+__all__ = ["core_verdicts", "offsets_log", "read_on"]
+
+
+@contextmanager
+def offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:
+    """A consumer of the whole log that stands at its end."""
+    log = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, exclude_internal_topics=False)
+    try:
+        name = "__consumer_offsets"
+        while not (partitions := log.partitions_for_topic(name)):  # created by the first group there is
+            with_group = KafkaConsumer(bootstrap_servers=bootstrap, group_id="first")
+            with_group.assign([TopicPartition(name, 0)])
+            with_group.committed(TopicPartition(name, 0))
+            with_group.close()
+        log.assign([TopicPartition(name, partition) for partition in partitions])
+        log.seek_to_end()
+        for partition in log.assignment():
+            log.position(partition)
+        yield log
+    finally:
+        log.close()
+
+
+def read_on(log: KafkaConsumer, wait_ms: int = 500) -> Iterator[tuple[str, MembershipRecord]]:
+    """Membership records with members that have come, or come within this time, each with its group."""
+    for batch in log.poll(wait_ms).values():
+        for item in batch:
+            key = decode_key(item.key)
+            if isinstance(key, GroupKey) and item.value is not None:
+                record = decode_membership(item.offset, item.timestamp, item.value)
+                assert isinstance(record, MembershipRecord)
+                if record.members:
+                    yield key.group, record
+
+
+def core_verdicts(records: Iterable[MembershipRecord], counts: Mapping[str, int]) -> list[DriftRow]:
+    """What the core says of a group's records when a round that shows these partition counts follows on each."""
+    life = Life()
+    for record in records:
+        topics = (make_topic(topic, count) for topic, count in counts.items())
+        life.take(record, make_tick(record.record + 1, *topics, time=record.record_time + 1_000))
+    return life.rows.drift

@@ -1,0 +1,183 @@
+"""Members of real groups, of three client libraries, told alike: started, and left when it pleases."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import confluent_kafka
+from kafka import KafkaConsumer
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.errors import KafkaError
+from real_processes import MembersProcess
+
+from streaming.devcluster.kafka_python_member import wait_for_joins
+from streaming.devcluster.stage import QUIET_LIBRDKAFKA
+
+__all__ = ["HASH_SEED", "STARTS", "Joins", "Member", "StartMember", "java_starter", "librdkafka_starter"]
+
+HASH_SEED = "the result depends on the hash seed of the leader's Python process"
+"""Why a decision of kafka-python's sticky strategies may be no more than valid."""
+
+_JAVA_CLASSES = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+_KAFKA_PYTHON_CLASSES = {
+    "range": RangePartitionAssignor,
+    "roundrobin": RoundRobinPartitionAssignor,
+    "sticky": StickyPartitionAssignor,
+    "cooperative-sticky": CooperativeStickyAssignor,
+}
+
+
+@dataclass(frozen=True)
+class Joins:
+    """What a member is.
+
+    Attributes:
+        bootstrap: `HOST:PORT`.
+        group: Its group.
+        strategy: The only one that it offers.
+        topics: Its subscription.
+        instance: Its instance id when it is static: then leaving is no leaving before its session has expired.
+        session_ms: After which it expires.
+        rejoin_ms: How long a rebalance waits for a member that does not come.
+        heartbeat_ms: How soon it learns of a rebalance.
+        metadata_ms: How old its knowledge of partition counts may be.
+    """
+
+    bootstrap: str
+    group: str
+    strategy: str
+    topics: Sequence[str]
+    instance: str | None = None
+    session_ms: int = 30_000
+    rejoin_ms: int = 60_000
+    heartbeat_ms: int = 500
+    metadata_ms: int = 300_000
+
+
+@dataclass(frozen=True)
+class Member:
+    """One running member.
+
+    Attributes:
+        joins: What it is.
+        leave: Has its client closed, and returns at once.
+        left: Set when that is done, or when the client ended by itself.
+    """
+
+    joins: Joins
+    leave: Callable[[], None]
+    left: threading.Event
+
+
+StartMember = Callable[[Joins], Member]
+
+
+def java_starter(members: MembersProcess) -> StartMember:
+    """Members in this JVM."""
+
+    def start(joins: Joins) -> Member:
+        own = {
+            "partition.assignment.strategy": "org.apache.kafka.clients.consumer." + _JAVA_CLASSES[joins.strategy],
+            "metadata.max.age.ms": str(joins.metadata_ms),
+        }
+        name = members.start(joins.topics, _settings(joins) | own)
+        return Member(joins, lambda: members.stop(name), members.closed(name))
+
+    return start
+
+
+def librdkafka_starter(members: MembersProcess) -> StartMember:
+    """Members in this process."""
+
+    def start(joins: Joins) -> Member:
+        name = members.start(joins.topics, _librdkafka_settings(joins))
+        return Member(joins, lambda: members.stop(name), members.closed(name))
+
+    return start
+
+
+def _librdkafka_settings(joins: Joins) -> dict[str, str]:
+    return _settings(joins) | {
+        "partition.assignment.strategy": joins.strategy,
+        "topic.metadata.refresh.interval.ms": str(joins.metadata_ms),
+        "log_level": str(QUIET_LIBRDKAFKA),
+    }
+
+
+def _settings(joins: Joins) -> dict[str, str]:
+    """What Java and librdkafka call alike."""
+    settings = {
+        "bootstrap.servers": joins.bootstrap,
+        "group.id": joins.group,
+        "session.timeout.ms": str(joins.session_ms),
+        "heartbeat.interval.ms": str(joins.heartbeat_ms),
+        "max.poll.interval.ms": str(joins.rejoin_ms),
+        "allow.auto.create.topics": "false",
+    }
+    return settings if joins.instance is None else settings | {"group.instance.id": joins.instance}
+
+
+def _start_librdkafka(joins: Joins) -> Member:
+    def run(leaving: threading.Event) -> None:
+        consumer = confluent_kafka.Consumer(_librdkafka_settings(joins))
+        consumer.subscribe(list(joins.topics))
+        while not leaving.is_set():
+            consumer.poll(0.1)
+        consumer.close()
+
+    return _in_thread(joins, run)
+
+
+def _start_kafka_python(joins: Joins) -> Member:
+    def run(leaving: threading.Event) -> None:
+        consumer = KafkaConsumer(
+            bootstrap_servers=joins.bootstrap,
+            group_id=joins.group,
+            group_instance_id=joins.instance,
+            partition_assignment_strategy=[_KAFKA_PYTHON_CLASSES[joins.strategy]],
+            session_timeout_ms=joins.session_ms,
+            heartbeat_interval_ms=joins.heartbeat_ms,
+            max_poll_interval_ms=joins.rejoin_ms,
+            metadata_max_age_ms=joins.metadata_ms,
+            allow_auto_create_topics=False,
+        )
+        wait_for_joins(consumer)
+        consumer.subscribe(list(joins.topics))
+        try:
+            while not leaving.is_set():
+                consumer.poll(100)
+        except KafkaError:
+            # Whoever overtakes a static member fences it; and its group goes on without a member that fails.
+            if joins.instance is None:
+                raise
+        finally:
+            consumer.close(autocommit=False)
+
+    return _in_thread(joins, run)
+
+
+STARTS: dict[str, StartMember] = {"librdkafka": _start_librdkafka, "kafka-python": _start_kafka_python}
+"""Members in this process, by library."""
+
+
+def _in_thread(joins: Joins, run: Callable[[threading.Event], None]) -> Member:
+    leaving, left = threading.Event(), threading.Event()
+
+    def whole() -> None:
+        try:
+            run(leaving)
+        finally:
+            left.set()
+
+    threading.Thread(target=whole, daemon=True, name=f"member of {joins.group}").start()
+    return Member(joins, leaving.set, left)

@@ -1,0 +1,94 @@
+"""What the job says of real groups: a real probe's rounds, the source's own reading of the log, the core; no Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from types import TracebackType
+from typing import Self
+
+from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.groups.facts import Rows
+from streaming.job.operator import State, advance_key, group_config
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import task_rows
+from streaming.probe import Probe
+from streaming.probe.exceptions import RoundAbandonedError
+
+__all__ = ["Rounds", "judged", "settings_of"]
+
+
+def settings_of(bootstrap: str, prefix: str, metadata_ms: int) -> Settings:
+    """Settings of a monitor of the groups with this prefix, whose members' metadata is at most so old."""
+    return Settings(
+        cluster=prefix,
+        kafka=KafkaSettings(bootstrap_servers=bootstrap),
+        filters=Filters(groups=(f"/^{prefix}/",)),
+        probe=ProbeSettings(interval_ms=1_000, events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds"),
+        # (Twice the age, as docs say; and a loaded machine is late.)
+        job=JobSettings(metadata_grace_ms=2 * metadata_ms + 30_000),
+    )
+
+
+class Rounds:
+    """Rounds of a real probe, one after the other; a context manager, whose end is a round that has seen all inside.
+
+    Attributes:
+        closed: How many have closed.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.closed = 0
+        self._probe = Probe(settings)
+        self._interval_s = settings.probe.interval_ms / 1000
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._round()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        with self._probe:
+            self._round()
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._interval_s):
+            # (As the probe's own process does: what does not close is tried again.)
+            with contextlib.suppress(RoundAbandonedError):
+                self._round()
+
+    def _round(self) -> None:
+        self._probe.round()
+        self.closed += 1
+
+
+def judged(settings: Settings) -> Rows:
+    """All rows that the job would write of all closed rounds."""
+    source = SourceSettings.of(settings)
+    planner = Planner(source, kept_reader)
+    planner.available_now()
+    config = group_config(settings)
+    offsets, states, all_rows = INITIAL, dict[str, State | None](), Rows()
+    while (end := planner.latest(offsets, 20)) is not offsets:
+        payloads: dict[str, list[bytes]] = {}
+        for task in planner.tasks(offsets, end):
+            for key, payload in task_rows(task, source, kept_reader(source)):
+                payloads.setdefault(key, []).append(payload)
+        for key, of_key in payloads.items():
+            states[key], rows = advance_key(key, of_key, states.get(key), config)
+            # (A round may be late on a loaded machine; records may not be missing.)
+            assert not rows.quarantine, rows.quarantine
+            assert {gap.kind for gap in rows.gaps} <= {"rounds"}, rows.gaps
+            for table in rows.__struct_fields__:
+                getattr(all_rows, table).extend(getattr(rows, table))
+        offsets = end
+    return all_rows

@@ -1,0 +1,273 @@
+"""Hundreds of generations of real groups, judged as the job judges them: never `drifted`.
+
+Two groups per client and strategy are scaled up and down at random, with members of different subscriptions, static
+ones that come back and such that do not, and topics that grow. `GENERATIONS=N make soak` chooses how many generations
+of each client and strategy, `SEED=N` another life.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from functools import partial
+from itertools import product
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+from probe.witness import Cluster
+from real_churn import ChurningGroup
+from real_log import offsets_log, read_on
+from real_members import HASH_SEED, STARTS, Joins, StartMember, java_starter, librdkafka_starter
+from real_processes import MembersProcess, java_command, librdkafka_command
+from real_verdicts import Rounds, judged, settings_of
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from assignors import AssignorError, Group, assign, from_topics, recognise, same
+from streaming.devcluster.broker import EmbeddedBroker
+from streaming.groups.inputs import MembershipRecord
+from streaming.groups.membership import leader_counts, subscription_of
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
+
+GENERATIONS = int(os.environ.get("GENERATIONS", "500"))
+SEED = int(os.environ.get("SEED", "5"))
+
+GROUPS = 2
+"""They wait for their members more than they compute."""
+
+COUNTS = {"a": 5, "b": 1, "c-10": 3, "c-2": 7}
+_MOST_PARTITIONS = 12
+_METADATA_MS = 3_000
+_ROUNDS_BETWEEN = 15
+"""From one partition more of a topic to the next: two would do for the verdicts."""
+
+_ALL = ("range", "roundrobin", "sticky", "cooperative-sticky")
+CLIENTS = {
+    "java:4.3.1": _ALL,
+    "java:3.7.1": _ALL,
+    "librdkafka": ("range", "roundrobin", "cooperative-sticky"),
+    "kafka-python": _ALL,
+    # Members of all four in each group: whoever came first leads.
+    "mixed": ("range", "roundrobin", "cooperative-sticky"),
+}
+# kafka-python's own roundrobin raises on different subscriptions: such a group never gets an assignment.
+ALIKE = {("kafka-python", "roundrobin"), ("mixed", "roundrobin")}
+
+_LIBRARIES = {"java:4.3.1": {"java"}, "java:3.7.1": {"java"}, "mixed": {"java", "librdkafka", "kafka-python"}}
+
+# Beginnings of reasons that leave a decision of these libraries' strategies unverified, as docs/soak.md tells.
+_ANY_STICKY = ("too many partition counts are possible",)
+_ALLOWED = {
+    ("java", "range"): ("it fits a leader that did not have the metadata of topic",),
+    ("java", "roundrobin"): ("it fits a leader that did not have the metadata of topic",),
+    ("java", "sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
+    ("java", "cooperative-sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
+    ("librdkafka", "cooperative-sticky"): (
+        "librdkafka reads memory here that it has freed",
+        # (franz-go's; its bytes are the same. Seen once in some hundreds, where librdkafka deals one partition for
+        # another: of the memory that it has freed, perhaps.)
+        "this library's cooperative-sticky is not recomputed",
+        *_ANY_STICKY,
+    ),
+    ("kafka-python", "sticky"): (HASH_SEED, "a member had partitions of a topic that nobody", *_ANY_STICKY),
+    ("kafka-python", "cooperative-sticky"): (HASH_SEED, "a member had partitions of a topic that nobody", *_ANY_STICKY),
+}
+_LEAST_IDENTICAL = 0.95
+_LEAST_SEEDED = 0.5
+"""Of kafka-python's sticky strategies, whose result may depend on a hash seed."""
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(tmp_path / "broker", overrides={"group.initial.rebalance.delay.ms": "0"}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_no_generation_of_real_clients_is_said_to_drift(
+    client: str, broker: EmbeddedBroker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    settings = settings_of(broker.bootstrap, _prefix(client), _METADATA_MS)
+    groups: dict[str, ChurningGroup] = {}
+    with ExitStack() as stack:
+        processes = _Processes(client, stack)
+        rounds = Rounds(settings)
+        for strategy in CLIENTS[client]:
+            for number in range(GROUPS):
+                churning = _group(client, strategy, number, broker.bootstrap, processes.starts(), rounds, stack)
+                groups[churning.first.group] = churning
+        with offsets_log(broker.bootstrap) as log, rounds, capfd.disabled():
+            _run(log, groups)
+    rows = judged(settings)
+
+    said: Counter[tuple[str, str, str]] = Counter()
+    for row in rows.drift:
+        if row.verdict != "not_applicable":
+            why = re.sub(r"topic '\S+'", "topic '…'", row.matched_library or row.reason or "")
+            said[row.strategy or "", row.verdict, why] += 1
+    with capfd.disabled():
+        print(*_told(client, groups, said), f"processes of librdkafka that crashed: {processes.crashes}", sep="\n")
+    libraries = _LIBRARIES.get(client, {client})
+    for group, churned in groups.items():
+        strategy = churned.first.strategy
+        decided = {row.generation: row for row in rows.drift if row.group_id == group}
+        assert churned.done
+        assert churned.generations.keys() <= decided.keys(), "every generation of the log has its verdict"
+        allowed = tuple(reason for library in libraries for reason in _ALLOWED.get((library, strategy), ()))
+        for generation in churned.generations:
+            row = decided[generation]
+            if row.verdict == "identical":
+                assert (row.matched_library or "").partition(":")[0] in libraries, row
+            elif row.verdict == "drifted":
+                # Java's sticky was seen to assign partitions twice when its leader lags behind in its metadata: then
+                # the broken invariant is the truth, and the very result of a candidate.
+                assert row.reason == "invariants are violated, whoever led", row
+                assert _is_what_a_leader_gives(churned.generations[generation]), row
+            else:
+                assert row.verdict == "valid_unverified", row
+                assert (row.reason or "").startswith(allowed or ("nothing is",)), row
+        identical = sum(decided[generation].verdict == "identical" for generation in churned.generations)
+        seeded = "kafka-python" in libraries and strategy.endswith("sticky")
+        assert identical >= (_LEAST_SEEDED if seeded else _LEAST_IDENTICAL) * len(churned.generations)
+
+
+def _is_what_a_leader_gives(record: MembershipRecord) -> bool:
+    """Whether a candidate gives this very assignment, if its metadata was up to one partition behind or ahead."""
+    leader = next(member for member in record.members if member.member_id == record.leader)
+    members = tuple(map(subscription_of, record.members))
+    actual = from_topics({member.member_id: member.assigned or () for member in record.members})
+    shown = leader_counts(record)
+    strategy = record.protocol or ""
+    candidates = recognise(strategy, version=leader.subscription_version, user_data=leader.user_data)
+    for library, counts in product(candidates, product(*((n, n - 1, n + 1) for n in shown.values()))):
+        try:
+            known = dict(zip(shown, map(partial(max, 0), counts), strict=True))
+            if same(assign(strategy, Group(members, known), library), actual):
+                return True
+        except AssignorError:
+            continue
+    return False
+
+
+def _prefix(client: str) -> str:
+    return client.replace(":", "-")
+
+
+class _Processes:
+    """What the members of one client run in: a JVM for all groups, a process of librdkafka's for each, and this one."""
+
+    def __init__(self, client: str, stack: ExitStack) -> None:
+        self._clients = [name for name in CLIENTS if name != "mixed"] if client == "mixed" else [client]
+        self._stack = stack
+        self._jvms = [self._opened(java_command(c.partition(":")[2])) for c in self._clients if c.startswith("java:")]
+        self._of_librdkafka: list[MembersProcess] = []
+
+    @property
+    def crashes(self) -> int:
+        return sum(process.crashes for process in self._of_librdkafka)
+
+    def starts(self) -> list[StartMember]:
+        """Ways to start a member of the next group."""
+        starts = [java_starter(jvm) for jvm in self._jvms]
+        if "librdkafka" in self._clients:
+            self._of_librdkafka.append(self._opened(librdkafka_command()))
+            starts.append(librdkafka_starter(self._of_librdkafka[-1]))
+        if "kafka-python" in self._clients:
+            starts.append(STARTS["kafka-python"])
+        return starts
+
+    def _opened(self, command: Sequence[str]) -> MembersProcess:
+        return self._stack.enter_context(MembersProcess(command))
+
+
+def _group(
+    client: str,
+    strategy: str,
+    number: int,
+    bootstrap: str,
+    starts: Sequence[StartMember],
+    rounds: Rounds,
+    stack: ExitStack,
+) -> ChurningGroup:
+    admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=bootstrap)))
+    cluster = Cluster(bootstrap, _prefix(client), admin)
+    counts = {cluster.topic(f"{strategy}-{number}-{topic}", count): count for topic, count in COUNTS.items()}
+    # Commits, as groups at work have them: so every round shows all topics, whoever subscribes to what.
+    for topic in counts:
+        group = cluster.commit(f"{strategy}-{number}", topic, [0])
+    grown = dict.fromkeys(counts, -_ROUNDS_BETWEEN)
+
+    def grow(topic: str) -> None:
+        # (A count that no round has seen could not be verified.)
+        if counts[topic] < _MOST_PARTITIONS and rounds.closed >= grown[topic] + _ROUNDS_BETWEEN:
+            counts[topic] += 1
+            admin.create_partitions({topic: counts[topic]})
+            grown[topic] = rounds.closed
+
+    first = Joins(
+        bootstrap,
+        group,
+        strategy,
+        tuple(counts),
+        session_ms=6_000,
+        rejoin_ms=8_000,
+        heartbeat_ms=200,
+        metadata_ms=_METADATA_MS,
+    )
+    chance = Random(f"{SEED} {group}")
+    return ChurningGroup(first, starts, chance, (client, strategy) in ALIKE, grow, -(-GENERATIONS // GROUPS))
+
+
+def _run(log: Any, groups: Mapping[str, ChurningGroup]) -> None:
+    """Until all groups are done, with what they come to in the terminal."""
+    failures: list[BaseException] = []
+
+    def run(group: ChurningGroup) -> None:
+        try:
+            group.run()
+        except BaseException as failure:  # noqa: BLE001 - told by the test
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(group,), daemon=True) for group in groups.values()]
+    for thread in threads:
+        thread.start()
+    with _progress() as progress:
+        bars = {name: progress.add_task(name, total=group.wanted) for name, group in groups.items()}
+        while any(thread.is_alive() for thread in threads) and not failures:
+            for group, record in read_on(log):
+                if group in groups:
+                    groups[group].saw(record)
+                    progress.update(bars[group], completed=len(groups[group].generations))
+                    if not progress.console.is_terminal and len(groups[group].generations) % 50 == 1:
+                        progress.console.print(f"{group}: generation {len(groups[group].generations)}")
+    # (The last generations come when the members leave.)
+    for group, record in read_on(log):
+        if group in groups:
+            groups[group].saw(record)
+    if failures:
+        raise failures[0]
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        yield progress
+
+
+def _told(client: str, groups: Mapping[str, ChurningGroup], said: Counter[tuple[str, str, str]]) -> Iterator[str]:
+    """Lines of the table in docs/soak.md."""
+    for strategy in CLIENTS[client]:
+        generations = sum(len(group.generations) for group in groups.values() if group.first.strategy == strategy)
+        verdicts = ", ".join(
+            f"{count} `{verdict}` ({by})" for (of, verdict, by), count in sorted(said.items()) if of == strategy
+        )
+        yield f"| {client} | {strategy} | {generations} | {verdicts} |"
