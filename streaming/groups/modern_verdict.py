@@ -38,9 +38,9 @@ from streaming.groups.what_if import NEWEST
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
 
 # Up to four pairs of members that share a bucket, in both orders each; a dozen members mostly have one or none. What
-# does not fit by then is mostly another assignor's, and a group of 10,000 partitions takes milliseconds a time.
+# does not fit by then is mostly another assignor's; and a group of 5,000 partitions takes milliseconds a time.
 _MOST_ORDERS = 16
-_MOST_PARTITIONS = 20_000
+_MOST_PARTITIONS = 5_000
 
 
 def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
