@@ -8,7 +8,6 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -18,10 +17,11 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  * Run as source on the class path of one kafka-clients release: java -cp JARS GroupMembers.java
  * Lines in, fields parted by tabs (no name has one; the clients' jars bring no JSON):
  *
- *   start NAME TOPICS [SETTING VALUE] ...     topics by ","; settings by Kafka's names
+ *   start NAME TOPICS [SETTING VALUE] ...     topics by ",", or "~" and a regular expression that the broker resolves
+ *                                             (4.0 and later); settings by Kafka's names
  *   stop NAME                                 closes it: a dynamic member leaves its group, a static one does not
  *
- * Line out: "closed NAME" when a consumer is, whoever wanted it.
+ * Lines out: "closed NAME" when a consumer is, whoever wanted it; before it "failed NAME EXCEPTION" when nobody did.
  * The end of the input ends the program, and with it every member, as a crash would.
  */
 public final class GroupMembers {
@@ -74,19 +74,30 @@ public final class GroupMembers {
             }
         }
 
+        private void subscribe(KafkaConsumer<byte[], byte[]> made) throws ReflectiveOperationException {
+            if (!topics.get(0).startsWith("~")) {
+                made.subscribe(topics);
+                return;
+            }
+            // By name, as older releases, whose members this class holds as well, have no such class.
+            Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+            Object regex = pattern.getConstructor(String.class).newInstance(topics.get(0).substring(1));
+            KafkaConsumer.class.getMethod("subscribe", pattern).invoke(made, regex);
+        }
+
         @Override
         public void run() {
             ByteArrayDeserializer bytes = new ByteArrayDeserializer();
             try (KafkaConsumer<byte[], byte[]> made = new KafkaConsumer<>(settings, bytes, bytes)) {
                 consumer = made;
-                made.subscribe(topics);
+                subscribe(made);
                 while (!leaving) {
                     made.poll(POLL);
                 }
             } catch (WakeupException wanted) {
                 // (only `stop` wakes)
-            } catch (KafkaException failed) {
-                // (a fenced static member, for instance: its group goes on without it)
+            } catch (Exception failed) {
+                OUT.println("failed\t" + name + "\t" + failed.toString().replaceAll("\\s+", " "));
             } finally {
                 MEMBERS.remove(name);
                 OUT.println("closed\t" + name);
