@@ -47,7 +47,7 @@ _FULL: dict[str, Callable[[Place, Say], list[Figure]]] = {
     "downtime": lambda place, say: downtime(place, say, DowntimeSize.full()),
     "steady-state": lambda place, say: [
         figure
-        for size in (SteadySize(), SteadySize.full(), SteadySize.large_group())
+        for size in (SteadySize(), SteadySize.resting(), SteadySize.full(), SteadySize.large_group())
         for figure in steady_state(place, say, size)
     ],
 }

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -26,6 +27,7 @@ from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.offsets_log.topic_id import printed
 from streaming.probe.deadline import Deadline
+from streaming.probe.idle import IDLE_ROUNDS, Rest
 from streaming.probe.observe import Group, Look, Memory, RoundHead, Topic, memory_after, round_events
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
@@ -45,6 +47,9 @@ _STEP = 37
 _BEHIND = 5
 """Records that every group is behind."""
 
+_TOLD_EVERY = 20
+"""Batches of 30 s in ten minutes."""
+
 _ROUND_S = 120.0
 """Far above what a round of 10,000 groups takes to write."""
 
@@ -60,13 +65,14 @@ class MadeGroups:
         records: Records written into the log so far.
     """
 
-    def __init__(self, settings: Settings, groups: int, partitions: int) -> None:
+    def __init__(self, settings: Settings, groups: int, partitions: int, idle: int = 0) -> None:
         """Create the topics.
 
         Args:
             settings: Where everything lies.
             groups: Number of groups.
             partitions: Partitions of each topic, and so of each group.
+            idle: Groups besides, without members, that have committed one partition each and rest.
         """
         self._settings = settings
         self._log = settings.job.offsets_topic
@@ -80,6 +86,8 @@ class MadeGroups:
             group: [commit_key(group, topic, partition) for partition in range(partitions)]
             for group, topic in self._topics.items()
         }
+        self._idle = {f"nightly-report-{number}": f"archive-{number // _GROUPS_PER_TOPIC}" for number in range(idle)}
+        self._rounds = 0
         self._generations = dict.fromkeys(self.groups, 0)
         self._assigned = self._assignments()
         self._ends = [0] * _LOG_PARTITIONS
@@ -134,8 +142,18 @@ class MadeGroups:
                     self._write(group, key, value)
         self._flush()
 
+    def rest(self) -> None:
+        """Let the idle groups commit once."""
+        now = _now()
+        for group, topic in self._idle.items():
+            self._homes[group] = partition_for(group, _LOG_PARTITIONS)
+            self._write(group, commit_key(group, topic, 0), commit_value(1_000_000, now, bytes(range(16))))
+        self._flush()
+
     def round(self) -> RoundClosed:
-        """Close a round that sees all groups stable.
+        """Close a round that sees all groups stable; the first one tells the idle ones, any other a twentieth of them.
+
+        (That is what a batch every 30 s finds of them: each is told once in ten minutes.)
 
         Raises:
             RoundAbandonedError: The broker did not take it.
@@ -146,18 +164,28 @@ class MadeGroups:
         head = RoundHead(self._settings.cluster, "bench", opened.number, opened.time, log, (None,) * len(log))
         end = (self._consumed() + _BEHIND,) * self._partitions
         look = Look(
-            groups={group: Group(group, 1, "Stable", "consumer", "classic") for group in self.groups},
-            topics_of_groups={group: (topic,) for group, topic in self._topics.items()},
+            groups={group: Group(group, 1, "Stable", "consumer", "classic") for group in self.groups}
+            | {group: Group(group, 1, "Empty", "", "classic") for group in self._idle},
+            topics_of_groups={group: (topic,) for group, topic in (self._topics | self._idle).items()},
             descriptions={},
             topics={
                 topic: Topic(self._partitions, printed(raw), end, end, (0,) * self._partitions)
                 for topic, raw in self._ids.items()
-            },
+            }
+            | {topic: Topic(1, None, (1_000_000,), (1_000_000,), (0,)) for topic in self._idle.values()},
         )
-        events = round_events(head, look, self._memory, self._settings.filters)
+        # Not by the clock, which says nothing here: rounds are written as fast as they can be.
+        rested = {
+            group: IDLE_ROUNDS + ((number + self._rounds) % _TOLD_EVERY != 0) if self._rounds else 0
+            for number, group in enumerate(self._idle)
+        }
+        before = replace(self._memory, rest=Rest(head.time))
+        after = replace(memory_after(head, look), rest=Rest(head.time, {}, rested))
+        events = round_events(head, look, before, self._settings.filters, after)
         written = self._writer.write(opened, events, deadline)
         closed = self._writer.close_round(opened, written, (log, log), "bench", deadline)
-        self._memory = memory_after(head, look)
+        self._memory = after
+        self._rounds += 1
         return closed
 
     def _assignments(self) -> dict[str, dict[str, dict[str, Sequence[int]]]]:

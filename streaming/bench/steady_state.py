@@ -37,17 +37,24 @@ class SteadySize:
         partitions: Partitions of each.
         warm_up: Rounds that do not count.
         rounds: Rounds that do.
+        idle: Groups besides that rest, of one partition each; a twentieth of them is told in a round.
     """
 
     groups: int = 1_000
     partitions: int = 10
     warm_up: int = 8
     rounds: int = 16
+    idle: int = 0
 
     @classmethod
     def full(cls) -> SteadySize:
         """Ten thousand groups."""
         return cls(groups=10_000, warm_up=4, rounds=6)
+
+    @classmethod
+    def resting(cls) -> SteadySize:
+        """A hundred thousand idle groups besides the thousand."""
+        return cls(idle=100_000)
 
     @classmethod
     def large_group(cls) -> SteadySize:
@@ -64,10 +71,11 @@ def steady_state(place: Place, say: Say, size: SteadySize | None = None) -> list
         size: How much; None for what the README promises.
     """
     size = size or SteadySize()
-    name = f"steady-{size.groups}-{size.partitions}"
+    name = f"steady-{size.groups}-{size.partitions}-{size.idle}"
     settings = place.settings(name, max_rounds=1)
-    with MadeGroups(settings, size.groups, size.partitions) as made:
+    with MadeGroups(settings, size.groups, size.partitions, size.idle) as made:
         made.rebalance(made.groups)
+        made.rest()
         for number in range(size.warm_up + size.rounds):
             say(f"writing round {number + 1} of {size.warm_up + size.rounds}")
             made.commit(_COMMITS_A_ROUND)
@@ -87,7 +95,8 @@ def _figures(size: SteadySize, job: JobReport, stages: dict[str, float]) -> list
     parts = {part: median(getattr(s, part) for s in spent) for part in Spent.__struct_fields__}
     total = median(s.total for s in spent)
     rows = sum(job.batches[-1].rows.values())
-    of = f"{size.groups:,} groups x {size.partitions} partitions, {rows:,} rows"
+    idle = f" and {size.idle:,} idle groups" if size.idle else ""
+    of = f"{size.groups:,} groups x {size.partitions} partitions{idle}, {rows:,} rows"
     figures = [
         Figure(
             "steady state: a batch of one round",
