@@ -27,8 +27,8 @@ class SourceSettings(BaseModel):
         max_rounds: Rounds per batch at the most.
         max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds
             the memory of a catch-up: there are never more windows than records, at some 300 bytes each.
-        max_bytes: Bytes of events per batch at the most, unless one round alone has more: a row of `lag` needs some 25
-            of them, so this bounds the rows of a batch, which the driver holds.
+        max_bytes: Bytes of events per batch at the most, unless one round alone has more: a row of `lag` comes of some
+            25 of them, so this bounds the rows of a batch, which the driver holds.
         tasks: Tasks per batch.
         patience_s: Time without progress after which a task that reads fails.
         hold: A file on the driver's machine; while it exists no further batch begins. None for none.
