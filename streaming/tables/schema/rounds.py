@@ -122,7 +122,7 @@ ROUNDS: Final = Table(
         Column("closed_time", TIMESTAMP, "Time when all its events were acknowledged, by the broker's clock, UTC"),
         Column("interval_ms", INT, "Interval that the probe keeps, ms"),
         Column("probe", STRING, "Id of the probe process"),
-        Column("groups", INT, "Groups in the round"),
+        Column("groups", INT, "Groups that the round told; idle ones come once in a heartbeat"),
         Column("events", INT, "Events of the round"),
         Column("log_partitions", INT, "Partitions of __consumer_offsets"),
         Column("held_partitions", INT, "Those whose last stable offset was below their high watermark"),
