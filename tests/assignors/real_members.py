@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import confluent_kafka
 from kafka import KafkaConsumer
@@ -13,12 +15,22 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
-from real_processes import MembersProcess
+from oracle.java_members import JavaMembers
+from oracle.members_process import MembersProcess
 
 from streaming.devcluster.kafka_python_member import wait_for_joins
 from streaming.devcluster.stage import QUIET_LIBRDKAFKA
 
-__all__ = ["HASH_SEED", "STARTS", "Joins", "Member", "StartMember", "java_starter", "librdkafka_starter"]
+__all__ = [
+    "HASH_SEED",
+    "STARTS",
+    "Joins",
+    "LibrdkafkaMembers",
+    "Member",
+    "StartMember",
+    "java_starter",
+    "librdkafka_starter",
+]
 
 HASH_SEED = "the result depends on the hash seed of the leader's Python process"
 """Why a decision of kafka-python's sticky strategies may be no more than valid."""
@@ -82,7 +94,7 @@ class Member:
 StartMember = Callable[[Joins], Member]
 
 
-def java_starter(members: MembersProcess) -> StartMember:
+def java_starter(members: JavaMembers) -> StartMember:
     """Members in this JVM."""
 
     def start(joins: Joins) -> Member:
@@ -96,7 +108,18 @@ def java_starter(members: MembersProcess) -> StartMember:
     return start
 
 
-def librdkafka_starter(members: MembersProcess) -> StartMember:
+class LibrdkafkaMembers(MembersProcess):
+    """Members of confluent-kafka in a process of their own (real_librdkafka.py), because some of its leaders crash.
+
+    Its cooperative-sticky reads memory that it has freed (assignors/sticky/librdkafka.py). What was in the process is
+    gone then, as on any machine, and the group goes on.
+    """
+
+    def __init__(self) -> None:
+        super().__init__([sys.executable, str(Path(__file__).with_name("real_librdkafka.py"))])
+
+
+def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:
     """Members in this process."""
 
     def start(joins: Joins) -> Member:

@@ -21,11 +21,11 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from oracle.java_members import JavaMembers
 from probe.witness import Cluster
 from real_churn import ChurningGroup
 from real_log import offsets_log, read_on
-from real_members import HASH_SEED, STARTS, Joins, StartMember, java_starter, librdkafka_starter
-from real_processes import MembersProcess, java_command, librdkafka_command
+from real_members import HASH_SEED, STARTS, Joins, LibrdkafkaMembers, StartMember, java_starter, librdkafka_starter
 from real_verdicts import Rounds, judged, settings_of
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -167,8 +167,9 @@ class _Processes:
     def __init__(self, client: str, stack: ExitStack) -> None:
         self._clients = [name for name in CLIENTS if name != "mixed"] if client == "mixed" else [client]
         self._stack = stack
-        self._jvms = [self._opened(java_command(c.partition(":")[2])) for c in self._clients if c.startswith("java:")]
-        self._of_librdkafka: list[MembersProcess] = []
+        releases = [name.partition(":")[2] for name in self._clients if name.startswith("java:")]
+        self._jvms = [stack.enter_context(JavaMembers(release)) for release in releases]
+        self._of_librdkafka: list[LibrdkafkaMembers] = []
 
     @property
     def crashes(self) -> int:
@@ -178,14 +179,11 @@ class _Processes:
         """Ways to start a member of the next group."""
         starts = [java_starter(jvm) for jvm in self._jvms]
         if "librdkafka" in self._clients:
-            self._of_librdkafka.append(self._opened(librdkafka_command()))
+            self._of_librdkafka.append(self._stack.enter_context(LibrdkafkaMembers()))
             starts.append(librdkafka_starter(self._of_librdkafka[-1]))
         if "kafka-python" in self._clients:
             starts.append(STARTS["kafka-python"])
         return starts
-
-    def _opened(self, command: Sequence[str]) -> MembersProcess:
-        return self._stack.enter_context(MembersProcess(command))
 
 
 def _group(

@@ -1,45 +1,17 @@
-"""Processes that hold real group members and are told by lines: Java's consumers in one JVM, librdkafka's by group.
-
-librdkafka's members get a process because some of its leaders crash: its cooperative-sticky reads memory that it has
-freed (assignors/sticky/librdkafka.py). What was in the process is gone then, as on any machine, and the group goes on.
-"""
+"""A process that holds many group members and is told by lines to start and to stop them (GroupMembers.java tells which)."""
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from itertools import count
-from pathlib import Path
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Self
 
-from streaming.jars import classpath
-from streaming.java import find_java
-
-__all__ = ["MembersProcess", "java_command", "librdkafka_command"]
+__all__ = ["MembersProcess"]
 
 _END_S = 20.0
-
-
-def java_command(release: str) -> list[str]:
-    """Members of Kafka's own consumer of one release (tests/oracle/GroupMembers.java, which tells the lines)."""
-    return [
-        str(find_java()),
-        "-Xmx512m",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        "-cp",
-        os.pathsep.join(map(str, classpath(f"clients-{release}"))),
-        str(Path(__file__).parents[1] / "oracle" / "GroupMembers.java"),
-    ]
-
-
-def librdkafka_command() -> list[str]:
-    """Members of confluent-kafka, told by the same lines."""
-    return [sys.executable, str(Path(__file__).with_name("real_librdkafka.py"))]
 
 
 class MembersProcess:
@@ -47,10 +19,12 @@ class MembersProcess:
 
     Attributes:
         crashes: How often it ended by itself.
+        failures: What members died of that nobody stopped, as far as they tell.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.crashes = 0
+        self.failures: list[str] = []
         self._command = command
         self._names = count()
         self._closed: dict[str, Event] = {}
@@ -115,6 +89,10 @@ class MembersProcess:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._closed[line.rstrip("\n").partition("\t")[2]].set()
+            word, name, *reason = line.rstrip("\n").split("\t")
+            if word == "failed":
+                self.failures.append(f"{name}: {' '.join(reason)}")
+            else:
+                self._closed[name].set()
         for closed in list(self._closed.values()):
             closed.set()
