@@ -1,4 +1,4 @@
-"""A process that holds many group members and is told by lines to start and to stop them (GroupMembers.java tells which)."""
+"""A process that holds many group members, and starts and stops them as lines tell it (GroupMembers.java)."""
 
 from __future__ import annotations
 
