@@ -174,6 +174,24 @@ def test_a_row_is_repeated_at_the_heartbeat() -> None:
     assert [row.round for row in life.rows.lag] == [10, 610]
 
 
+def test_the_round_of_an_idle_group_is_its_heartbeat_however_early_it_comes() -> None:
+    life = Life()
+    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
+    for position, idle in ((200, False), (300, True), (890, True), (900, False)):
+        life.take(make_tick(position, make_topic("x", 1), idle=idle))
+    assert [row.round for row in life.rows.lag] == [10, 300, 890]
+    assert [row.round for row in life.rows.group_health] == [10, 300, 890]
+
+
+def test_commits_of_a_time_without_rounds_are_counted_in_the_next_one() -> None:
+    life = Life()
+    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1), idle=True))
+    for position in (20, 100, 400):
+        life.take(make_commit(position, 80, topic="x"))
+    life.take(make_tick(600, make_topic("x", 1), idle=True))
+    assert [(row.round, row.commits) for row in life.rows.lag] == [(10, 1), (600, 3)]
+
+
 def test_a_new_owner_makes_a_row() -> None:
     life = Life()
     life.take(owner(), make_tick(10, make_topic("x", 1)))

@@ -201,3 +201,8 @@ def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
     rounds = [closed(0, [1], {"0": (3, 5)}), closed(2, [1], {"1": (0, 4)}), closed(4, [2], {"0": (5, 5)})]
     assert [r.round for r in event_rounds(rounds, 0)] == [0]
     assert [r.round for r in event_rounds(rounds, 1)] == [2]
+
+
+def test_a_tick_tells_that_its_group_is_idle() -> None:
+    made = assemble([group("rests", 1, idle=True), topic("rests", "t"), group("works", 0), gone("left")])
+    assert {name: tick.idle for name, (tick,) in made.ticks.items()} == {"rests": True, "works": False, "left": False}
