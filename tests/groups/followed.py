@@ -1,0 +1,113 @@
+"""Real groups followed the whole way but for Spark and Delta: the probe's rounds, the source's tasks, the core.
+
+States and payloads are packed and unpacked in between, as in the job.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.groups.facts import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow, Rows
+from streaming.groups.keys import group_key
+from streaming.job.operator import advance_key, group_config
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import task_rows
+from streaming.probe.run import Probe
+
+__all__ = ["Followed", "until"]
+
+_PATIENCE_S = 90.0
+"""What takes seconds on an idle machine may take this long on a busy one."""
+
+
+class Followed:
+    """The groups of one test (their names begin with its prefix), as the tables would have them. A context manager."""
+
+    def __init__(self, bootstrap: str, prefix: str) -> None:
+        settings = Settings(
+            cluster="real",
+            kafka=KafkaSettings(bootstrap_servers=bootstrap),
+            filters=Filters(groups=(f"/^{prefix}/",)),
+            probe=ProbeSettings(events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds"),
+        )
+        self.rows: dict[str, Rows] = defaultdict(Rows)
+        self._config = group_config(settings)
+        self._source = SourceSettings.of(settings)
+        self._probe = Probe(settings)
+        # (A clock that stands: with it no batch ends but at a round.)
+        self._planner = Planner(self._source, kept_reader, lambda: 0.0)
+        self._at = INITIAL
+        self._states: dict[str, tuple[int, bytes] | None] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._probe.close()
+
+    def round(self) -> None:
+        """Let the probe look, and take in what has come since the round before."""
+        self._probe.round()
+        while (end := self._planner.latest(self._at, 1)) != self._at:
+            payloads = defaultdict(list)
+            for task in self._planner.tasks(self._at, end):
+                for key, payload in task_rows(task, self._source, kept_reader(self._source, 60.0)):
+                    payloads[key].append(payload)
+            for key, of_key in payloads.items():
+                self._states[key], rows = advance_key(key, of_key, self._states.get(key), self._config)
+                for table in Rows.__struct_fields__:
+                    getattr(self.rows[key], table).extend(getattr(rows, table))
+            self._at = end
+
+    def round_until(self, done: Callable[[], object]) -> None:
+        """A round, and more of them until it is so."""
+        self.round()
+        until(done, self.round)
+
+    def health(self, group: str) -> GroupHealthRow:
+        """The newest row."""
+        return self._of(group).group_health[-1]
+
+    def churn(self, group: str) -> list[ChurnRow]:
+        """The newest revision of each decision, oldest decision first."""
+        newest: dict[int, ChurnRow] = {}
+        for row in self._of(group).rebalance_churn:
+            if row.record_offset not in newest or newest[row.record_offset].revision < row.revision:
+                newest[row.record_offset] = row
+        return [newest[offset] for offset in sorted(newest)]
+
+    def drift(self, group: str) -> dict[int, DriftRow]:
+        """Verdicts by the offset of the decision."""
+        return {row.record_offset: row for row in self._of(group).drift}
+
+    def lag(self, group: str) -> dict[tuple[str, int], LagRow]:
+        """The newest row of each partition that is not closed."""
+        newest = {(row.topic, row.partition): row for row in self._of(group).lag}
+        return {place: row for place, row in newest.items() if not row.closed}
+
+    def members(self, group: str) -> dict[str, MemberRow]:
+        """The newest row of each member that is not closed."""
+        newest = {row.member_id: row for row in self._of(group).members}
+        return {name: row for name, row in newest.items() if not row.closed}
+
+    def _of(self, group: str) -> Rows:
+        return self.rows[group_key(group)]
+
+
+def until(done: Callable[[], object], *turn: Callable[[], object]) -> None:
+    """Take turns until it is so."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not done():
+        assert time.monotonic() < deadline, "it did not come to that in time"
+        for one in turn:
+            one()

@@ -1,0 +1,166 @@
+"""Members of one real group: librdkafka's in this process, Kafka's own Java consumers in a JVM; when it is at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from oracle.java_members import JavaMembers
+
+from streaming.devcluster.java_tools import describe_groups
+from streaming.groups.facts import LagRow
+from tests.groups.followed import Followed, until
+
+__all__ = ["Party", "assert_as_the_tool_says", "make_topics"]
+
+RELEASE = "4.3.1"
+
+Place = tuple[str, int]
+
+
+class Party:
+    """The members of one group. A context manager, at whose end all leave."""
+
+    def __init__(self, bootstrap: str, java: JavaMembers, group: str) -> None:
+        self.group = group
+        self.consumers: list[Consumer] = []
+        self._bootstrap = bootstrap
+        self._java = java
+        self.names: list[str] = []
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for name in list(self.names):
+            self.stop(name)
+        while self.consumers:
+            self.leave(self.consumers[0])
+
+    def join(self, topics: Sequence[str], protocol: str = "consumer", **settings: str) -> Consumer:
+        """Let a librdkafka client join; it commits only when told to."""
+        config: dict[str, str | int | bool] = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": self.group,
+            "group.protocol": protocol,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+        if protocol == "classic":
+            config |= {"partition.assignment.strategy": "range", "session.timeout.ms": 6_000}
+            config |= {"heartbeat.interval.ms": 500}
+        config |= {name.replace("_", "."): value for name, value in settings.items()}
+        consumer = Consumer(config)
+        consumer.subscribe(list(topics))
+        self.consumers.append(consumer)
+        return consumer
+
+    def leave(self, consumer: Consumer) -> None:
+        """Let one leave."""
+        self.consumers.remove(consumer)
+        consumer.close()
+
+    def start(self, topics: Sequence[str], protocol: str = "consumer", **settings: str) -> str:
+        """Let a Java client join; it commits what it has read all by itself."""
+        config = {
+            "bootstrap.servers": self._bootstrap,
+            "group.id": self.group,
+            "group.protocol": protocol,
+            "enable.auto.commit": "true",
+            "auto.commit.interval.ms": "200",
+            "auto.offset.reset": "earliest",
+        }
+        if protocol == "classic":
+            config |= {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor"}
+            config |= {"session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}
+        name = self._java.start(topics, config | {name.replace("_", "."): value for name, value in settings.items()})
+        self.names.append(name)
+        return name
+
+    def stop(self, name: str) -> None:
+        """Let a Java client leave, and wait until it has."""
+        self.names.remove(name)
+        self._java.stop(name)
+        closed = self._java.closed(name)
+        until(closed.is_set, self.poll)
+
+    def poll(self) -> None:
+        """Let the librdkafka clients do what they have to."""
+        for consumer in self.consumers:
+            consumer.poll(0.02)
+
+    def rest(self, partitions: int) -> dict[str, set[Place]]:
+        """Wait until the group is stable, all its members are there, and its partitions are owned.
+
+        Returns:
+            What each member owns.
+        """
+        told: dict[str, set[Place]] = {}
+
+        def rests() -> bool:
+            try:
+                description = self._admin.describe_consumer_groups([self.group])[self.group].result()
+            except KafkaException:
+                return False  # not there yet
+            told.clear()
+            for member in description.members:
+                places = member.assignment.topic_partitions if member.assignment is not None else ()
+                told[member.member_id] = {(place.topic, place.partition) for place in places}
+            owned = [place for places in told.values() for place in places]
+            mine = sum(len(consumer.assignment()) for consumer in self.consumers)
+            of_mine = sum(len(told.get(consumer.memberid() or "", ())) for consumer in self.consumers)
+            return (
+                description.state.name == "STABLE"
+                and len(told) == len(self.consumers) + len(self.names)
+                and len(owned) == len(set(owned)) == partitions
+                and mine == of_mine
+            )
+
+        until(rests, self.poll)
+        return told
+
+    def has_read_all(self, followed: Followed) -> bool:
+        """Whether the Java members have committed all there is, as the newest round saw it."""
+        mine = {consumer.memberid() for consumer in self.consumers}
+        rows = followed.lag(self.group).values()
+        return bool(rows) and all(row.lag == 0 for row in rows if row.member_id not in mine)
+
+    def commit(self, consumer: Consumer, offset: int) -> None:
+        """Let a librdkafka client commit this offset for all it owns."""
+        offsets = [TopicPartition(place.topic, place.partition, offset) for place in consumer.assignment()]
+        consumer.commit(offsets=offsets, asynchronous=False)
+
+
+def make_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
+    """Create topics with so many partitions each."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for created in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
+        created.result()
+
+
+def assert_as_the_tool_says(followed: Followed, bootstrap: str, groups: Sequence[str]) -> None:
+    """Offsets, lag and owners of groups at rest are those of `kafka-consumer-groups --describe`."""
+    told = {
+        (row.group, row.topic, row.partition): (
+            row.current_offset,
+            row.log_end_offset,
+            row.lag,
+            row.consumer_id,
+            row.host,
+            row.client_id,
+        )
+        for row in describe_groups(bootstrap, groups)
+    }
+    ours = {(group, *place): _as_told(row) for group in groups for place, row in followed.lag(group).items()}
+    differing = ours.items() ^ told.items()
+    assert not differing, differing
+
+
+def _as_told(row: LagRow) -> tuple[int | None, int | None, int | None, str | None, str | None, str | None]:
+    return (row.committed_offset, row.end_offset, row.lag, row.member_id, row.client_host, row.client_id)

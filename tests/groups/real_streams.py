@@ -1,0 +1,62 @@
+"""Members of a real streams group (KIP-1071), and what `kafka-streams-groups` says of it."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from streaming.devcluster.java_tools import run_java
+from streaming.jars import classpath
+from streaming.java import find_java
+from streaming.leash import LeashedProcess
+
+__all__ = ["describe_streams_group", "streams_member"]
+
+_SOURCE = Path(__file__).resolve().parents[1] / "oracle" / "StreamsMember.java"
+_TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
+
+Place = tuple[str, int]
+
+
+def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> LeashedProcess:
+    """Start an application of one thread that reads a topic; it commits all it has read."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "application.id": group,
+        "group.protocol": "streams",
+        "state.dir": str(folder / "state"),
+        "commit.interval.ms": "200",
+    }
+    flags = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    jars = os.pathsep.join(map(str, classpath("streams")))
+    told = [part for setting in settings.items() for part in setting]
+    folder.mkdir()
+    return LeashedProcess([find_java(), *flags, "-cp", jars, _SOURCE, topic, *told], log=folder / "log")
+
+
+def describe_streams_group(
+    bootstrap: str, group: str
+) -> tuple[dict[Place, tuple[int, int, int]], dict[str, tuple[str, dict[str, set[int]]]]]:
+    """What the tool says of a group of plain names at rest.
+
+    Returns:
+        Committed offset, end and lag by partition; and by member id its client id and its active tasks.
+    """
+    asked = [_TOOL, "--bootstrap-server", bootstrap, "--describe", "--group", group, "--verbose"]
+    offsets = {}
+    for line in _rows(run_java([*asked, "--offsets"])):
+        _, topic, partition, current, _, end, lag = line.split()
+        offsets[topic, int(partition)] = (int(current), int(end), int(lag))
+    members = {}
+    for line in _rows(run_java([*asked, "--members"])):
+        fields = line.split()
+        # ("ACTIVE: 0:[1,3]; 1:[0]; TARGET-ACTIVE: ...")
+        active = re.search(r"(?<!-)ACTIVE: (.*?)(?:[A-Z-]+: |$)", line)
+        tasks = re.findall(r"(\S+):\[([\d,]*)\]", active[1] if active else "")
+        members[fields[3]] = fields[7], {name: set(map(int, numbers.split(","))) for name, numbers in tasks}
+    return offsets, members
+
+
+def _rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()][1:]
