@@ -192,7 +192,8 @@ def take(
         return group, None if group.members or not group.told else _decided(group, item)
     if isinstance(item, TargetEpoch):
         if not group.exact and _is_first(group, item):
-            group.exact, group.told = True, {}
+            # (Members that an earlier group of this name had, and whose end alone is left, had nothing in this one.)
+            group.exact, group.told, group.before = True, {}, dict.fromkeys(group.targets)
         decision = _decided(group, item)
         group.decided, group.exact = item, True
         return group, decision
