@@ -72,8 +72,8 @@ _ALLOWED = {
     ("java", "cooperative-sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
     ("librdkafka", "cooperative-sticky"): (
         "librdkafka reads memory here that it has freed",
-        # (franz-go's; its bytes are the same. Seen once in some hundreds, where librdkafka deals one partition for
-        # another: of the memory that it has freed, perhaps.)
+        # (franz-go's; its bytes are the same. Seen twice in 500, where librdkafka deals one partition for another
+        # beside what is recomputed: docs/soak.md.)
         "this library's cooperative-sticky is not recomputed",
         *_ANY_STICKY,
     ),
