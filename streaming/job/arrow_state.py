@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -43,22 +44,23 @@ class ArrowState:
         rows: Packed output rows, to be set by the operator; None for none.
     """
 
-    __slots__ = ("_key_row", "_properties", "_value", "payloads", "rows")
+    __slots__ = ("_change", "_key_row", "_properties", "_value", "payloads", "rows")
 
     # A query without timeouts is never called for one.
     hasTimedOut = False  # noqa: N815 - pyspark's name
 
-    def __init__(self, key_row: bytes, properties: dict[str, Any], value: tuple[Any, ...] | None) -> None:
+    def __init__(self, key_row: bytes, properties: str, value: tuple[Any, ...] | None) -> None:
         self._key_row = key_row
-        self._properties = properties | {"optionalValue": None}  # the value travels beside them
+        self._properties = properties
         self._value = value
+        self._change = _KEPT
         self.payloads: list[bytes] = []
         self.rows: bytes | None = None
 
     @property
     def exists(self) -> bool:
         """Whether there is a state."""
-        return bool(self._properties["defined"])
+        return bool(_read(self._properties)["defined"]) if self._change == _KEPT else self._change == _UPDATED
 
     @property
     def get(self) -> tuple[Any, ...]:
@@ -75,20 +77,42 @@ class ArrowState:
     def update(self, value: tuple[Any, ...]) -> None:
         """Store a value."""
         self._value = value
-        self._properties |= {"defined": True, "updated": True, "removed": False}
+        self._change = _UPDATED
 
     def remove(self) -> None:
         """Remove the value."""
-        self._properties |= {"defined": False, "updated": False, "removed": True}
+        self._change = _REMOVED
 
     def packed(self, dumps: Callable[[Any], bytes]) -> dict[str, Any]:
         """The state as the JVM takes it back; `dumps` pickles."""
         return {
-            "properties": json.dumps(self._properties),
+            "properties": _written(self._properties, self._change),
             "keyRowAsUnsafe": self._key_row,
             "object": dumps(self._value) if self.exists else None,
-            "oldTimeoutTimestamp": self._properties["timeoutTimestamp"],
+            "oldTimeoutTimestamp": _read(self._properties)["timeoutTimestamp"],
         }
+
+
+_KEPT, _UPDATED, _REMOVED = range(3)
+
+_CHANGES: dict[int, dict[str, bool]] = {
+    _KEPT: {},
+    _UPDATED: {"defined": True, "updated": True, "removed": False},
+    _REMOVED: {"defined": False, "updated": False, "removed": True},
+}
+
+
+# All keys of a batch have the same properties, but for whether there is a state.
+@lru_cache(maxsize=64)
+def _read(properties: str) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(properties)
+    return read
+
+
+@lru_cache(maxsize=64)
+def _written(properties: str, change: int) -> str:
+    # (The value travels beside them.)
+    return json.dumps(_read(properties) | {"optionalValue": None} | _CHANGES[change])
 
 
 def install() -> None:
@@ -106,19 +130,20 @@ def _load_stream(serializer: Any, stream: Any) -> Iterator[tuple[Iterator[Any], 
     """
     state: ArrowState | None = None
     for batch in super(ArrowStreamPandasSerializer, serializer).load_stream(stream):
-        payloads = batch.column(batch.schema.get_field_index("payload"))
+        columns = [column.to_pylist() for column in batch.columns[:-1]]
+        payloads = columns[batch.schema.get_field_index("payload")]
         for info in batch.column(batch.num_columns - 1).to_pylist():
             if info is None:
                 break
             if state is None:
                 stored = info["object"]
                 value = tuple(serializer.pickleSer.loads(stored)) if stored else None
-                state = ArrowState(info["keyRowAsUnsafe"], json.loads(info["properties"]), value)
+                state = ArrowState(info["keyRowAsUnsafe"], info["properties"], value)
             start, count = info["startOffset"], info["numRows"]
-            state.payloads.extend(payloads.slice(start, count).to_pylist())
+            state.payloads.extend(payloads[start : start + count])
             if info["isLastChunk"]:
                 # (The worker takes the key out of the first row of the columns, and passes on the rest unseen.)
-                first = [column.slice(start, 1).to_pylist() for column in batch.columns[:-1]]
+                first = [[column[start]] for column in columns]
                 yield iter([(first, state)]), state
                 state = None
 
@@ -155,11 +180,20 @@ def _batch(serializer: Any, row_type: pa.DataType, rows: list[bytes], states: li
     """One batch for the JVM: how many rows and how many states, the rows (filled up), the states."""
     length = len(states)
     name = row_type.field(0).name
-    counts = pa.array(
-        [{"dataCount": len(rows), "stateCount": len(states)}] * length, serializer.result_count_pdf_arrow_type
-    )
-    data = pa.array([*({name: row} for row in rows), *([{name: None}] * (length - len(rows)))], row_type)
+    counts = {"dataCount": [len(rows)] * length, "stateCount": [len(states)] * length}
     # (There is never more than one row a state: a key's rows are one packed value.)
+    data = {name: [*rows, *([None] * (length - len(rows)))]}
+    columns = {field.name: [state[field.name] for state in states] for field in serializer.result_state_pdf_arrow_type}
     return pa.RecordBatch.from_arrays(
-        [counts, data, pa.array(states, serializer.result_state_pdf_arrow_type)], names=["_0", "_1", "_2"]
+        [
+            _struct(serializer.result_count_pdf_arrow_type, counts),
+            _struct(row_type, data),
+            _struct(serializer.result_state_pdf_arrow_type, columns),
+        ],
+        names=["_0", "_1", "_2"],
     )
+
+
+def _struct(kind: pa.StructType, columns: dict[str, list[Any]]) -> pa.StructArray:
+    """Structs out of their fields' values: five times as fast as out of dictionaries."""
+    return pa.StructArray.from_arrays([pa.array(columns[field.name], field.type) for field in kind], fields=list(kind))

@@ -199,6 +199,6 @@ def test_another_release_keeps_its_own_class(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_row_comes_out_as_it_was_packed() -> None:
     row = GapRow("c", "log", "t", 1, 2, 3, None, None, "gone")
-    state = ArrowState(b"k", properties(defined=False), None)
+    state = ArrowState(b"k", json.dumps(properties(defined=False)), None)
     state.rows = encode_rows(Rows(gaps=[row]))
     assert decode_rows(state.rows).gaps == [row]
