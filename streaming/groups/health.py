@@ -39,6 +39,8 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     """Judge one round: the state has taken in exactly the log records below its position."""
     _see_topics(state, tick, config)
     write_modern_members(state, group, config, rows)
+    if _was_met_empty(state):
+        close_modern_members(state, tick.log_position, tick.time, group, config, rows)
     write_modern_verdicts(state, tick, group, config, rows)
     _give_verdicts(state, tick, group, config, rows)
     before = len(rows.lag)
@@ -333,11 +335,11 @@ def _health(
         drifted = state.modern_verdict[2] if state.modern_verdict is not None else 0
         strategy = strategy_of(asked_assignors(modern))
         incarnation, generation = state.modern_incarnation, state.modern_epoch
-        if _was_met_empty(state):
-            generation = modern.epoch  # which has no target
         decided = modern.decided.record_time if modern.decided is not None else None
         members = len(modern.members)
         balance = state.modern_balance or balance
+        if _was_met_empty(state):
+            generation, balance = modern.epoch, (None, None)  # which has no target
         assigned = len({(t, p) for current in modern.currents.values() for t, of in current.partitions for p in of})
     return GroupHealthRow(
         cluster=config.cluster,

@@ -18,7 +18,15 @@ from streaming.groups.modern_inputs import STREAMS, IdPartitions, ModernMember, 
 from streaming.groups.state import GroupState
 from streaming.groups.times import day_of
 
-__all__ = ["close_modern_members", "named", "names_at", "read_by_tasks", "topic_names", "write_modern_members"]
+__all__ = [
+    "as_it_is",
+    "close_modern_members",
+    "named",
+    "names_at",
+    "read_by_tasks",
+    "topic_names",
+    "write_modern_members",
+]
 
 
 def topic_names(state: GroupState) -> dict[str, str]:
@@ -69,9 +77,12 @@ def write_modern_members(state: GroupState, group: str, config: GroupConfig, row
     if not state.unnamed:
         return
     for told in state.unnamed:
-        decision = told if told.exact else _as_it_is(state, told)
-        if decision is None:
-            continue
+        decision = told
+        if not told.exact:
+            now = as_it_is(state, told)
+            if now is None or told is not state.unnamed[-1]:
+                continue  # (the next one shows them)
+            decision = now
         known = names_at(state, decision)
         staying = {member.member_id for member in decision.members}
         _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
@@ -81,17 +92,19 @@ def write_modern_members(state: GroupState, group: str, config: GroupConfig, row
     state.unnamed = []
 
 
-def _as_it_is(state: GroupState, decision: Decision) -> Decision | None:
+def as_it_is(state: GroupState, decision: Decision) -> Decision | None:
     """The members as they are now, in the place of those of a decision of which not all records are there any more.
 
-    None where it is not the newest: the next one shows them.
+    None where the group has ended since, or no member is left.
     """
     group = state.modern_group
-    if decision is not state.unnamed[-1] or group is None or decision.became_empty:
+    if group is None or decision.became_empty or not group.members:
         return None
     return msgspec.structs.replace(
         decision,
+        group_epoch=group.epoch,
         members=tuple(group.members.values()),
+        undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
         subscriptions=subscriptions_of(group),
         targets={name: target.partitions for name, target in group.targets.items() if name in group.members},
     )

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, product
 
+import msgspec
+
 from assignors import AssignorError, LeaderWouldFail, from_topics, same
 from assignors.server import ServerGroup, assign_on_server, known_server_strategies, member_orders
 from streaming.groups.config import GroupConfig
@@ -28,7 +30,7 @@ from streaming.groups.facts import DriftedPartition, Rows
 from streaming.groups.inputs import Tick
 from streaming.groups.modern_balance import balance_of_target
 from streaming.groups.modern_inputs import CONSUMER
-from streaming.groups.modern_members import names_at
+from streaming.groups.modern_members import as_it_is, names_at
 from streaming.groups.modern_what_if import modern_what_if_rows
 from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
 from streaming.groups.state import GroupState
@@ -61,6 +63,10 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
     if state.unjudged:
         newest = state.unjudged[-1]
+        now = None if newest.exact else as_it_is(state, newest)
+        if now is not None and now.group_epoch == now.epoch:
+            # No target has been written since, so that what is there is the newest one, whole.
+            newest = msgspec.structs.replace(now, exact=True)
         state.modern_balance = balance_of_target(newest, names_at(state, newest))
     state.unjudged = []
 
