@@ -55,32 +55,47 @@ class _Movements(Movements):
         super().__init__(board, row_of)
         self._lists: dict[tuple[int, int, int], dict[int, None]] = {}
         self._key_of: dict[tuple[int, int, int], int] = {}  # the partition whose pair is the key of the list
-        self._returned: set[int] = set()
+        self._returned: set[int] = set()  # moved without a record: the next move of these ends it
+        self._unrecorded: int | None = None
 
     def actual(self, partition: int, owner: int, target: int) -> int:
-        row = self.row_of[partition]
-        pair = self.pair_of.get(partition)
+        """The partition to move; where it takes a list's first element, what that has become by then.
+
+        It keeps a pointer to the first element of the reverse moves, whose record it then removes: the others move up,
+        and the second is what goes to the target, without a record. The first stays where it is.
+        """
         if partition in self._returned:
             raise LeaderWouldFail(_ABORTS)
-        if (row, target, owner if pair is None else pair[0]) in self._lists:
-            # It keeps a pointer to the list's first element, which it then removes from the list.
+        # (Not the first owner, as in Java: the pair is made before that is looked up.)
+        listed = self._lists.get((self.row_of[partition], target, owner))
+        if listed is None:
+            return partition
+        first, *others = listed
+        if first in self._returned:
+            raise LeaderWouldFail(_ABORTS)
+        if not others:
             raise CannotTell(_FREED)
-        return partition
+        del listed[first]
+        self._unrecorded = others[0]
+        return others[0]
 
     def record(self, partition: int, source: int, target: int) -> None:
+        if partition == self._unrecorded:
+            self._unrecorded = None
+            self._returned.add(partition)
+            return
         row = self.row_of[partition]
         earlier = self.pair_of.get(partition)
         if earlier is not None:
             key = row, *earlier
-            del self._lists[key][partition]
+            if key not in self._lists:
+                raise LeaderWouldFail(_ABORTS)
+            self._lists[key].pop(partition, None)
             if not self._lists[key]:
                 del self._lists[key]
             elif self._key_of[key] == partition and earlier[0] != target:
                 raise CannotTell(_FREED)
             source = earlier[0]
-            if source == target:
-                self._returned.add(partition)
-                return
         self.pair_of[partition] = source, target
         if (row, source, target) not in self._lists:
             self._lists[row, source, target] = {}

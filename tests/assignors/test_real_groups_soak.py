@@ -70,13 +70,7 @@ _ALLOWED = {
     ("java", "roundrobin"): ("it fits a leader that did not have the metadata of topic",),
     ("java", "sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
     ("java", "cooperative-sticky"): ("it fits a leader that did not have the metadata of topic", *_ANY_STICKY),
-    ("librdkafka", "cooperative-sticky"): (
-        "librdkafka reads memory here that it has freed",
-        # (franz-go's; its bytes are the same. Seen twice in 500, where librdkafka deals one partition for another
-        # beside what is recomputed: docs/soak.md.)
-        "this library's cooperative-sticky is not recomputed",
-        *_ANY_STICKY,
-    ),
+    ("librdkafka", "cooperative-sticky"): ("librdkafka reads memory here that it has freed", *_ANY_STICKY),
     ("kafka-python", "sticky"): (HASH_SEED, "a member had partitions of a topic that nobody", *_ANY_STICKY),
     ("kafka-python", "cooperative-sticky"): (HASH_SEED, "a member had partitions of a topic that nobody", *_ANY_STICKY),
 }

@@ -218,3 +218,24 @@ def test_what_no_record_holds_is_said_of_java_and_kafka_python_only(strategy: st
     assert len(reasons(Library("java", (3, 0)))) == 1
     assert list(unrecorded("range", group, Library("java"))) == []
     assert strategy_named(strategy).name == strategy
+
+
+def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -> None:
+    """Seen in a real group: b-0, which moved from "s1" to "r2", is to go back, and b-1 goes."""
+    everything = ("a", "b", "c-10", "c-2")
+
+    def member(member_id: str, topics: tuple[str, ...], **owned: tuple[int, ...]) -> Subscription:
+        had = tuple((topic.replace("_", "-"), partitions) for topic, partitions in owned.items())
+        return Subscription(member_id, topics, had, 71 if owned else None, None, None, b"")
+
+    group = Group(
+        (
+            member("s0", ("a",), a=(0, 1, 2, 3, 4)),
+            member("r2", everything),
+            member("s1", everything, b=(0, 1, 2, 3, 4), c_10=(0, 1, 2), c_2=(0, 1, 2, 3, 4, 5, 6, 7)),
+            member("r9", ("a", "c-10")),
+        ),
+        {"a": 5, "b": 5, "c-10": 3, "c-2": 8},
+    )
+    result = assign("cooperative-sticky", group, "librdkafka:2.16")
+    assert same(result, {"s0": {"a": (1, 2, 3, 4)}, "s1": {"b": (1,), "c-2": (3, 4, 5, 6, 7)}})
