@@ -63,6 +63,7 @@ class Joins:
         rejoin_ms: How long a rebalance waits for a member that does not come.
         heartbeat_ms: How soon it learns of a rebalance.
         metadata_ms: How old its knowledge of partition counts may be.
+        rack: Its `client.rack`.
     """
 
     bootstrap: str
@@ -74,6 +75,7 @@ class Joins:
     rejoin_ms: int = 60_000
     heartbeat_ms: int = 500
     metadata_ms: int = 300_000
+    rack: str | None = None
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,8 @@ def _settings(joins: Joins) -> dict[str, str]:
         "max.poll.interval.ms": str(joins.rejoin_ms),
         "allow.auto.create.topics": "false",
     }
-    return settings if joins.instance is None else settings | {"group.instance.id": joins.instance}
+    told = {"group.instance.id": joins.instance, "client.rack": joins.rack}
+    return settings | {name: value for name, value in told.items() if value is not None}
 
 
 def _start_librdkafka(joins: Joins) -> Member:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import subprocess
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
+from pair_of_brokers import Pair, pair_of_brokers
 
 from probe.witness import Cluster, read_round
 from streaming.config import KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.broker import EmbeddedBroker
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
@@ -22,27 +20,8 @@ from streaming.probe.requests import Refused, Requests
 
 pytestmark = pytest.mark.kafka
 
-CLUSTER_ID = "c29tZS1jbHVzdGVyLWlkMQ"
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)
-
-
-class Node(EmbeddedBroker):
-    """A broker that is one of several; the first one holds the controller."""
-
-    def _format(self) -> None:
-        tool = ["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", self._properties]
-        subprocess.run([*self._java(), *tool], check=True, capture_output=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    first: Node
-    second: Node
-
-    @property
-    def bootstrap(self) -> str:
-        return f"{self.first.bootstrap},{self.second.bootstrap}"
 
 
 @pytest.fixture(scope="module")
@@ -52,18 +31,8 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         "offsets.topic.replication.factor": "2",
         "default.replication.factor": "2",
     }
-    first = Node(tmp_path_factory.mktemp("first"), heap="384m", overrides=shared | {"broker.rack": "a"})
-    second = Node(tmp_path_factory.mktemp("second"), heap="384m")
-    second._overrides |= shared | {
-        "broker.rack": "b",
-        "process.roles": "broker",
-        "node.id": "2",
-        "controller.quorum.voters": f"1@127.0.0.1:{first._controller_port}",
-        "listeners": f"PLAINTEXT://{second.bootstrap}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-    }
-    with first, second:
-        yield Pair(first, second)
+    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+        yield running
 
 
 @pytest.fixture

@@ -1,0 +1,155 @@
+"""Groups of real Java and librdkafka members in racks, on two real brokers in racks: judged `identical`.
+
+What the probe tells of the racks is the probe's own; what the leaders decided is read from the broker's log.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaAdminClient
+from oracle.java_members import JavaMembers
+from pair_of_brokers import Pair, pair_of_brokers
+from probe.witness import Cluster, read_round
+from real_log import offsets_log, read_on
+from real_members import Joins, LibrdkafkaMembers, Member, StartMember, java_starter, librdkafka_starter
+
+from assignors import Group, assign, from_topics, same
+from streaming.config import KafkaSettings, ProbeSettings, Settings
+from streaming.groups.inputs import MembershipRecord, TopicTick
+from streaming.groups.membership import subscription_of
+from streaming.probe import Probe
+from tests.groups.build import Life, make_tick, make_topic
+
+pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak]
+
+# Brokers of each partition. x and y are of one size: they are dealt together to those who want both.
+PLACES = {
+    "x": ([1], [2], [2], [1], [2]),
+    "y": ([1], [2], [1], [1], [2]),
+    "z": ([2], [2], [1], [1], [2], [2], [1]),
+}
+# Rack and topics of the first three members; of one that comes later; then the first leaves.
+FIRST = (("b", "xyz"), ("a", "xyz"), (None, "xz"))
+LATER = ("a", "yz")
+SETTLED_S = 150
+
+RUNS = (
+    ("java", "range"),
+    ("java", "sticky"),
+    ("java", "cooperative-sticky"),
+    ("librdkafka", "range"),
+    ("librdkafka", "roundrobin"),
+    ("librdkafka", "cooperative-sticky"),
+)
+# Reasons that a librdkafka leader leaves: it reads freed memory, or goes by an order that is not recorded.
+_OPEN = ("librdkafka reads memory", "the result depends on the order in which the broker told")
+
+
+@pytest.fixture
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    shared = {"offsets.topic.num.partitions": "4", "offsets.topic.replication.factor": "2"}
+    with pair_of_brokers(tmp_path_factory.mktemp("first"), tmp_path_factory.mktemp("second"), shared) as running:
+        yield running
+
+
+class _Scaled:
+    """One group: three members, four, three others."""
+
+    def __init__(self, group: str, strategy: str, start: StartMember, bootstrap: str) -> None:
+        self.records: list[MembershipRecord] = []
+        self._start = start
+        unique, _, _ = group.partition(".")
+        self._joins = lambda rack, topics: Joins(
+            bootstrap, group, strategy, [f"{unique}-{topic}" for topic in topics], rack=rack
+        )
+        self.members: list[Member] = [start(self._joins(*wants)) for wants in FIRST]
+        self._wanted = [3, 4, 3]
+
+    @property
+    def done(self) -> bool:
+        return not self._wanted
+
+    def saw(self, record: MembershipRecord) -> None:
+        self.records.append(record)
+        if self.done or len(record.members) != self._wanted[0]:
+            return
+        self._wanted.pop(0)
+        if len(self._wanted) == 2:
+            self.members.append(self._start(self._joins(*LATER)))
+        elif len(self._wanted) == 1:
+            self.members[0].leave()
+
+
+def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: str) -> None:
+    bootstrap = pair.first.bootstrap
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    cluster = Cluster(bootstrap, unique, admin)
+    names = {topic: f"{unique}-{topic}" for topic in PLACES}
+    admin.create_topics(
+        {names[topic]: {"assignments": dict(enumerate(of))} for topic, of in PLACES.items()}, wait_for_metadata=True
+    )
+    for name in names.values():
+        cluster.commit("seed", name, [0])
+    topics = _told(unique, pair, f"{unique}-seed")
+    assert topics[0].racks == (("a",), ("b",), ("b",), ("a",), ("b",))
+    groups: dict[str, _Scaled] = {}
+    with offsets_log(bootstrap) as log, JavaMembers("4.3.1") as java, LibrdkafkaMembers() as librdkafka:
+        starters = {"java": java_starter(java), "librdkafka": librdkafka_starter(librdkafka)}
+        for client, strategy in RUNS:
+            group = f"{unique}.{client}.{strategy}"
+            groups[group] = _Scaled(group, strategy, starters[client], bootstrap)
+        deadline = time.monotonic() + SETTLED_S
+        while not all(group.done for group in groups.values()):
+            assert time.monotonic() < deadline, {name: len(group.records) for name, group in groups.items()}
+            for group, record in read_on(log):
+                if group in groups:
+                    groups[group].saw(record)
+        leaving = [member for group in groups.values() for member in group.members]
+        for member in leaving:
+            member.leave()
+        for member in leaving:
+            assert member.left.wait(60)
+    admin.close()
+
+    by_racks: Counter[tuple[str, str]] = Counter()
+    for (client, strategy), group in zip(RUNS, groups.values(), strict=True):
+        judged = _judged(group.records, topics)
+        for record, (verdict, reason) in zip(group.records, judged, strict=True):
+            open_ = client == "librdkafka" and str(reason).startswith(_OPEN)
+            assert verdict == "identical" or open_, (client, strategy, reason, record)
+            by_racks[client, strategy] += verdict == "identical" and _differs_without_racks(client, record, topics)
+    for client, strategy in RUNS:
+        assert (by_racks[client, strategy] > 0) == (strategy != "roundrobin"), by_racks
+
+
+def _told(unique: str, pair: Pair, group: str) -> tuple[TopicTick, ...]:
+    """The topics as a real round tells them."""
+    settings = Settings(
+        cluster=unique,
+        kafka=KafkaSettings(bootstrap_servers=pair.bootstrap),
+        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+    )
+    with Probe(settings) as probe:
+        seen = read_round(settings, probe.round()).topics(group)
+    return tuple(make_topic(topic, event.partitions, racks=event.racks) for topic, event in sorted(seen.items()))
+
+
+def _judged(records: list[MembershipRecord], topics: tuple[TopicTick, ...]) -> list[tuple[str, str | None]]:
+    life = Life()
+    life.take(make_tick(records[0].record, *topics, time=records[0].record_time - 1))
+    for record in records:
+        life.take(record, make_tick(record.record + 1, *topics, time=record.record_time))
+    return [(row.verdict, row.reason) for row in life.rows.drift]
+
+
+def _differs_without_racks(client: str, record: MembershipRecord, topics: tuple[TopicTick, ...]) -> bool:
+    """Whether the group's assignment is another one than that of brokers without racks."""
+    counts = {topic.topic: topic.partitions or 0 for topic in topics}
+    group = Group(tuple(map(subscription_of, record.members)), counts)
+    nowhere = {topic: [()] * count for topic, count in counts.items()}
+    actual = from_topics({member.member_id: member.assigned or () for member in record.members})
+    return not same(assign(record.protocol or "", group, client, nowhere), actual)

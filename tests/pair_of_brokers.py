@@ -1,0 +1,57 @@
+"""Two real brokers of one cluster, in the racks "a" and "b"; the first one holds the controller."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.devcluster.broker import EmbeddedBroker
+
+__all__ = ["Node", "Pair", "pair_of_brokers"]
+
+_CLUSTER_ID = "c29tZS1jbHVzdGVyLWlkMQ"
+
+
+class Node(EmbeddedBroker):
+    """A broker that is one of several."""
+
+    def _format(self) -> None:
+        tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", self._properties]
+        subprocess.run([*self._java(), *tool], check=True, capture_output=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    first: Node
+    second: Node
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{self.first.bootstrap},{self.second.bootstrap}"
+
+
+@contextmanager
+def pair_of_brokers(first_folder: Path, second_folder: Path, shared: Mapping[str, str]) -> Iterator[Pair]:
+    """Both of them, started; node ids 1 and 2.
+
+    Args:
+        first_folder: Folder of the first.
+        second_folder: Folder of the second.
+        shared: Settings of both.
+    """
+    first = Node(first_folder, heap="384m", overrides={**shared, "broker.rack": "a"})
+    second = Node(second_folder, heap="384m")
+    second._overrides |= {
+        **shared,
+        "broker.rack": "b",
+        "process.roles": "broker",
+        "node.id": "2",
+        "controller.quorum.voters": f"1@127.0.0.1:{first._controller_port}",
+        "listeners": f"PLAINTEXT://{second.bootstrap}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    }
+    with first, second:
+        yield Pair(first, second)
