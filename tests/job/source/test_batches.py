@@ -15,7 +15,7 @@ from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from streaming.job.source import fetch
-from streaming.job.source.batches import FetchedRun
+from streaming.job.source.batches import FetchedRun, Missing
 from streaming.job.source.fetch import take_whole_batches
 from streaming.job.source.walk import Record, walk
 
@@ -88,7 +88,8 @@ def part(kind: Any, data: bytes, aborted: list[Any], level: IsolationLevel, begi
 
 
 def flat(items: list[Any], begin: int) -> list[Record]:
-    batches = [b for item in items for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
+    there = [item for item in items if not isinstance(item, Missing)]
+    batches = [b for item in there for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
     return [record for b in batches for record in walk(b, begin, 2**62)]
 
 
