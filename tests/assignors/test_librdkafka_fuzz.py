@@ -65,15 +65,10 @@ def test_groups_in_racks_get_what_librdkafka_s_own_assignor_gives(strategy: str,
 
 
 @pytest.mark.timeout(0 if CASES > _AT_ONCE else 300)
-def test_decisions_of_members_that_subscribe_alike_are_those_of_librdkafka_s_own_cooperative_sticky() -> None:
-    """Where subscriptions differ, it moves partitions by memory that it has freed, which is not always foreseen.
-
-    Some decisions in a thousand are others than ours then, with racks and without; no verdict is `drifted` for it,
-    because franz-go writes the same bytes and cannot be told at all.
-    """
+def test_decisions_in_racks_are_those_of_librdkafka_s_own_cooperative_sticky() -> None:
     random = Random("librdkafka cooperative-sticky")
     left = CASES or 1_000
-    alike = mattered = different = wrong = silent = 0
+    told = mattered = silent = 0
     while left > 0:
         cases: list[Case] = []
         while len(cases) < min(left, _AT_ONCE):
@@ -84,18 +79,13 @@ def test_decisions_of_members_that_subscribe_alike_are_those_of_librdkafka_s_own
             assert expected is not None
             if theirs is None:
                 silent += 1
-            elif len({frozenset(member.topics) for member in case.group.members}) == 1:
-                assert same(expected, theirs), case
-                alike += 1
-                plain = without_racks(case)
-                mattered += plain is None or not same(expected, plain)
-            else:
-                different += 1
-                wrong += not same(expected, theirs)
-    assert alike > 200
-    assert mattered > alike * 0.1
-    assert wrong <= different * 0.01
-    assert silent < (alike + different) * 0.05
+                continue
+            assert same(expected, theirs), case
+            told += 1
+            plain = without_racks(case)
+            mattered += plain is None or not same(expected, plain)
+    assert mattered > told * 0.2
+    assert silent < told * 0.02
 
 
 def _chain(random: Random) -> list[Case]:
