@@ -14,8 +14,9 @@ __all__ = ["topics_without_metadata"]
 # anew when the metadata has come. Java, librdkafka, aiokafka, sarama and franz-go wait for it; Java's leaders sometimes
 # in vain: `ConsumerNetworkClient.awaitMetadataUpdate` waits until the metadata's version has changed, and the answer to
 # a refresh that was under way changes it, too. Of 4,000 decisions of real groups (3.7.1 and 4.3.1, a
-# `metadata.max.age.ms` of 3 s, a loaded machine) 39 lacked topics that the leader itself did not subscribe to. That is
-# too rare to be expected of a leader, so it is no candidate here; drift it is not (streaming/groups/recompute.py).
+# `metadata.max.age.ms` of 3 s, a loaded machine) 39 lacked topics that the leader itself did not subscribe to; its own
+# it can lack in the same way, when it changes its subscription. That is too rare to be expected of a leader, so it is
+# no candidate here; drift it is not (streaming/groups/recompute.py).
 _DOES_NOT_WAIT = frozenset({"kafka-python"})
 
 

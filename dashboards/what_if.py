@@ -61,9 +61,7 @@ def better(rows: Sequence[Row]) -> str:
     if not ahead:
         if not all(map(_known, rows)):
             return ""
-        return (
-            "No other strategy would have done better in moves or balance at no cost in the other."
-        )
+        return "No other strategy would have done better in moves or balance at no cost in the other."
     imbalance, moves = min(ahead)
     names = [words.cut(row["strategy"], 32) for row in others if _figures(row) == (imbalance, moves)]
     said = []

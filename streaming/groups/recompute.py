@@ -16,6 +16,7 @@ from assignors import (
     Strategy,
     Subscription,
     assign,
+    claimed_partitions,
     differences,
     recognise,
     same,
@@ -64,8 +65,7 @@ def recompute(
     if sum(leader.values()) > MAX_GROUP_PARTITIONS:
         return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
     members = tuple(map(subscription_of, record.members))
-    # What only others subscribe to may be unknown to a Java leader, too, for a moment (assignors/metadata.py).
-    of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
+    familiar = _familiar_topics(record, members)
     seen = {topic: c.seen for topic, c in counts.items()}
     variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
     cannot: str | None = None
@@ -93,7 +93,7 @@ def recompute(
             for topic, c in counts.items()
             if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
         )
-        lacked = [topic for topic in unseen if known[topic] == 0 and topic not in of_leader]
+        lacked = [topic for topic in unseen if known[topic] == 0 and topic not in familiar]
         if fits and lacked:
             return Verdict(
                 VALID_UNVERIFIED,
@@ -137,6 +137,17 @@ def recompute(
         candidates=len(tried),
         drifted=_kinds(expected, actual),
     )
+
+
+def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:
+    """Topics that the leader subscribes to, and of which some member says that it had partitions.
+
+    All others Java's leaders may do without for a moment, too (assignors/metadata.py). If nobody has such a topic for
+    long, that is the finding `unassigned`, which needs no guess at what the leader knew.
+    """
+    of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
+    had = {topic for member in members for topic, _ in claimed_partitions(member)}
+    return frozenset(of_leader) & had
 
 
 def _shown(strategy: Strategy, view: Mapping[str, RacksSeen], counts: Mapping[str, int]) -> PartitionRacks | None:
