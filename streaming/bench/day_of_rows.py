@@ -38,6 +38,7 @@ _HEARTBEAT_ROUNDS = 60
 _REBALANCE_ROUNDS = 360
 _BUSY, _OCCASIONAL = 0.7, 0.2
 _FIRST_ROUND = 1_000
+_STRATEGIES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 _DRIFTED_OF_100, _STOPPED_OF_100, _BEHIND_OF_100 = (0, 1), (2,), (3,)
 
@@ -154,6 +155,7 @@ class _Made:
             "lag": self._lag(at, time),
             "group_health": self._health(at, time),
             **self._decisions(at, time),
+            "what_if": self._what_if(at, time),
             "rounds": self._round(at, time),
         }
         return [(name, self._write(table_named(name), columns, time)) for name, columns in made.items() if columns]
@@ -247,8 +249,35 @@ class _Made:
             "imbalance_least": _same(0.0, n),
         }
 
+    def _deciding(self, at: int) -> Any:
+        return self._number[(at + self._number) % _REBALANCE_ROUNDS == 0] if at else self._number
+
+    def _what_if(self, at: int, time: datetime) -> dict[str, Any]:
+        groups = self._deciding(at).repeat(len(_STRATEGIES))
+        n, each = len(groups), self._size.partitions
+        if not n:
+            return {}
+        strategies = np.tile(np.array(_STRATEGIES), n // len(_STRATEGIES))
+        return {
+            "group_id": self._group.take(groups),
+            "log_partition": (groups % 50).astype(np.int32),
+            "record_offset": _same(_FIRST_ROUND + 5 * at, n),
+            "record_time": _same(time, n),
+            "incarnation": _same(1, n, pa.int32()),
+            "generation": self._generation(groups, at),
+            "round": _same(_FIRST_ROUND + at, n),
+            "round_time": _same(time, n),
+            "strategy": pa.array(strategies),
+            "runs": strategies == _STRATEGIES[0],
+            "library": _same("java:3.7.1", n),
+            "moves": _same(each // 2, n, pa.int32()),
+            "moves_least": _same(each // 2, n, pa.int32()),
+            "imbalance": _same(0.0, n),
+            "imbalance_least": _same(0.0, n),
+        }
+
     def _decisions(self, at: int, time: datetime) -> dict[str, dict[str, Any]]:
-        groups = self._number[(at + self._number) % _REBALANCE_ROUNDS == 0] if at else self._number
+        groups = self._deciding(at)
         if not len(groups):
             return {}
         n, each = len(groups), self._size.partitions

@@ -26,7 +26,7 @@ __all__ = ["page"]
 
 _TIMES = 7
 _ALL = ("groups", "since", "rebalances", "alerts", "rounds", "unseen")
-_ONE = ("members", "verdict", "partitions", "lag", "rebalances")
+_ONE = ("members", "verdict", "partitions", "lag", "rebalances", "what_if")
 
 
 def page(say: Say, size: DaySize | None = None) -> list[Figure]:

@@ -61,8 +61,8 @@ def test_with_racks_every_random_group_gets_what_the_real_class_gives(release: s
             ours = assign(case.strategy, case.group, release, case.racks)
             if isinstance(answer, Thrown) or not same(ours, answer):
                 wrong.append((case, answer))
-            compared += 1
+            compared += case.strategy == "range"  # (roundrobin looks at no racks)
             nowhere = {topic: [()] * len(racks) for topic, racks in (case.racks or {}).items()}
             mattered += not same(ours, assign(case.strategy, case.group, release, nowhere))
         assert wrong == []
-    assert (mattered > 0.2 * compared) == (release >= "3.5")
+    assert (mattered > 0.15 * compared) == (release >= "3.5")

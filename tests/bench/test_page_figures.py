@@ -23,6 +23,7 @@ def test_a_made_day_is_a_lake_with_a_file_a_round_and_reads_as_one(tmp_path: Pat
     assert reader.count("rounds") == SMALL.rounds + 1
     assert reader.count("group_health_current") == SMALL.groups
     assert reader.count("drift_current") == SMALL.groups
+    assert reader.count("what_if_current") == 4 * SMALL.groups
 
 
 def test_every_panel_of_the_page_has_a_figure() -> None:
