@@ -41,10 +41,10 @@ def board(html: str, key: str, place: str = "") -> None:
 
 def _go(key: str) -> None:
     # (Streamlit 1.67 does not know the board for a moment when a click and a refresh meet; the board asks again until
-    # `went` tells that it was heard.)
+    # `went` tells that it was heard. What it asks twice may come after a later click, which then holds.)
     asked = (st.session_state.get(key) or {}).get("go")
-    if isinstance(asked, dict):
-        st.session_state["went"] = asked.get("at", 0)
+    if isinstance(asked, dict) and asked.get("at", 0) > st.session_state.get("went", 0):
+        st.session_state["went"] = asked["at"]
         st.session_state["go"] = {
             name: str(asked[name]) for name in ("cluster", "group", "show", "span") if asked.get(name)
         }

@@ -76,7 +76,7 @@ export default function (component) {
     if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     const { cluster = "", group = "", show = "", span = "" } = link.dataset;
-    asked = { cluster, group, show, span, at: Date.now() };
+    asked = { cluster, group, show, span, at: performance.now() };
     ask(setTriggerValue, asked, 5);
   };
 }
