@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
@@ -70,6 +70,8 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
             before(page)
         page.goto(address, timeout=PATIENCE_MS)
         page.wait_for_selector(ready)
+        # On a busy machine the boards can be there before the page's own style, which moves them.
+        expect(page.get_by_test_id("stMainBlockContainer")).to_have_css("padding-left", "36px", timeout=PATIENCE_MS)
         return page
 
     yield open_page

@@ -241,6 +241,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
 
     # Again on the same lake, with somebody else on the page's port; and killed.
     with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a connection of before may not be over
         taken.bind(("127.0.0.1", page))
         taken.listen()
         again = _Up(tmp_path, port, page)
