@@ -13,7 +13,7 @@ import pytest
 from oracle.java_servers import RELEASES, ServerCase, Servers, Thrown
 from random_server_groups import next_epoch, random_server_group
 
-from assignors import Assignment, LeaderWouldFail, from_topics, same
+from assignors import Assignment, CannotTell, LeaderWouldFail, from_topics, same
 from assignors.server import ServerGroup, Target, assign_on_server
 
 CASES = int(os.environ.get("CASES", "20000"))
@@ -36,19 +36,24 @@ def test_chains_of_epochs_get_what_the_real_class_gives(release: str) -> None:
                 for _ in range(EPOCHS):
                     answers = servers.assign([ServerCase(strategy, group) for group in chains])
                     for group, answer in zip(chains, answers, strict=True):
-                        _compare(strategy, release, group, answer)
-                        told[_kind(strategy, group, answer)] += 1
+                        told[_compare(strategy, release, group, answer)] += 1
                     chains = [
                         next_epoch(random, group, _targets(group, answer))
                         for group, answer in zip(chains, answers, strict=True)
                     ]
     assert told["server-uniform, alike"] > CASES // len(RELEASES) // 10
     assert told["server-uniform, different"] > CASES // len(RELEASES) // 10
+    assert told["cannot tell"] <= CASES // 100_000
 
 
-def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, Target] | Thrown) -> None:
+def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, Target] | Thrown) -> str:
+    """Compare, and say what kind of case it was."""
     try:
         ours: Assignment | LeaderWouldFail = assign_on_server(strategy, group, release)
+    except CannotTell as cannot:
+        # (The odd names that are drawn here meet in one bucket once in a million cases.)
+        assert "more than eight keys" in cannot.reason, group
+        return "cannot tell"
     except LeaderWouldFail as failed:
         ours = failed
     if isinstance(answer, Thrown):
@@ -58,6 +63,7 @@ def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, 
     else:
         assert not isinstance(ours, LeaderWouldFail), (group, ours)
         assert same(ours, from_topics(answer)), group
+    return _kind(strategy, group, answer)
 
 
 def _targets(group: ServerGroup, answer: dict[str, Target] | Thrown) -> dict[str, Target]:
