@@ -11,7 +11,7 @@ import subprocess
 import time
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -231,8 +231,7 @@ class EmbeddedBroker:
         ]
 
     def _format(self) -> None:
-        cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", self._properties]
+        tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._properties]
         with self.log.open("ab") as log:
             code = subprocess.run(
                 [*self._java(), "-XX:TieredStopAtLevel=1", *tool], stdout=log, stderr=log, check=False
@@ -296,3 +295,11 @@ def _check_port_is_free(port: int) -> None:
 def _escaped(value: str) -> str:
     """Escape what Java's properties format would swallow."""
     return value.replace("\\", "\\\\")
+
+
+def _cluster_id(made: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
+    """An id as Kafka's `Uuid.randomUuid` makes it: none that begins with "-", which would be taken for an option."""
+    while True:
+        cluster_id = urlsafe_b64encode(made().bytes).decode().rstrip("=")
+        if not cluster_id.startswith("-"):
+            return cluster_id

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -16,7 +17,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.devcluster.broker import EmbeddedBroker, _cluster_id
 from streaming.exceptions import SetupError
 
 pytestmark = pytest.mark.kafka
@@ -83,7 +84,7 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
         """
         import sys, time
         from pathlib import Path
-        from streaming.devcluster.broker import EmbeddedBroker
+        from streaming.devcluster.broker import EmbeddedBroker, _cluster_id
         broker = EmbeddedBroker(Path(sys.argv[1]))
         broker.start()
         print(broker.pid, flush=True)
@@ -144,3 +145,8 @@ def test_the_session_broker_answers(broker: EmbeddedBroker) -> None:
     started = time.monotonic()
     assert isinstance(_topics(broker), set)
     assert time.monotonic() - started < 60
+
+
+def test_no_id_of_a_cluster_looks_like_an_option() -> None:
+    ids = [uuid.UUID(bytes=bytes([0xF8]) + bytes(15)), uuid.UUID(bytes=bytes(16))]
+    assert _cluster_id(lambda: ids.pop(0)) == "AAAAAAAAAAAAAAAAAAAAAA"
