@@ -6,12 +6,14 @@ from typing import Final
 
 from streaming.tables.schema.shared import (
     CLUSTER,
+    DECISION,
     GROUP,
     INCARNATION,
     LOG_PARTITION,
     RECORD_DATE,
     RECORD_OFFSET,
     RECORD_TIME,
+    VERDICT_ROUND,
 )
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.types import (
@@ -33,12 +35,7 @@ REBALANCE_CHURN: Final = Table(
     "rebalance_churn",
     "One row per decision of a group; further revisions as its cost becomes known",
     (
-        CLUSTER,
-        GROUP,
-        LOG_PARTITION,
-        RECORD_OFFSET,
-        RECORD_TIME,
-        RECORD_DATE,
+        *DECISION,
         Column("revision", INT, "1: as the record came; later ones: with what has become known of its cost"),
         Column(
             "kind",
@@ -107,16 +104,10 @@ DRIFT: Final = Table(
     "drift",
     "One row per verdict on a decision",
     (
-        CLUSTER,
-        GROUP,
-        LOG_PARTITION,
-        RECORD_OFFSET,
-        RECORD_TIME,
-        RECORD_DATE,
+        *DECISION,
         INCARNATION,
         Column("generation", INT, "Generation"),
-        Column("round", LONG, "Number of the round that made the verdict possible"),
-        Column("round_time", TIMESTAMP, "Time of that round, UTC"),
+        *VERDICT_ROUND,
         Column("strategy", STRING, "Strategy that the group runs; NULL when it is empty"),
         Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when it names none"),
         Column(
@@ -174,16 +165,10 @@ WHAT_IF: Final = Table(
     "what_if",
     "One row per strategy of a decision that has its verdict: how even it would have left the group, at how many moves; none of the first half of a cooperative rebalance",
     (
-        CLUSTER,
-        GROUP,
-        LOG_PARTITION,
-        RECORD_OFFSET,
-        RECORD_TIME,
-        RECORD_DATE,
+        *DECISION,
         INCARNATION,
         Column("generation", INT, "Generation, or epoch of the target assignment"),
-        Column("round", LONG, "Number of the round that made the verdict possible"),
-        Column("round_time", TIMESTAMP, "Time of that round, UTC"),
+        *VERDICT_ROUND,
         Column(
             "strategy",
             STRING,

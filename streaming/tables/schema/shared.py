@@ -9,6 +9,7 @@ from streaming.tables.schema.types import DATE, INT, LONG, STRING, TIMESTAMP
 
 __all__ = [
     "CLUSTER",
+    "DECISION",
     "GROUP",
     "INCARNATION",
     "LOG_PARTITION",
@@ -18,6 +19,7 @@ __all__ = [
     "ROUND",
     "ROUND_DATE",
     "ROUND_TIME",
+    "VERDICT_ROUND",
 ]
 
 CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
@@ -31,4 +33,12 @@ ROUND_TIME: Final = Column("round_time", TIMESTAMP, "Time of the round by the br
 ROUND_DATE: Final = Column("event_date", DATE, "Day of round_time, UTC; partitions the table")
 INCARNATION: Final = Column(
     "incarnation", LONG, "Log offset of the first decision of this run of generations; a new one when they restart"
+)
+
+DECISION: Final = (CLUSTER, GROUP, LOG_PARTITION, RECORD_OFFSET, RECORD_TIME, RECORD_DATE)
+"""Which decision a row is of."""
+
+VERDICT_ROUND: Final = (
+    Column("round", LONG, "Number of the round that made the verdict possible"),
+    Column("round_time", TIMESTAMP, "Time of that round, UTC"),
 )
