@@ -28,7 +28,7 @@ _NEVER = -1
 def take_in(state: GroupState, stretch: Compacted) -> None:
     """Take in that a stretch begins."""
     state.compacted_until = max(state.compacted_until, stretch.until)
-    state.cost = None
+    state.cost = state.pauses = None
     for partitions in state.partitions.values():
         for known in partitions.values():
             known.samples = []

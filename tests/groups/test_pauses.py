@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.groups.facts import ChurnRow
-from streaming.groups.inputs import GroupInput
+from streaming.groups.inputs import Compacted, GroupInput
 from tests.groups.build import GROUP, SECOND, START, Life, make_commit, make_topic
 from tests.groups.build import make_tick as make_round
 from tests.groups.coordinator import TOPIC, Written
@@ -99,6 +99,13 @@ def test_the_next_decision_ends_the_waiting_and_takes_over_what_is_still_on_its_
 def test_a_group_met_in_the_middle_of_its_life_has_no_cost_until_its_second_decision() -> None:
     inputs = [*read(FIRST[3:]), *read(JOINED, 15), *read([owns("a", 2, 0, 1), owns("b", 2, 2, 3)], 30)]
     assert costs(*inputs) == [(1, None, None)]
+
+
+def test_a_compacted_stretch_ends_the_waiting() -> None:
+    # b had 2 at 37, in a record that has given way to b's at 1000: to take that for the time of 2 would be too long.
+    before, after = [tick(10), *read(FIRST + JOINED), *read([owns("a", 2, 0, 1)], 30)], read([owns("b", 2, 2, 3)], 1000)
+    assert costs(*before, *read([owns("b", 2, 2)], 37), *after) == [(1, None, None), (2, 977.0, None)]
+    assert costs(*before, Compacted(37, 1001), *after, *committed(1010, 2, 3), tick(1020)) == [(1, None, None)]
 
 
 def test_the_end_of_the_group_ends_the_waiting() -> None:
