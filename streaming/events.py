@@ -267,20 +267,28 @@ def decode_round(value: bytes | None) -> Round | Rejected:
     if isinstance(record, RoundClosed):
         if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
             return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
-        if not all(0 <= position <= _MAX_OFFSET for position in record.log):
+        if not all(0 <= position <= _MAX_OFFSET for position in (*record.log, *record.log_end)):
             return Rejected("a negative or impossible log position")
         for hold in record.holds or ():
             if not (0 <= hold.partition < len(record.log) and 0 <= hold.groups <= _MAX_OFFSET):
                 return Rejected(f"a hold of log partition {hold.partition} with {hold.groups} groups")
+            if record.log[hold.partition] >= record.log_end[hold.partition]:
+                return Rejected(f"a hold of log partition {hold.partition}, which nothing holds back")
             if hold.producer_id is not None and not 0 <= hold.producer_id <= _MAX_OFFSET:
                 return Rejected(f"a hold by producer {hold.producer_id}")
-        for partition, (first, end) in record.events.items():
-            if not (partition.isascii() and partition.isdigit() and 0 <= first <= end <= _MAX_OFFSET):
-                return Rejected(f"event positions {first} to {end} of partition {partition[:20]!r}")
+        for positions in (record.events, record.resting):
+            for partition, (first, end) in positions.items():
+                if not (_is_partition(partition) and 0 <= first <= end <= _MAX_OFFSET):
+                    return Rejected(f"event positions {first} to {end} of partition {partition[:20]!r}")
         return record
     if isinstance(record, (RoundOpened, Rejected)):
         return record
     return Rejected("not a round")
+
+
+def _is_partition(name: str) -> bool:
+    # (Python refuses to make a number of thousands of digits.)
+    return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < MAX_PARTITIONS
 
 
 def _decode(value: bytes | None, decoder: msgspec.json.Decoder[Event] | msgspec.json.Decoder[Round]) -> object:
