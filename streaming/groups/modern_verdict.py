@@ -8,7 +8,8 @@ with the counts that the target itself shows, if a round saw them: the assignors
 `identical` is a fact; that nothing fits is none, as an assignor may be the operator's own. Where keys share a bucket of
 the coordinator's maps their order is not recorded: as many of the possible ones are tried as is cheap. What fits none
 is `valid_unverified`. `drifted` is said of a partition that two members are to own, or one that does not subscribe to
-its topic: no assignor may do that.
+its topic: no assignor may do that. (The target that an upgraded classic group brings was made by none: the coordinator
+takes subscriptions and assignments as they stand, and a static member's return has parted them, kafka.md 2.8.)
 
 Source of the rules: DESIGN.md 3; kafka.md 4.
 """
@@ -105,7 +106,7 @@ def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition
             for number in numbers:
                 owners.setdefault((topic_id, number), []).append(member_id)
     found = []
-    current = decision.group_epoch == decision.epoch
+    current = decision.group_epoch == decision.epoch and not decision.carried_over
     for (topic_id, number), members in sorted(owners.items()):
         topic = names.get(topic_id, topic_id)
         if len(members) > 1:

@@ -6,6 +6,8 @@ The records and their order are those of a 4.3.1 broker (`ConsumerGroup.fromClas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import GroupInput
 from tests.groups.build import (
@@ -24,8 +26,8 @@ from tests.groups.test_modern import TOPIC_ID, epoch, gone, metadata, owns, read
 from tests.offsets_log.written import member_metadata, other_key
 
 
-def classic(name: str, instance: str | None = None) -> Written:
-    return other_key(5, GROUP, name), member_metadata(["orders"], instance_id=instance, protocols=["range"])
+def classic(name: str, instance: str | None = None, topics: Sequence[str] = ("orders",)) -> Written:
+    return other_key(5, GROUP, name), member_metadata(topics, instance_id=instance, protocols=["range"])
 
 
 # What a classic group of generation 3 becomes when a consumer of the new protocol joins it.
@@ -83,6 +85,20 @@ def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> 
         "the group came from the classic protocol: this is the assignment that it brought",
         0,
     )
+
+
+def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_group_is_upgraded() -> None:
+    # The record of its return has the new subscription beside the old assignment, and the upgrade takes both over.
+    topics = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 2)
+    stays = make_member("b", assigned={"orders": (2, 3)})
+    was = make_member("a", assigned={"orders": (0, 1)}, group_instance_id="i")
+    back = make_member("a2", ("bills",), {"orders": (0, 1)}, group_instance_id="i")
+    carried = [classic("a2", "i", ["bills"]), classic("b"), epoch(3), target("a2", 0, 1), target("b", 2, 3), stands(3)]
+    life = Life()
+    life.take(make_record(5, (was, stays), generation=3), make_tick(6, *topics))
+    life.take(make_record(7, (back, stays), generation=3), make_tombstone(9), *read(carried))
+    rows = life.take(make_tick(30, *topics, state=None, group_type="consumer"))
+    assert [(row.verdict, row.drifted_partitions) for row in rows.drift] == [("valid_unverified", ())]
 
 
 def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought() -> None:
