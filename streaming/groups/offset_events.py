@@ -75,7 +75,7 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
         if known is None and status not in _TELLING and not row.offset_deleted:
             continue  # (as almost every row)
         place = row.topic, row.partition
-        rewound = status == REWOUND and row.subscribed and not row.closed
+        rewound = _is_back(state, row)
         if rewound and row.rewound_by:
             known = known or OffsetEvents()
             of_topic = known.rewound.setdefault(place[0], {})
@@ -115,6 +115,17 @@ def findings_of_offsets(state: GroupState, time: int) -> list[tuple[str, int, st
     elif not (known.rewound or known.left_behind):
         state.offset_events = None
     return found
+
+
+def _is_back(state: GroupState, row: LagRow) -> bool:
+    """Whether a committed offset is below where it was."""
+    if row.closed or not row.subscribed:
+        return False
+    if row.lag_status != UNKNOWN or row.reason == RECREATED:
+        return row.lag_status == REWOUND
+    # A round that does not know the lag knows the commits, and which of them the judgement will look back on.
+    partition = state.partitions[row.topic][row.partition]
+    return any(sample.committed > partition.committed for sample in partition.samples)
 
 
 def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str:

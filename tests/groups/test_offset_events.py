@@ -226,6 +226,56 @@ def test_steps_back_on_topics_that_are_not_subscribed_are_no_finding() -> None:
     assert (lag_of(life).rewound_by, "rewound" in said(life)) == (80, False)
 
 
+def found(life: Life) -> list[list[tuple[str, int]]]:
+    """Findings of each row of `group_health`, each with the round since which it holds."""
+    return [[(f.finding, (f.since - START) // SECOND) for f in row.findings] for row in life.rows.group_health]
+
+
+@pytest.mark.parametrize(
+    ("end", "changes"), [(-1, {}), (6_000, {"held_since": START})], ids=["no end offset", "log held back"]
+)
+def test_a_round_without_a_lag_ends_no_step_back_and_hides_none(end: int, changes: dict[str, int]) -> None:
+    known, unknown = make_topic("x", 1, end=6_000), make_topic("x", 1, end=[end])
+    before = (make_commit(5, 5_000, topic="x"), make_tick(10, known))
+    back = make_commit(15, 3_800, topic="x")
+    hidden = make_tick(30, unknown, **changes)
+    life = lived(before, (back, make_tick(20, known)), (hidden,), (make_tick(40, known),))
+    assert [row.lag_status for row in life.rows.lag] == ["ok", "rewound", "unknown", "rewound"]
+    assert [row.round for row in life.rows.group_health] == [10, 20, 30, 40]
+    assert [("rewound", 20) in findings for findings in found(life)] == [False, True, True, True]
+    life = lived(before, (back, hidden), (make_tick(40, known),))
+    assert [row.lag_status for row in life.rows.lag] == ["ok", "unknown", "rewound"]
+    assert said(life) == {"rewound": "committed offsets went back: x 0 rewound by 1,200"}
+    assert since(life, "rewound") == 30
+
+
+def test_a_step_back_ends_in_a_round_without_a_lag_where_the_offset_is_where_it_was() -> None:
+    unknown = make_topic("x", 1, end=[-1])
+    life = lived((make_commit(5, 5_000, topic="x"), make_tick(10, make_topic("x", 1, end=6_000))))
+    for record, offset in ((15, 3_800), (25, 4_999), (35, 5_000)):
+        life.take(make_commit(record, offset, topic="x"), make_tick(record + 5, unknown))
+    assert [row.round for row in life.rows.group_health] == [10, 20, 40]
+    assert found(life) == [[], [("rewound", 20)], []]
+
+
+def test_a_late_commit_to_the_topic_before_is_no_step_back() -> None:
+    life = lived(
+        (commit(5, 90, "first"), make_tick(10, topic("first"))),
+        (commit(15, 50, "second"), make_tick(20, topic("second"))),
+        (commit(25, 3, "first"), make_tick(30, topic("second"))),
+    )
+    assert [lag_of(life).reason, *said(life)] == ["topic_recreated", "topic_recreated"]
+
+
+def test_a_step_back_ends_with_the_topic() -> None:
+    life = lived(
+        (make_commit(5, 90, topic="x"), make_tick(10, topic("id"))),
+        (make_commit(15, 30, topic="x"), make_tick(20, topic("id"))),
+        (make_tick(30, topic(None, None)),),
+    )
+    assert [lag_of(life).reason, *said(life)] == ["topic_does_not_exist"]
+
+
 # -- deleted and expired offsets
 
 
