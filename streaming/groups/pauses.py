@@ -101,7 +101,9 @@ def begin(
         The row, with both bounds 0 where all that had an owner is with the one that it is to have.
     """
     forget(pauses)
-    owned = {place: name for name, current in currents.items() for place in _owned(current)}
+    # (A member that was told to give a partition up stops with it, even where the new target gives it back: only once
+    # it has acknowledged that is it assigned anew, `CurrentAssignmentBuilder`. When it stopped is not in the log.)
+    owned = {place: name for name, current in currents.items() for place in _places(current.partitions)}
     had = {place for target in before.values() for place in _places(target)}
     for name, target in targets.items():
         for topic_id, number in _places(target):

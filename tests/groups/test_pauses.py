@@ -87,6 +87,13 @@ def test_a_decision_that_moves_nothing_costs_nothing() -> None:
     assert costs(*read(log), offset=18) == [(1, 0.0, 0.0)]
 
 
+def test_what_a_member_is_giving_up_when_it_gets_it_back_has_a_pause_that_nothing_bounds() -> None:
+    # b joins and leaves while a is giving 2 and 3 up: a has to finish that before it may go on with them.
+    inputs = [tick(10), *read(FIRST + JOINED), *committed(21, 2, 3), *read([revoking("a", (0, 1), (2, 3))], 28)]
+    inputs += read([*gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3), owns("a", 3, 0, 1, 2, 3)], 30)
+    assert costs(*inputs, *committed(70, 2, 3), tick(80), offset=35) == [(1, None, None)]
+
+
 def test_the_next_decision_ends_the_waiting_and_takes_over_what_is_still_on_its_way() -> None:
     third = [metadata("c"), epoch(3), target("a", 0), target("b", 2), target("c", 1, 3), stands(3)]
     inputs = [*read([*FIRST, *JOINED, owns("a", 2, 0, 1), *third])]
