@@ -40,6 +40,7 @@ __all__ = ["recompute"]
 _MOST_VARIANTS = 16
 
 _UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
+_UNTRIED_RACKS = "it fits none of the racks that were tried, and they have changed too often to try all"
 
 
 def recompute(
@@ -126,7 +127,7 @@ def recompute(
     if expected is not None and not strategy.deterministic:
         cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
     if may_fit:
-        cannot = cannot or _UNSEEN_RACKS
+        cannot = cannot or (_UNTRIED_RACKS if racks.left_out else _UNSEEN_RACKS)
     if cannot is not None:
         return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
     if expected is None:

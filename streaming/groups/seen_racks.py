@@ -58,12 +58,16 @@ class SeenRacks:
 
     Attributes:
         views: What they were, by topic, at each time that a leader may have looked: at the decision first, then after
-            it, then before. Topics that no round has told of are missing.
+            it, then before; no more than are tried. Topics that no round has told of are missing.
         told: Rounds at or before the decision have told those of all topics.
+        seen: All that a leader may have looked at, of whatever topic, in a view or not.
+        left_out: They have changed too often: there were more views.
     """
 
     views: tuple[_View, ...]
     told: bool
+    seen: tuple[RacksSeen, ...] = ()
+    left_out: bool = False
 
     def may_be_others(self, strategy: Strategy, members: Collection[Subscription]) -> bool:
         """Whether racks that no round has seen could change what a strategy of Kafka's gives these members.
@@ -75,15 +79,12 @@ class SeenRacks:
         if not wanted or strategy.name not in _RACK_AWARE:
             return False
         return not self.told or any(
-            not wanted.isdisjoint(of_partition)
-            for view in self.views
-            for entry in view.values()
-            for of_partition in entry.sets
+            not wanted.isdisjoint(of_partition) for entry in self.seen for of_partition in entry.sets
         )
 
     def any(self) -> bool:
         """Whether a replica was seen in any rack, or those of a topic are not known."""
-        return not self.told or any(entry.sets for view in self.views for entry in view.values())
+        return not self.told or any(entry.sets for entry in self.seen)
 
 
 NO_RACKS = SeenRacks(({},), told=False)
@@ -126,9 +127,10 @@ def seen_racks(state: GroupState, record: MembershipRecord, config: GroupConfig,
     for time in times[:_MOST_VIEWS]:
         view = {topic: _at(racks, time) for topic, racks in by_topic.items()}
         views.setdefault(tuple(map(id, view.values())), view)
+    seen = tuple([entry for racks in by_topic.values() for entry in racks[_place_at(racks, horizon) :]])
     # (Of a topic that does not exist there is nothing to tell.)
     told = all(_told(of.racks, now, horizon) for of in known.values() if of.racks or of.counts[-1].count)
-    return SeenRacks(tuple(views.values()), told)
+    return SeenRacks(tuple(views.values()), told, seen, left_out=len(times) > _MOST_VIEWS)
 
 
 def racks_of(view: _View, counts: Mapping[str, int]) -> PartitionRacks:
@@ -150,7 +152,11 @@ def _told(racks: Sequence[RacksSeen], now: int, horizon: int) -> bool:
 
 
 def _at(racks: Sequence[RacksSeen], time: int) -> RacksSeen:
-    return next((entry for entry in reversed(racks) if entry.first <= time), racks[0])
+    return racks[_place_at(racks, time)]
+
+
+def _place_at(racks: Sequence[RacksSeen], time: int) -> int:
+    return next((place for place in reversed(range(len(racks))) if racks[place].first <= time), 0)
 
 
 def _packed(racks: Sequence[Sequence[str]] | None) -> tuple[tuple[tuple[str, ...], ...], bytes]:

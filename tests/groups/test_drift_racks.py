@@ -29,6 +29,7 @@ STRAIGHT = (("r1",), ("r2",))
 EVERYWHERE = (("r1", "r2"), ("r2", "r1"))
 FOREIGN = (("x",), ("y",))
 HIDDEN = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
+UNTRIED = "it fits none of the racks that were tried, and they have changed too often to try all"
 UNKNOWN = "members have racks and the replicas' racks are not known"
 
 
@@ -63,6 +64,33 @@ def test_partitions_dealt_plainly_where_racks_change_nothing_are_identical(
     assert judged(*two((0,), (1,), **client), before=racks).verdict == "identical"
 
 
+@pytest.mark.parametrize(
+    ("changes", "then", "expected"),
+    [
+        (6, CROSSED, ("identical", None)),
+        (9, CROSSED, ("valid_unverified", UNTRIED)),
+        # Nowhere among those that are not tried was a replica in a member's rack.
+        (9, FOREIGN, ("drifted", "none of 1 candidates gives this assignment")),
+    ],
+)
+def test_racks_that_changed_too_often_to_try_all_may_be_those_that_a_leader_knew(
+    changes: int, then: Racks, expected: tuple[str, str | None]
+) -> None:
+    life = Life()
+    restarts = [((f"x{n}",), (f"y{n}",)) for n in range(changes)]
+    told = [
+        (1, then),
+        (1700, then),
+        *((1710 + 10 * n, racks) for n, racks in enumerate(restarts)),
+        (1990, restarts[-1]),
+    ]
+    for position, racks in told:
+        life.take(make_tick(position, make_topic("x", 2, racks=racks)))
+    life.take(make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=restarts[-1])))
+    row = verdict_of(life)
+    assert (row.verdict, row.reason) == expected
+
+
 def test_racks_that_changed_around_the_decision_may_be_those_before_or_those_after() -> None:
     for before, after in ((CROSSED, None), (None, CROSSED), (CROSSED, STRAIGHT), (STRAIGHT, CROSSED)):
         assert judged(*two((1,), (0,), **LIBRDKAFKA), before=before, after=after).verdict == "identical"
@@ -76,6 +104,16 @@ def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> No
             life.take(make_tick(position, make_topic("x", 2, racks=racks)))
         life.take(make_record(2000, two((1,), (0,))), make_tick(2005, make_topic("x", 2, racks=STRAIGHT)))
         assert verdict_of(life).verdict == expected
+
+
+def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_nothing() -> None:
+    life = Life()
+    for position, racks in ((1, CROSSED), (900, CROSSED), (910, FOREIGN), (1990, FOREIGN)):
+        life.take(make_tick(position, make_topic("x", 2, racks=racks)))
+    life.take(make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
+    assert life.state is not None
+    assert len(life.state.topics["x"].racks) == 2
+    assert verdict_of(life).verdict == "drifted"
 
 
 def test_what_fits_no_racks_that_were_seen_may_fit_those_of_a_moment_between_two_rounds() -> None:
