@@ -10,11 +10,21 @@ from typing import Any
 
 from streaming.config import Filters
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
+from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.holds import Hold, Holder, lasting, with_holders
 from streaming.probe.observe import Description, Group, Look, Memory, Topic, topics_of_groups
-from streaming.probe.requests import Committed, Metadata, OffsetKind, Refused, Requests, TopicPlaces
+from streaming.probe.requests import (
+    Committed,
+    GroupRequests,
+    Metadata,
+    MetadataRequests,
+    OffsetKind,
+    PartitionRequests,
+    Refused,
+    TopicPlaces,
+)
 
 __all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 
@@ -68,7 +78,10 @@ class KafkaCluster:
 
     def __init__(self, admin: Any, offsets_topic: str, filters: Filters) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
-        self._requests = Requests(admin)
+        self._connections = Connections(admin)
+        self._ask_topics = MetadataRequests(self._connections)
+        self._ask_groups = GroupRequests(self._connections)
+        self._ask_partitions = PartitionRequests(self._connections)
         self._offsets_topic = offsets_topic
         self._filters = filters
         self._told: set[str] = set()
@@ -76,7 +89,7 @@ class KafkaCluster:
     @property
     def sent(self) -> Counter[str]:
         """Requests sent since it was last cleared, by Kafka's name."""
-        return self._requests.sent
+        return self._connections.sent
 
     def offsets_log(self, deadline: Deadline) -> OffsetsLog:
         """Find the offsets log.
@@ -88,7 +101,7 @@ class KafkaCluster:
             RoundAbandonedError: A partition has no leader: what its groups did could not be read up to a known
                 position, and they could not be told from deleted ones.
         """
-        metadata = self._requests.metadata([self._offsets_topic], deadline)
+        metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
         places = metadata.topics.get(self._offsets_topic)
         if places is Refused.FORBIDDEN:
             message = f"the right Describe on topic {self._offsets_topic} is missing"
@@ -111,8 +124,8 @@ class KafkaCluster:
             RoundAbandonedError: A partition's leader has moved or did not answer.
         """
         partitions = {(self._offsets_topic, index): leader for index, leader in enumerate(log.leaders)}
-        end = self._requests.offsets(OffsetKind.END, partitions, deadline)
-        stable = self._requests.offsets(OffsetKind.STABLE, partitions, deadline)
+        end = self._ask_partitions.offsets(OffsetKind.END, partitions, deadline)
+        stable = self._ask_partitions.offsets(OffsetKind.STABLE, partitions, deadline)
         for place in partitions:
             if place not in end or place not in stable:
                 message = f"the leader of partition {place[1]} of {self._offsets_topic} does not tell how far it goes"
@@ -138,12 +151,12 @@ class KafkaCluster:
         holders: dict[int, Holder] = {}
         try:
             leaders = {place: leader for place, (leader, _) in partitions.items()}
-            for place, starts in self._requests.open_transactions(leaders, brief).items():
+            for place, starts in self._ask_partitions.open_transactions(leaders, brief).items():
                 producer = starts.get(partitions[place][1])
                 if producer is not None:
                     holders[place[1]] = Holder(producer)
             producers = {holder.producer_id for holder in holders.values()}
-            ids = self._requests.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
+            ids = self._ask_partitions.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
             holders = {p: Holder(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
         except RoundAbandonedError as error:
             _LOG.info("Who holds back the offsets log could not be asked: %s.", error)
@@ -168,7 +181,7 @@ class KafkaCluster:
     # -- groups
 
     def _groups(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> dict[str, Group]:
-        listed = self._requests.list_groups(log.metadata.brokers, deadline)
+        listed = self._ask_groups.list_groups(log.metadata.brokers, deadline)
         groups = self._watched(listed, log)
         missing = [group for group in memory.topics if group not in groups and self._filters.watches_group(group)]
         if missing:
@@ -180,9 +193,8 @@ class KafkaCluster:
         for group in listed:
             if not self._filters.watches_group(group.group):
                 continue
-            leader = log.leaders[partition_for(group.group, len(log.leaders))]
             # While a coordinator moves, the old and the new one may both list a group: the leader knows.
-            if group.group not in groups or group.node == leader:
+            if group.group not in groups or group.node == log.leaders[partition_for(group.group, len(log.leaders))]:
                 groups[group.group] = group
         return groups
 
@@ -198,23 +210,23 @@ class KafkaCluster:
             group does not make it deleted.
         """
         coordinators = {group: log.leaders[partition_for(group, len(log.leaders))] for group in missing}
-        answers = self._requests.describe_groups(coordinators, deadline)
+        answers = self._ask_groups.describe_groups(coordinators, deadline)
         self._tell_forbidden("Describe on Group", answers)
         hidden = [
             Group(name, coordinators[name], None, None, None)
             for name, answer in answers.items()
             if answer is Refused.FORBIDDEN
         ]
-        listed = self._requests.list_groups(sorted(set(coordinators.values())), deadline)
+        listed = self._ask_groups.list_groups(sorted(set(coordinators.values())), deadline)
         return self._watched([*hidden, *listed], log)
 
     def _descriptions(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Description]:
         # An empty group has no members, so no subscriptions: simple groups cost nothing here.
         told = [group for group in groups.values() if group.state != _EMPTY]
-        classic = self._requests.describe_groups(
+        classic = self._ask_groups.describe_groups(
             {group.group: group.node for group in told if group.group_type in _CLASSIC_TYPES}, deadline
         )
-        consumer = self._requests.describe_consumer_groups(
+        consumer = self._ask_groups.describe_consumer_groups(
             {group.group: group.node for group in told if group.group_type == _CONSUMER}, deadline
         )
         self._tell_forbidden("Describe on Group", classic | consumer)
@@ -226,27 +238,27 @@ class KafkaCluster:
     def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Committed]:
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
-        answers = self._requests.committed(asked, deadline)
+        answers = self._ask_groups.committed(asked, deadline)
         self._tell_forbidden("Describe on Group", answers)
         return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
 
     # -- topics
 
     def _topics(self, names: set[str], deadline: Deadline) -> dict[str, Topic]:
-        metadata = self._requests.metadata(sorted(names), deadline)
+        metadata = self._ask_topics.metadata(sorted(names), deadline)
         self._tell_forbidden("Describe on Topic", metadata.topics)
         leaders = _led(metadata.topics)
-        offsets = {kind: self._requests.offsets(kind, leaders, deadline) for kind in OffsetKind}
+        offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
         if not all(place in found for found in offsets.values() for place in leaders):
             # Leaders move at every broker's restart: worth a second question, not worth a round.
-            metadata = self._requests.metadata(sorted(names), deadline)
+            metadata = self._ask_topics.metadata(sorted(names), deadline)
             missing = {
                 place: leader
                 for place, leader in _led(metadata.topics).items()
                 if not all(place in found for found in offsets.values())
             }
             for kind in OffsetKind:
-                offsets[kind] |= self._requests.offsets(kind, missing, deadline)
+                offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
         return {
             name: Topic(None) if places is Refused.UNKNOWN else _topic(name, places, metadata.racks, offsets)
             for name, places in metadata.topics.items()

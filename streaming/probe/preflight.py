@@ -24,9 +24,10 @@ from kafka.protocol.metadata import MetadataRequest
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import open_admin
+from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import told
-from streaming.probe.requests import Refused, Requests
+from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.topics import creation_problem, wrong_settings
 
 __all__ = ["Problem", "check"]
@@ -118,15 +119,16 @@ def _not_opened(kafka: KafkaSettings, error: KafkaError) -> str:
 
 
 def _lacks(admin: Any, settings: Settings) -> Iterator[str]:
-    requests = Requests(admin)
+    connections = Connections(admin)
+    groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
     rights = _topic_rights(
         admin, [settings.job.offsets_topic, settings.probe.rounds_topic, settings.probe.events_topic]
     )
     if ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
         yield _lack(settings, "Read", f"Topic {settings.job.offsets_topic!r}", "the job cannot read the groups' log")
-    yield from _group_lacks(requests, settings, deadline)
-    yield from _topic_lacks(requests, settings, deadline)
+    yield from _group_lacks(groups, topics, settings, deadline)
+    yield from _topic_lacks(topics, settings, deadline)
     for name in (settings.probe.rounds_topic, settings.probe.events_topic):
         granted = rights.get(name)
         if granted:  # it exists, and we may describe it
@@ -147,7 +149,7 @@ def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
         include_topic_authorized_operations=True,
         min_version=4,
     )
-    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as requests.py does, and why)
+    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as connections.py does, and why)
     if answer.API_VERSION < 8:
         return {}  # before Kafka 2.3 (KIP-430) only trying tells
     return {
@@ -160,22 +162,24 @@ def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
 _OPERATIONS = {operation.value for operation in ACLOperation}
 
 
-def _group_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
+def _group_lacks(
+    groups: GroupRequests, topics: MetadataRequests, settings: Settings, deadline: Deadline
+) -> Iterator[str]:
     watched = [group for group in settings.filters.groups if not group.startswith("/")] or [_NOBODY]
-    brokers = requests.metadata([], deadline).brokers
-    refused = requests.forbidden_groups(watched, brokers[0], deadline)
+    brokers = topics.metadata([], deadline).brokers
+    refused = groups.forbidden_groups(watched, brokers[0], deadline)
     if refused == [_NOBODY]:
         # Rights on a prefix of names show those groups, and then are what was meant.
-        if not requests.list_groups(brokers, deadline):
+        if not groups.list_groups(brokers, deadline):
             yield _lack(settings, "Describe", "Group '*'", "no group would be seen")
         return
     for group in refused:
         yield _lack(settings, "Describe", f"Group {group!r}", "the group is to be watched")
 
 
-def _topic_lacks(requests: Requests, settings: Settings, deadline: Deadline) -> Iterator[str]:
+def _topic_lacks(topics: MetadataRequests, settings: Settings, deadline: Deadline) -> Iterator[str]:
     watched = [topic for topic in settings.filters.topics if not topic.startswith("/")] or [_NOBODY]
-    for topic, places in requests.metadata(watched, deadline).topics.items():
+    for topic, places in topics.metadata(watched, deadline).topics.items():
         if places is not Refused.FORBIDDEN:
             continue
         if topic != _NOBODY:

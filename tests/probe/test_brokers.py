@@ -15,8 +15,9 @@ from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
+from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.requests import Refused, Requests
+from streaming.probe.requests import GroupRequests, Refused
 
 pytestmark = pytest.mark.kafka
 
@@ -75,7 +76,7 @@ def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None
     group = cluster.commit("g", topic, [0])
     [log] = cluster.admin.describe_topics(["__consumer_offsets"])
     leader = next(p["leader_id"] for p in log["partitions"] if p["partition_index"] == partition_for(group, 8))
-    requests = Requests(cluster.admin)
+    requests = GroupRequests(Connections(cluster.admin))
     assert requests.describe_groups({group: leader}, Deadline.after(30))[group] is not Refused.UNKNOWN
     # On this rests that a group that nobody lists is gone, and did not only move: see KafkaCluster._missed.
     for unknown in (group, f"{group}-not-there"):

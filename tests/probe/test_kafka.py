@@ -55,7 +55,9 @@ class Answers:
 @pytest.fixture
 def make_cluster(monkeypatch: pytest.MonkeyPatch) -> MakeCluster:
     def make(answers: Answers, filters: Filters | None = None) -> KafkaCluster:
-        monkeypatch.setattr("streaming.probe.kafka.Requests", lambda _: answers)
+        monkeypatch.setattr("streaming.probe.kafka.Connections", lambda _: None)
+        for kind in ("MetadataRequests", "GroupRequests", "PartitionRequests"):
+            monkeypatch.setattr(f"streaming.probe.kafka.{kind}", lambda _: answers)
         return KafkaCluster(object(), "__consumer_offsets", filters or Filters())
 
     return make

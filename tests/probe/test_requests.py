@@ -12,7 +12,8 @@ from kafka.structs import OffsetAndMetadata
 from probe.witness import Cluster, read_round
 from streaming.config import Settings
 from streaming.probe import Probe
-from streaming.probe.requests import GROUPS_PER_REQUEST, _chunks_by_node
+from streaming.probe.connections import chunks_by_node
+from streaming.probe.requests import GROUPS_PER_REQUEST
 
 GROUPS = 1_000
 
@@ -31,7 +32,7 @@ def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
         closed = probe.round()
         sent = probe.requests
     batches = math.ceil(GROUPS / GROUPS_PER_REQUEST)
-    # The formula of the module, for one broker. No group has members, so none is described.
+    # The formula of the package, for one broker. No group has members, so none is described.
     assert sent == {"Metadata": 2, "ListOffsets": 2 + 3, "ListGroups": 1, "OffsetFetch": batches}
     assert sum(sent.values()) == 18
     round_ = read_round(settings, closed)
@@ -43,4 +44,4 @@ def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
 
 def test_requests_are_cut_per_broker() -> None:
     nodes = {"a": 1, "b": 2, "c": 1, "d": 1}
-    assert list(_chunks_by_node(nodes, 2)) == [(1, ["a", "c"]), (1, ["d"]), (2, ["b"])]
+    assert list(chunks_by_node(nodes, 2)) == [(1, ["a", "c"]), (1, ["d"]), (2, ["b"])]

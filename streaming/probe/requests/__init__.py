@@ -1,0 +1,35 @@
+"""The questions of a round, batched per broker: of topics, of groups, of partitions.
+
+How many a round sends, with B brokers, L of them leading partitions of the offsets log, g watched groups on a
+broker and p partitions of their topics on a broker:
+
+    Metadata       2
+    ListOffsets    2 L + 3 Σ ceil(p / PARTITIONS_PER_REQUEST)
+    ListGroups     B
+    DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
+    ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
+    OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
+    DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
+
+Partitions whose leader moved meanwhile are asked for once more (a Metadata, the ListOffsets of these), groups that
+are no longer listed too (at most a DescribeGroups per GROUPS_PER_REQUEST and a ListGroups per broker).
+"""
+
+from __future__ import annotations
+
+from streaming.probe.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
+from streaming.probe.requests.metadata import Metadata, MetadataRequests, TopicPlaces
+from streaming.probe.requests.partitions import OffsetKind, PartitionRequests
+from streaming.probe.requests.refused import Refused
+
+__all__ = [
+    "GROUPS_PER_REQUEST",
+    "Committed",
+    "GroupRequests",
+    "Metadata",
+    "MetadataRequests",
+    "OffsetKind",
+    "PartitionRequests",
+    "Refused",
+    "TopicPlaces",
+]

@@ -1,0 +1,171 @@
+"""What coordinators tell of groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
+from kafka.protocol.consumer import OffsetFetchRequest
+
+from streaming.probe.connections import Connections, chunks_by_node
+from streaming.probe.deadline import Deadline
+from streaming.probe.messages import ConsumerGroupDescribeRequest
+from streaming.probe.observe import Group
+from streaming.probe.requests.refused import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
+
+__all__ = ["GROUPS_PER_REQUEST", "Answer", "Committed", "GroupRequests"]
+
+GROUPS_PER_REQUEST = 100
+"""An answer holds the members' subscriptions and assignments: at 100 groups of 50 members some megabytes.
+
+Fewer would cost round trips (each under a millisecond at best), many more could pass the 100 MB that a client reads.
+"""
+
+# A described group, of the class that kafka-python builds from the message's schema.
+Answer = Any
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """What a group has committed.
+
+    Attributes:
+        topics: Topics that it has offsets for.
+        mark: Stands for all its offsets: the same as long as none of them changes.
+    """
+
+    topics: frozenset[str]
+    mark: int
+
+
+class GroupRequests:
+    """Asks coordinators for groups."""
+
+    def __init__(self, connections: Connections) -> None:
+        """Ask over these connections."""
+        self._connections = connections
+
+    def list_groups(self, brokers: Iterable[int], deadline: Deadline) -> list[Group]:
+        """Ask brokers for the groups that they coordinate; a group that two of them list comes twice.
+
+        Raises:
+            RoundAbandonedError: A broker did not answer, or is still loading groups, so that some would be missing.
+        """
+        nodes = list(brokers)
+        answers = self._connections.ask([(node, ListGroupsRequest()) for node in nodes], deadline)
+        groups: list[Group] = []
+        for node, answer in zip(nodes, answers, strict=True):
+            demand(answer.error_code, f"broker {node} could not list its groups")
+            version = answer.API_VERSION
+            groups.extend(
+                Group(
+                    group.group_id,
+                    node,
+                    group.group_state if version >= 4 else None,
+                    group.protocol_type,
+                    group.group_type.lower() if version >= 5 else None,
+                )
+                for group in answer.groups
+            )
+        return groups
+
+    def describe_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
+        """Ask coordinators for groups of the classic protocol.
+
+        Args:
+            groups: Coordinator (node id) per group.
+            deadline: Of the round.
+
+        Returns:
+            Kafka's `DescribedGroup` per group, or why there is none; `Refused.UNKNOWN` also for a group of another
+            type.
+
+        Raises:
+            RoundAbandonedError: A coordinator did not answer or has moved.
+        """
+        work = [
+            (node, DescribeGroupsRequest(groups=chunk, include_authorized_operations=False))
+            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
+        ]
+        return self._described(work, deadline)
+
+    def describe_consumer_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
+        """Ask coordinators for groups of the consumer protocol (KIP-848); as `describe_groups`.
+
+        Kafka 4 refuses to tell of a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
+        """
+        if not self._connections.knows(ConsumerGroupDescribeRequest):
+            return dict.fromkeys(groups, Refused.UNKNOWN)
+        work = [
+            (node, ConsumerGroupDescribeRequest(group_ids=chunk, include_authorized_operations=False))
+            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
+        ]
+        return self._described(work, deadline)
+
+    def _described(self, work: Sequence[tuple[int, Any]], deadline: Deadline) -> dict[str, Answer | Refused]:
+        return {
+            group.group_id: refusal_of_group(group, group.group_id) or group
+            for answer in self._connections.ask(work, deadline)
+            for group in answer.groups
+        }
+
+    def forbidden_groups(self, groups: Sequence[str], broker: int, deadline: Deadline) -> list[str]:
+        """Which of some groups we may not describe; any broker knows, whether or not the groups exist.
+
+        Raises:
+            RoundAbandonedError: The broker did not answer.
+        """
+        request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=False)
+        [answer] = self._connections.ask([(broker, request)], deadline)
+        return [group.group_id for group in answer.groups if group.error_code == GROUP_FORBIDDEN]
+
+    def committed(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Committed | Refused]:
+        """Ask coordinators for groups' committed offsets.
+
+        Args:
+            groups: Coordinator (node id) per group.
+            deadline: Of the round.
+
+        Raises:
+            RoundAbandonedError: A coordinator did not answer or has moved.
+        """
+        if self._connections.version(OffsetFetchRequest) < 8:
+            return self._committed_one_by_one(groups, deadline)
+        one = OffsetFetchRequest.OffsetFetchRequestGroup
+        work = [
+            # v10 names topics by id only.
+            (
+                node,
+                OffsetFetchRequest(groups=[one(group_id=g, topics=None) for g in chunk], min_version=8, max_version=9),
+            )
+            for node, chunk in chunks_by_node(groups, GROUPS_PER_REQUEST)
+        ]
+        found: dict[str, Committed | Refused] = {}
+        for answer in self._connections.ask(work, deadline):
+            for group in answer.groups:
+                found[group.group_id] = refusal_of_group(group, group.group_id) or _committed(group)
+        return found
+
+    def _committed_one_by_one(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Committed | Refused]:
+        work = [
+            (node, OffsetFetchRequest(group_id=group, topics=None, min_version=2, max_version=7))
+            for group, node in groups.items()
+        ]
+        answers = self._connections.ask(work, deadline)
+        return {
+            group: refusal_of_group(answer, group) or _committed(answer)
+            for group, answer in zip(groups, answers, strict=True)
+        }
+
+
+def _committed(group: Any) -> Committed:
+    offsets = [
+        (topic.name, partition.partition_index, partition.committed_offset)
+        for topic in group.topics
+        for partition in topic.partitions
+        if partition.committed_offset >= 0
+    ]
+    # (A coordinator promises no order.)
+    return Committed(frozenset({topic for topic, _, _ in offsets}), hash(frozenset(offsets)))

@@ -1,0 +1,142 @@
+"""What leaders tell of partitions, and who writes to them: ListOffsets, DescribeProducers, ListTransactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
+
+from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
+from kafka.protocol.consumer import ListOffsetsRequest
+
+from streaming.probe.connections import Connections, chunks_by_node
+from streaming.probe.deadline import Deadline
+from streaming.probe.requests.refused import OK
+
+__all__ = ["PARTITIONS_PER_REQUEST", "OffsetKind", "PartitionRequests"]
+
+PARTITIONS_PER_REQUEST = 20_000
+"""About 1 MB of answer; a broker seldom leads more partitions."""
+
+
+class OffsetKind(Enum):
+    """Which offset ListOffsets is asked for: (timestamp, isolation level) of the request."""
+
+    END = (-1, 0)
+    STABLE = (-1, 1)
+    START = (-2, 0)
+
+
+class PartitionRequests:
+    """Asks leaders for partitions."""
+
+    def __init__(self, connections: Connections) -> None:
+        """Ask over these connections."""
+        self._connections = connections
+
+    def offsets(
+        self, kind: OffsetKind, leaders: Mapping[tuple[str, int], int], deadline: Deadline
+    ) -> dict[tuple[str, int], int]:
+        """Ask leaders for one kind of offset.
+
+        Args:
+            kind: Which.
+            leaders: Leader (node id) per (topic, partition).
+            deadline: Of the round.
+
+        Returns:
+            Offset per (topic, partition); a partition that its leader refused (it moved, is gone, has no offset to
+            tell yet) is missing.
+
+        Raises:
+            RoundAbandonedError: A leader did not answer.
+        """
+        timestamp, isolation = kind.value
+        of_topic = ListOffsetsRequest.ListOffsetsTopic
+        work = []
+        for node, topics in _topics_by_node(leaders):
+            request = ListOffsetsRequest(
+                isolation_level=isolation,
+                topics=[
+                    of_topic(
+                        name=topic,
+                        partitions=[
+                            of_topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+                            for index in partitions
+                        ],
+                    )
+                    for topic, partitions in topics.items()
+                ],
+                min_version=2,
+            )
+            work.append((node, request))
+        return {
+            (topic.name, partition.partition_index): partition.offset
+            for answer in self._connections.ask(work, deadline)
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code == OK and partition.offset >= 0
+        }
+
+    def open_transactions(
+        self, leaders: Mapping[tuple[str, int], int], deadline: Deadline
+    ) -> dict[tuple[str, int], dict[int, int]]:
+        """Ask leaders for the open transactions of partitions (KIP-664).
+
+        Args:
+            leaders: Leader (node id) per (topic, partition).
+            deadline: Of the question.
+
+        Returns:
+            Per (topic, partition) the producer id of each open transaction by its first offset; a partition that its
+            leader does not tell of (the right Read on the topic is missing, a broker before 2.8) is missing.
+
+        Raises:
+            RoundAbandonedError: A leader did not answer.
+        """
+        if not self._connections.knows(DescribeProducersRequest):
+            return {}
+        of_topic = DescribeProducersRequest.TopicRequest
+        work = []
+        for node, topics in _topics_by_node(leaders):
+            asked = [of_topic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+            work.append((node, DescribeProducersRequest(topics=asked)))
+        return {
+            (topic.name, partition.partition_index): {
+                producer.current_txn_start_offset: producer.producer_id
+                for producer in partition.active_producers
+                if producer.current_txn_start_offset >= 0
+            }
+            for answer in self._connections.ask(work, deadline)
+            for topic in answer.topics
+            for partition in topic.partitions
+            if partition.error_code == OK
+        }
+
+    def transactional_ids(self, producers: Iterable[int], brokers: Iterable[int], deadline: Deadline) -> dict[int, str]:
+        """Ask all brokers, as coordinators of transactions, for the transactional ids of producers.
+
+        Returns:
+            Transactional id by producer id; one that no coordinator knows, or that we may not describe, is missing.
+
+        Raises:
+            RoundAbandonedError: A broker did not answer.
+        """
+        if not self._connections.knows(ListTransactionsRequest):
+            return {}
+        request = {"state_filters": [], "producer_id_filters": sorted(producers)}
+        work = [(node, ListTransactionsRequest(**request)) for node in brokers]
+        return {
+            found.producer_id: found.transactional_id
+            for answer in self._connections.ask(work, deadline)
+            if answer.error_code == OK
+            for found in answer.transaction_states
+        }
+
+
+def _topics_by_node(leaders: Mapping[tuple[str, int], int]) -> Iterator[tuple[int, dict[str, list[int]]]]:
+    """Node id, and partitions per topic, of each request."""
+    for node, chunk in chunks_by_node(leaders, PARTITIONS_PER_REQUEST):
+        topics: dict[str, list[int]] = {}
+        for topic, partition in chunk:
+            topics.setdefault(topic, []).append(partition)
+        yield node, topics

@@ -1,0 +1,58 @@
+"""What an error code in place of an answer means: that there is none to be had, or that the round must be abandoned."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from kafka.errors import for_code
+
+from streaming.probe.exceptions import RoundAbandonedError
+
+__all__ = ["GROUP_FORBIDDEN", "OK", "Refused", "demand", "refusal_of_group", "refusal_of_topic"]
+
+OK = 0
+GROUP_FORBIDDEN = 30
+_TOPIC_UNKNOWN, _TOPIC_INVALID, _TOPIC_FORBIDDEN, _GROUP_UNKNOWN = 3, 17, 29, 69
+
+
+class Refused(Enum):
+    """Why an answer is missing."""
+
+    FORBIDDEN = "forbidden"
+    UNKNOWN = "unknown"
+
+
+def refusal_of_topic(answer: Any) -> Refused | None:
+    """Why a topic's metadata are missing; None when they are there.
+
+    Raises:
+        RoundAbandonedError: For a reason that passes.
+    """
+    if answer.error_code == _TOPIC_FORBIDDEN:
+        return Refused.FORBIDDEN
+    if answer.error_code in (_TOPIC_UNKNOWN, _TOPIC_INVALID):
+        return Refused.UNKNOWN
+    demand(answer.error_code, f"topic {answer.name!r} has no metadata")
+    return None
+
+
+def refusal_of_group(answer: Any, group: str) -> Refused | None:
+    """Why a coordinator tells nothing of a group; None when it does.
+
+    Raises:
+        RoundAbandonedError: For a reason that passes.
+    """
+    if answer.error_code in (GROUP_FORBIDDEN, _TOPIC_FORBIDDEN):
+        return Refused.FORBIDDEN
+    if answer.error_code == _GROUP_UNKNOWN:
+        return Refused.UNKNOWN
+    demand(answer.error_code, f"the coordinator of group {group!r} refused to tell of it")
+    return None
+
+
+def demand(error_code: int, what: str) -> None:
+    """Abandon the round unless there was no error."""
+    if error_code != OK:
+        message = f"{what} ({for_code(error_code).__name__})"
+        raise RoundAbandonedError(message)
