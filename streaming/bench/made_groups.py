@@ -180,8 +180,8 @@ class MadeGroups:
             for number, group in enumerate(self._idle)
         }
         before = replace(self._memory, rest=Rest(head.time))
-        after = replace(memory_after(head, look), rest=Rest(head.time, {}, rested))
-        events = round_events(head, look, before, self._settings.filters, after)
+        after = replace(memory_after(head, look, self._memory), rest=Rest(head.time, {}, rested))
+        events = round_events(head, look, before, after, self._settings.filters, self._settings.job.heartbeat_ms)
         written = self._writer.write(opened, events, deadline)
         closed = self._writer.close_round(opened, written, (log, log), "bench", deadline)
         self._memory = after

@@ -5,6 +5,7 @@ Pure, as `observe.py`: a round's holds follow from those of the round before.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -94,14 +95,16 @@ def told_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[in
 
     Args:
         holds: Per partition.
-        partitions_of_groups: The log partition of each watched group.
+        partitions_of_groups: The log partition of each watched group; not looked at while nothing is told.
     """
-    groups = list(partitions_of_groups)
+    if not any(map(lasting, holds)):
+        return ()
+    groups = Counter(partitions_of_groups)
     return tuple(
         LogHold(
             partition=partition,
             since=hold.since,
-            groups=groups.count(partition),
+            groups=groups[partition],
             producer_id=hold.holder.producer_id if hold.holder else None,
             transactional_id=hold.holder.transactional_id if hold.holder else None,
         )

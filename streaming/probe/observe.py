@@ -31,9 +31,6 @@ __all__ = [
 _EMPTY = "Empty"
 """State of a group without members."""
 
-_PERIOD_MS = 600_000
-"""The job's default heartbeat."""
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -178,9 +175,9 @@ def round_events(
     head: RoundHead,
     look: Look,
     memory: Memory,
+    after: Memory,
     filters: Filters,
-    after: Memory | None = None,
-    period_ms: int = _PERIOD_MS,
+    period_ms: int,
 ) -> list[tuple[str, Event]]:
     """The events of one round, each with the group that keys it.
 
@@ -192,18 +189,17 @@ def round_events(
         head: What all events share.
         look: What the round saw.
         memory: Of the closed round before.
+        after: Of this round, as `memory_after` gives it.
         filters: What is watched.
-        after: As `memory_after` gives it; None lets it be asked here.
         period_ms: Within which an idle group is told once.
     """
-    rest = (after or memory_after(head, look, memory)).rest
     resting: list[tuple[str, Event]] = []
     others: list[tuple[str, Event]] = []
     for group in sorted(look.groups.keys() | memory.topics.keys()):
         if group not in look.groups:
             resting.append((group, _gone(head, group, filters)))
             continue
-        told = told_as(group, memory.rest, rest, period_ms)
+        told = told_as(group, memory.rest, after.rest, period_ms)
         if told is not Told.NOT_AT_ALL:
             idle = told is Told.AS_IDLE
             events = _events_of_group(head, look, group, idle=idle)
@@ -269,18 +265,18 @@ def _gone(head: RoundHead, group: str, filters: Filters) -> GroupGone:
     )
 
 
-def memory_after(head: RoundHead, look: Look, memory: Memory | None = None) -> Memory:
+def memory_after(head: RoundHead, look: Look, memory: Memory) -> Memory:
     """What the next round must know, once this one has closed.
 
     Args:
         head: Head of the round.
         look: What it saw.
-        memory: Of the closed round before; None where there was none.
+        memory: Of the closed round before.
     """
     return Memory(
         {group: frozenset(look.topics_of_groups[group]) for group in look.groups},
         head.holds,
-        rest_after(memory.rest if memory else Rest(), _marks(head, look), head.time),
+        rest_after(memory.rest, _marks(head, look), head.time),
     )
 
 
@@ -288,13 +284,15 @@ def _marks(head: RoundHead, look: Look) -> dict[str, int]:
     """What groups without members look like; marks live no longer than the process, so Python's hashes do."""
     of_topics = {name: hash(topic) for name, topic in look.topics.items()}
     holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
+    # Most of the time nothing is held; then no group's log partition is worth its hash (4 us each).
+    held = any(holds)
     marks = {}
     for name, group in look.groups.items():
         description = look.descriptions.get(name)
         if (description.state if description else group.state) != _EMPTY:
             continue
         topics = tuple([(topic, of_topics.get(topic)) for topic in look.topics_of_groups[name]])
-        hold = holds[partition_for(name, len(holds))]
+        hold = holds[partition_for(name, len(holds))] if held else None
         marks[name] = hash((group.protocol_type, group.group_type, topics, look.committed.get(name), hold))
     return marks
 

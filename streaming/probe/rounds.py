@@ -60,7 +60,7 @@ def one_round(
     )
     look = cluster.look(log, memory, deadline)
     after = memory_after(head, look, memory)
-    events = round_events(head, look, memory, settings.filters, after, settings.job.heartbeat_ms)
+    events = round_events(head, look, memory, after, settings.filters, settings.job.heartbeat_ms)
     written = writer.write(opened, events, deadline)
     closed = writer.close_round(
         opened,

@@ -84,7 +84,7 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
         """
         import sys, time
         from pathlib import Path
-        from streaming.devcluster.broker import EmbeddedBroker, _cluster_id
+        from streaming.devcluster.broker import EmbeddedBroker
         broker = EmbeddedBroker(Path(sys.argv[1]))
         broker.start()
         print(broker.pid, flush=True)

@@ -59,7 +59,7 @@ class Rounds:
         for _ in range(times):
             head = RoundHead("prod", None, self.number, 1_700_000_000_000 + INTERVAL * self.number, (5,), (None,))
             after = memory_after(head, look, self.memory)
-            events = round_events(head, look, self.memory, Filters(), after, PERIOD)
+            events = round_events(head, look, self.memory, after, Filters(), PERIOD)
             self.told[self.number] = [event for _, event in events]
             self.memory = after
             self.number += 1

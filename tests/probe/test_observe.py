@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from streaming.config import Filters
-from streaming.events import GroupEvent, GroupGone, LogHold, RoundClosed, TopicEvent
+from streaming.events import Event, GroupEvent, GroupGone, LogHold, RoundClosed, TopicEvent
 from streaming.probe.holds import HELD_ROUNDS, Hold, Holder, advance_holds, told_holds, with_holders
 from streaming.probe.observe import (
     Description,
@@ -44,6 +44,10 @@ def look_at(topics: dict[str, Topic], **groups: tuple[str, ...]) -> Look:
     return Look({name: classic(name) for name in groups}, groups, {}, topics)
 
 
+def events_of(head: RoundHead, look: Look, memory: Memory, filters: Filters = ALL) -> list[tuple[str, Event]]:
+    return round_events(head, look, memory, memory_after(head, look, memory), filters, period_ms=600_000)
+
+
 def test_a_group_has_the_topics_it_subscribes_to_and_those_it_committed_for() -> None:
     described = {"g": Description("Stable", "consumer", frozenset({"orders"}), complete=True)}
     found = topics_of_groups(["g"], described, {"g": frozenset({"old"})}, Memory({"g": frozenset({"older"})}), ALL)
@@ -65,7 +69,7 @@ def test_ignored_topics_are_not_reported() -> None:
 
 def test_a_group_comes_before_its_topics_and_says_how_many_follow(make_head: MakeHead) -> None:
     topics = {"a": Topic(1, "id-a", (5,), (4,), (0,)), "b": Topic(None)}
-    events = round_events(make_head(), look_at(topics, g=("a", "b")), Memory(), ALL)
+    events = events_of(make_head(), look_at(topics, g=("a", "b")), Memory())
     assert events == [
         (
             "g",
@@ -91,7 +95,7 @@ def test_a_group_comes_before_its_topics_and_says_how_many_follow(make_head: Mak
 
 
 def test_a_topic_that_may_not_be_seen_is_not_said_to_be_missing(make_head: MakeHead) -> None:
-    [(_, event)] = round_events(make_head(), look_at({}, g=("secret",)), Memory(), ALL)
+    [(_, event)] = events_of(make_head(), look_at({}, g=("secret",)), Memory())
     assert isinstance(event, GroupEvent)
     assert event.topics == 0
 
@@ -103,25 +107,25 @@ def test_the_state_told_with_the_members_wins_over_the_listed_one(make_head: Mak
         {"g": Description("PreparingRebalance", "", frozenset(), complete=False)},
         {},
     )
-    [(_, event)] = round_events(make_head(), look, Memory(), ALL)
+    [(_, event)] = events_of(make_head(), look, Memory())
     assert isinstance(event, GroupEvent)
     assert (event.state, event.protocol_type) == ("PreparingRebalance", "consumer")
 
 
 def test_a_group_of_the_round_before_that_is_not_seen_is_gone(make_head: MakeHead) -> None:
-    events = round_events(make_head(), look_at({}), Memory({"g": frozenset({"orders"})}), ALL)
+    events = events_of(make_head(), look_at({}), Memory({"g": frozenset({"orders"})}))
     assert events == [("g", GroupGone(1, "prod", 7, 1_000, "g", 1, 20, "deleted"))]
 
 
 def test_a_group_that_the_filters_exclude_now_is_gone_for_that_reason(make_head: MakeHead) -> None:
-    [(_, event)] = round_events(make_head(), look_at({}), Memory({"g": frozenset()}), Filters(ignore_groups=("g",)))
+    [(_, event)] = events_of(make_head(), look_at({}), Memory({"g": frozenset()}), Filters(ignore_groups=("g",)))
     assert isinstance(event, GroupGone)
     assert event.reason == "filtered"
 
 
 def test_a_group_is_gone_once(make_head: MakeHead) -> None:
-    memory = memory_after(make_head(), look_at({}))
-    assert round_events(make_head(8), look_at({}), memory, ALL) == []
+    memory = memory_after(make_head(), look_at({}), Memory())
+    assert events_of(make_head(8), look_at({}), memory) == []
 
 
 def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three_rounds(make_head: MakeHead) -> None:
@@ -129,7 +133,7 @@ def test_an_offset_that_stands_still_below_the_end_is_held_after_more_than_three
     said = []
     for number in range(1, HELD_ROUNDS + 3):
         holds = advance_holds(holds, (10, 15, 30), (10, 20, 30), number * 100)
-        [(_, event)] = round_events(make_head(holds=holds), look_at({}, g=()), Memory(), ALL)
+        [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
         assert isinstance(event, GroupEvent)
         said.append(event.held_since)
     assert said == [None, None, None, 100, 100]
@@ -157,17 +161,17 @@ def test_a_log_that_got_more_partitions_is_followed() -> None:
 def test_a_restarted_probe_knows_what_the_stopped_one_knew(make_head: MakeHead) -> None:
     head = make_head(holds=(None, Hold(20, 300, HELD_ROUNDS + 1), None))
     look = look_at({"a": Topic(1, None, (5,), (4,), (0,))}, g=("a",), h=())
-    events = [event for _, event in round_events(head, look, Memory(), ALL)]
+    events = [event for _, event in events_of(head, look, Memory())]
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (10, 25, 30), {}, 2, 3)
     recalled = recall(closed, events)
-    assert recalled.topics == memory_after(head, look).topics == {"g": {"a"}, "h": set()}
+    assert recalled.topics == memory_after(head, look, Memory()).topics == {"g": {"a"}, "h": set()}
     assert recalled.holds == (None, Hold(20, 300, HELD_ROUNDS + 1), None)
 
 
 def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head: MakeHead) -> None:
     young, old = Hold(10, 900, 1), Hold(20, 300, HELD_ROUNDS + 1)
     holds = with_holders((young, old, None), {1: Holder(4001, "payments-3")})
-    [(_, event)] = round_events(make_head(holds=holds), look_at({}, g=()), Memory(), ALL)
+    [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
     assert isinstance(event, GroupEvent)
     assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
     told = told_holds(holds, [1, 1, 2])
