@@ -23,6 +23,7 @@ from assignors import (
     Group,
     Library,
     Outcome,
+    PartitionRacks,
     Strategy,
     from_topics,
     imbalance_least,
@@ -38,6 +39,7 @@ from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import MembershipRecord, Tick
 from streaming.groups.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
 from streaming.groups.seen_counts import seen_counts
+from streaming.groups.seen_racks import newest_racks
 from streaming.groups.state import Decision, GroupState, Owned
 from streaming.groups.times import day_of
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Verdict
@@ -167,7 +169,8 @@ def what_if_rows(
         why_not = CROWDED if crowded else _why_not(decision, verdict, config)
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
         why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
-        told = [] if why_not else list(_told(decision, runs, verdict, counts, config))
+        racks = None if why_not else _racks(state, decision, verdict, counts, config)
+        told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, config))
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
@@ -242,8 +245,25 @@ def _counts(state: GroupState, decision: Decision, verdict: Verdict, config: Gro
     return {topic: of.leader if of.leader in of.seen else of.newest for topic, of in seen.items()}
 
 
+def _racks(
+    state: GroupState, decision: Decision, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
+) -> PartitionRacks | None:
+    """Racks that the verdict went by, or as the newest round shows them; None where they do not matter."""
+    record = decision.record
+    if verdict.racks is not None:
+        return verdict.racks
+    if config.custom.named(record.protocol or "") is None and not any(member.rack for member in record.members):
+        return None
+    return newest_racks(state, counts) or None
+
+
 def _told(
-    decision: Decision, runs: str, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
+    decision: Decision,
+    runs: str,
+    verdict: Verdict,
+    counts: Mapping[str, int],
+    racks: PartitionRacks | None,
+    config: GroupConfig,
 ) -> Iterator[Told]:
     record, before = decision.record, decision.before
     members = tuple(map(subscription_of, record.members))
@@ -273,7 +293,6 @@ def _told(
             else:
                 asked = as_it_was if name == runs else silent
                 now = None if before is None else had
-                racks = verdict.racks
                 found = what_if(asked, [strategy], now, library=as_library, partition_racks=racks, bounds=bounds)[name]
         yield told_of(name, found, bounds, runs=name == runs, library=library, known_before=before is not None)
 

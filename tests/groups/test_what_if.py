@@ -249,6 +249,46 @@ def test_racks_that_the_verdict_went_by_are_what_others_go_by() -> None:
     assert {row.strategy: (row.moves, row.imbalance, row.reason) for row in rows} == dict.fromkeys(ALL, (0, 0.0, None))
 
 
+def test_where_no_verdict_went_by_racks_the_others_go_by_those_of_the_newest_round() -> None:
+    life = Life()
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+
+    def members(of_a: Sequence[int], of_b: Sequence[int]) -> list[Member]:
+        return [
+            make_member("a", ("t",), {"t": tuple(of_a)}, rack="x"),
+            make_member("b", ("t",), {"t": tuple(of_b)}, rack="y"),
+        ]
+
+    life.take(make_record(5, members((2, 3), (0, 1))), make_tick(10, topic))
+    record = make_record(12, members((0, 2), (1, 3)), generation=2, protocol="house-blend")
+    rows = life.take(record, make_tick(20, topic)).what_if
+
+    in_racks = dict.fromkeys(ALL, (0, 0.0)) | {"roundrobin": (2, 0.0)}
+    assert told(rows) == in_racks | {"house-blend": (None, None)}
+    assert [row.reason for row in rows if not row.runs] == [None] * 4
+
+
+def by_name_of_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """To each member the partitions in the rack of its name; all to the first where no racks are told."""
+    names = [member.member_id for member in group.members]
+    result: dict[str, dict[str, list[int]]] = {name: {"t": []} for name in names}
+    for partition in range(group.partitions_per_topic["t"]):
+        (rack,) = racks["t"][partition] if racks is not None else names[:1]
+        result[rack]["t"].append(partition)
+    return {name: dict(topics) for name, topics in result.items()}
+
+
+def test_a_strategy_of_one_s_own_is_told_with_racks_where_it_gives_something_else_too() -> None:
+    custom = CustomStrategy("mine", f"{__name__}:by_name_of_rack")
+    life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+    members = [make_member("x", ("t",), {"t": (0, 1)}), make_member("y", ("t",), {"t": (2, 3)})]
+    rows = life.take(make_record(5, members, protocol="mine"), make_tick(10, topic)).what_if
+
+    assert life.rows.drift[-1].verdict == "valid_unverified"
+    assert (the_row(rows, "mine").imbalance, the_row(rows, "mine").reason) == (0.0, None)
+
+
 @pytest.mark.parametrize("strategy", ALL)
 def test_what_runs_has_the_moves_of_its_churn_row_and_the_balance_of_its_health(strategy: str) -> None:
     random, life, generation, had = Random(strategy), Life(), 0, dict[str, tuple[int, ...]]()
