@@ -16,14 +16,8 @@ Source of the rules: DESIGN.md 3; kafka.md 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import islice, product
-
 import msgspec
 
-from assignors import AssignorError, LeaderWouldFail, from_topics, same
-from assignors.server import ServerGroup, assign_on_server, known_server_strategies, member_orders
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.drift import Judged, verdict_row
@@ -32,18 +26,14 @@ from streaming.groups.inputs import Tick
 from streaming.groups.modern_balance import balance_of_target
 from streaming.groups.modern_inputs import CONSUMER
 from streaming.groups.modern_members import as_it_is, names_at
+from streaming.groups.modern_recompute import recompute_target
 from streaming.groups.modern_what_if import modern_what_if_rows
-from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
+from streaming.groups.server_inputs import asked_of
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import DRIFTED, IDENTICAL, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
+from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
 from streaming.groups.what_if import NEWEST
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
-
-# Up to four pairs of members that share a bucket, in both orders each; a dozen members mostly have one or none. What
-# does not fit by then is mostly another assignor's; and a group of 5,000 partitions takes milliseconds a time.
-_MOST_ORDERS = 16
-_MOST_PARTITIONS = 5_000
 
 
 def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
@@ -93,7 +83,7 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whatever the assignor", drifted=broken)
     asked = asked_of(state, decision, config)
-    return Verdict(VALID_UNVERIFIED, asked) if isinstance(asked, str) else _recomputed(decision, asked)
+    return Verdict(VALID_UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
 
 
 def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
@@ -116,49 +106,3 @@ def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition
             if subscription is not None and topic not in subscription:
                 found.append(DriftedPartition(topic, number, "not_subscribed", None, tuple(members)))
     return tuple(found)
-
-
-def _recomputed(decision: Decision, asked: ServerGroup) -> Verdict:
-    actual = from_topics(decision.targets)
-    strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
-    unknown = [name for name in strategies if name not in known_server_strategies()]
-    if unknown:
-        return Verdict(VALID_UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
-    tried: set[tuple[str, str]] = set()
-    cannot: str | None = None
-    for group in _in_every_order(asked):
-        for strategy, release in product(strategies, ERAS):
-            try:
-                fits = same(assign_on_server(strategy, group, release), actual)
-            except LeaderWouldFail:
-                continue
-            except AssignorError as error:
-                cannot = cannot or str(error)[:200]
-                continue
-            tried.add((strategy, release))
-            if fits:
-                return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried))
-    reason = (
-        cannot or f"it fits none of {len(tried)} candidates; assignors of one's own are not recomputed, nor all ties"
-    )
-    return Verdict(VALID_UNVERIFIED, reason, candidates=len(tried))
-
-
-def _in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
-    """The group with keys that share a bucket of the coordinator's maps in every order, as far as that is cheap.
-
-    The first is as the log has them: mostly it is the only one there is.
-    """
-    yield asked
-    most = min(_MOST_ORDERS, _MOST_PARTITIONS // max(1, sum(topic.partitions for topic in asked.topics.values())))
-    by_id = {member.member_id: member for member in asked.members}
-    try:
-        orders = list(islice(member_orders(by_id), most))
-    except AssignorError:
-        return  # a bucket is so full that Java orders it otherwise
-    for order in orders:
-        members = tuple([by_id[member_id] for member_id in order])
-        # (Topics share a bucket by their ids, in a set that is filled in the order of the first member's names.)
-        for turned in (members, tuple([replace(member, topics=member.topics[::-1]) for member in members])):
-            if turned != asked.members:
-                yield ServerGroup(turned, asked.topics)

@@ -11,6 +11,7 @@ from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import Tick
 from streaming.groups.modern_balance import before_target, group_of_target
 from streaming.groups.modern_members import names_at
+from streaming.groups.modern_recompute import in_every_order
 from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
 from streaming.groups.state import GroupState
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Verdict
@@ -76,37 +77,62 @@ def _told(state: GroupState, decision: Decision, verdict: Verdict, asked: Server
     had = before_target(decision)
     if group is None or had is None:
         return [_untold(name, decision, "its topics are not known by name") for name in _names(decision)]
-    release, found, fitting = _answers(decision, asked, fits=verdict.verdict == IDENTICAL)
+    target = from_topics(decision.targets)
+    fits = verdict.verdict == IDENTICAL
+    release, found = _answers(decision, asked, target, fits=fits)
+    gives = _gives(decision, asked, target) if fits else frozenset()
     bounds = bounds_of(group, had)
     told = []
     for name, answer in found.items():
         runs = _asks(name, decision)
-        if runs is None and len(fitting) == 1:
-            runs = name in fitting
-        library = None if name not in _NAMES else verdict.library if runs and fitting else f"broker:{release}"
+        if runs is None and len(gives) == 1:
+            runs = name in gives
+        library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
         measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds)
         told.append(told_of(name, measured, bounds, runs=runs, library=library, known_before=True))
     return told
 
 
 def _answers(
-    decision: Decision, asked: ServerGroup, *, fits: bool
-) -> tuple[str, dict[str, Assignment | AssignorError], set[str]]:
-    """What each assignor gives, and which of them the target, in the newest release in which one does.
+    decision: Decision, asked: ServerGroup, target: Assignment, *, fits: bool
+) -> tuple[str, dict[str, Assignment | AssignorError]]:
+    """What each assignor gives in the newest release in which one that can run gives the target.
 
     Args:
         decision: The decision.
         asked: What the assignor was asked.
-        fits: In some release one gives the target; where none does, the newest is asked.
+        target: The decision's target.
+        fits: In some release, and some order of the members, one gives it; where none does, the newest is asked.
     """
-    target = from_topics(decision.targets)
-    for release in reversed(ERAS if fits else ERAS[-1:]):
-        found = {name: _answer(name, asked, release) for name in _names(decision)}
-        fitting = {name for name, of in found.items() if not isinstance(of, AssignorError) and same(of, target)}
-        if fitting & set(decision.assignors or fitting):
-            return release, found, fitting
-    release = ERAS[-1]
-    return release, {name: _answer(name, asked, release) for name in _names(decision)}, set()
+    group, release = asked, ERAS[-1]
+    if fits:
+        fitting = (
+            (turned, era)
+            for turned in in_every_order(asked)
+            for era in reversed(ERAS)
+            if any(_is(_answer(name, turned, era), target) for name in decision.assignors or _NAMES)
+        )
+        group, release = next(fitting, (asked, ERAS[-1]))
+    return release, {name: _answer(name, group, release) for name in _names(decision)}
+
+
+def _gives(decision: Decision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
+    """The assignors that can have made the target, in any release: those that give it, or of which that is not known."""
+    if len(decision.assignors) == 1:
+        return frozenset(decision.assignors)
+    return frozenset(
+        name
+        for name in decision.assignors or _NAMES
+        if any(
+            isinstance(answer := _answer(name, turned, era), CannotTell) or _is(answer, target)
+            for turned in in_every_order(asked)
+            for era in ERAS
+        )
+    )
+
+
+def _is(answer: Assignment | AssignorError, target: Assignment) -> bool:
+    return not isinstance(answer, AssignorError) and same(answer, target)
 
 
 def _answer(name: str, asked: ServerGroup, release: str) -> Assignment | AssignorError:

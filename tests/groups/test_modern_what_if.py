@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
 from tests.groups.build import CONFIG, Life, make_tick, make_topic
@@ -51,6 +53,31 @@ def test_the_assignor_that_nobody_asked_for_is_told_by_its_result() -> None:
 def test_where_both_give_the_target_which_runs_is_not_told() -> None:
     log = [asking("a", None), epoch(1), target("a", 0, 1, 2, 3), stands(1)]
     assert [row.runs for row in rows_of(*log)] == [None, None]
+
+
+def test_where_one_gives_the_target_in_one_release_and_the_other_in_another_which_runs_is_not_told() -> None:
+    # 0 and 1 of z, which left, go to a: by range in every release, by uniform up to 4.0.0 (today's gives b one of them).
+    log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
+    log += [asking("z", None), epoch(2), target("b", 2), target("z", 0, 1), stands(2)]
+    log += [*gone("z"), asking("a", None), epoch(3), target("a", 0, 1), stands(3)]
+    rows = rows_of(*log, count=3)
+    assert [(row.runs, row.moves, row.library) for row in rows] == [(None, 2, "broker:4.0.1")] * 2
+
+
+@pytest.mark.parametrize("first", ["Aa", "BB"])
+def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_first(first: str) -> None:
+    # Up to 4.0.0 the one that stands first is given the larger part, here a partition that the other had.
+    second = {"Aa": "BB", "BB": "Aa"}[first]
+    log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
+    log += [metadata("c"), epoch(2), target(first, 1), target(second, 0, 2), target("c"), stands(2)]
+    log += [*gone("c"), epoch(3), target(first, 1, 2), target(second, 0), stands(3)]
+    life = Life()
+    life.take(*read(log))
+    topic = make_topic("orders", 3, topic_id=TOPIC_ID)
+    life.take(make_tick(10 + len(log), topic, state=None, group_type="consumer"))
+    runs, verdict, churn = the_row(life.rows.what_if[-2:], "uniform"), life.rows.drift[-1], life.rows.rebalance_churn[-1]
+    assert (verdict.verdict, churn.moves, runs.runs) == ("identical", 1, True)
+    assert (runs.moves, runs.library) == (churn.moves, verdict.matched_library)
 
 
 def test_partitions_of_a_member_that_left_are_moves() -> None:
