@@ -250,7 +250,7 @@ class RangeReader:
         Each item comes with its range, which begins later than the one asked for after offsets were `Gone`. Its
         first and last batch can hold records before and after the range: trim both ends (`walk`, `lanes`). Aborted
         transactions and control records are left out. What compaction removed is told as `Missing` before the records
-        behind it; of batches before magic 2, which do not tell, it is not.
+        behind it, and can be told again; of batches before magic 2, which do not tell, it is not.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.
@@ -289,7 +289,10 @@ class RangeReader:
                     inside = item.between(wanted[partition], current.end)
                     if inside is not None:
                         yield current, inside
-                wanted[partition] = max(wanted[partition], batches[-1].offset + 1)
+                # A hole can lie over records that come after it, which the next poll may bring: only records move on.
+                # What has neither is passed by the consumer's own position (`_finish`).
+                reached = (item.offset + 1 for item in batches if not isinstance(item, Missing))
+                wanted[partition] = max([wanted[partition], *reached])
                 patience.progressed()
             if self._finish(open_ranges, wanted):
                 patience.progressed()

@@ -6,14 +6,10 @@ import threading
 import time
 from collections.abc import Iterator
 from random import Random
-from types import SimpleNamespace
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
-from kafka.consumer.fetcher import IsolationLevel
-from kafka.record import MemoryRecords
-from kafka.record.memory_records import MemoryRecordsBuilder
 
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.job.source import fetch as fetch_module
@@ -23,7 +19,6 @@ from streaming.job.source.fetch import (
     FetchedBatch,
     FetchedRun,
     Gone,
-    Missing,
     OffsetRange,
     RangeReader,
     take_whole_batches,
@@ -296,82 +291,6 @@ def test_a_broker_that_stays_away_fails_in_one_sentence(own: EmbeddedBroker) -> 
     own.kill()
     with pytest.raises(UnreadableTopicError, match="Nothing could be read of away-0 for 1 s"):
         list(kept.read([OffsetRange("away", 0, 0, 10)]))
-
-
-def items_of(records: MemoryRecords, aborted: list[tuple[int, int]]) -> list[FetchedRun | FetchedBatch | Missing]:
-    """What our class takes out of a fetch response."""
-    ours = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
-    transactions = [SimpleNamespace(producer_id=pid, first_offset=first) for pid, first in aborted]
-    part = ours(
-        0,
-        TopicPartition("t", 0),
-        records,
-        isolation_level=IsolationLevel.READ_COMMITTED,
-        aborted_transactions=transactions,
-    )
-    return list(part.take())
-
-
-def unpacked(records: MemoryRecords, aborted: list[tuple[int, int]]) -> list[int]:
-    """Offsets of its records."""
-    items = [item for item in items_of(records, aborted) if not isinstance(item, Missing)]
-    batches = [b for item in items for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
-    return [record[0] for batch in batches for record in walk(batch, 0, 10**9)]
-
-
-def test_a_control_batch_that_compaction_emptied_is_no_abort_marker() -> None:
-    def batch(offset: int, *, count: int = 1) -> bytearray:
-        builder = MemoryRecordsBuilder(
-            2, 0, 4096, offset, transactional=True, producer_id=5, producer_epoch=0, base_sequence=0
-        )
-        for _ in range(count):
-            builder.append(1, b"k", b"v")
-        builder.close()
-        return bytearray(builder.buffer())
-
-    emptied = batch(10)
-    emptied[21:23] = (0x30).to_bytes(2, "big")  # attributes: transactional, control
-    emptied[57:61] = (0).to_bytes(4, "big")  # no records
-    del emptied[61:]
-    emptied[8:12] = (len(emptied) - 12).to_bytes(4, "big")
-    whole = bytes(batch(0, count=2) + emptied + batch(20))
-    assert unpacked(MemoryRecords(whole), aborted=[(5, 0)]) == []
-    assert unpacked(MemoryRecords(whole), aborted=[]) == [0, 1, 20]
-
-
-def log_batch(offset: int, count: int, *, left: int | None = None, control: bool = False) -> bytes:
-    """A batch of so many offsets; `left` of its records are still there, as its header says."""
-    builder = MemoryRecordsBuilder(2, 0, 4096)
-    for number in range(count):
-        builder.append(1, b"k%d" % number, b"v")
-    builder.close()
-    made = bytearray(builder.buffer())
-    made[:8] = offset.to_bytes(8, "big")
-    if left is not None:
-        made[57:61] = left.to_bytes(4, "big")
-    if control:
-        made[21:23] = (0x20).to_bytes(2, "big")
-    return bytes(made)
-
-
-@pytest.mark.parametrize("few_bytes", [0, fetch_module._FEW_BYTES])
-def test_what_compaction_has_taken_out_is_told_before_what_is_behind_it(
-    few_bytes: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fetch_module, "_FEW_BYTES", few_bytes)
-
-    def missing(*batches: bytes) -> list[tuple[int, int]]:
-        items = items_of(MemoryRecords(b"".join(batches)), [])
-        told = [item for item in items if isinstance(item, Missing)]
-        for at, item in enumerate(items):
-            assert not isinstance(item, Missing) or all(before.offset < item.first for before in items[:at])
-        return [(min(m.first for m in told), max(m.last for m in told))] if told else []
-
-    assert missing(log_batch(0, 3), log_batch(3, 1, control=True), log_batch(4, 2)) == []
-    assert missing(log_batch(5, 3)) == [(0, 4)]
-    assert missing(log_batch(0, 3), log_batch(7, 1)) == [(3, 6)]
-    assert missing(log_batch(0, 3), log_batch(3, 4, left=2), log_batch(7, 1)) == [(3, 6)]
-    assert missing(log_batch(0, 3), log_batch(4, 1), log_batch(5, 3), log_batch(9, 2, left=1)) == [(3, 10)]
 
 
 def test_what_was_fetched_beyond_a_range_does_not_stand_in_the_way_of_the_next(bootstrap: str, unique: str) -> None:
