@@ -1,4 +1,4 @@
-"""The broker's target of one decision against what its assignors give (KIP-848), in every release and order possible."""
+"""The target of one decision of a broker against what its assignors give (KIP-848), in every release and order."""
 
 from __future__ import annotations
 

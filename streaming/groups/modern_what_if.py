@@ -117,7 +117,7 @@ def _answers(
 
 
 def _gives(decision: Decision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
-    """The assignors that can have made the target, in any release: those that give it, or of which that is not known."""
+    """The assignors that can have made the target in any release: that give it, or of which that cannot be told."""
     if len(decision.assignors) == 1:
         return frozenset(decision.assignors)
     return frozenset(
