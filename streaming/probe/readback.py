@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka import TopicPartition
@@ -19,6 +20,9 @@ __all__ = ["remember"]
 
 _LOOKBACK = 16
 """The last closing record is among the last two records, unless rounds failed; each further look goes 16 times back."""
+
+_READ_THROUGH = 1_000
+"""Records between two ranges that are read rather than passed over: a seek throws away what was fetched already."""
 
 
 def remember(settings: Settings, deadline: Deadline) -> Memory:
@@ -37,7 +41,7 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
             if closed is None:
                 return Memory()
             resting = _resting(consumer, settings, closed, deadline) if closed.untold else []
-            return recall(closed, _events(consumer, settings, closed, closed.events, deadline), resting)
+            return recall(closed, _events(consumer, settings, {closed.round: closed.events}, deadline), resting)
         finally:
             consumer.close()
     except KafkaError as error:
@@ -52,7 +56,7 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
     while upper > first:
         lower = max(first, end - lookback)
         last = None
-        for record in _records(consumer, {place: (lower, upper)}, deadline):
+        for record in _records(consumer, {place: [(lower, upper)]}, deadline):
             found = decode_round(record.value)
             if isinstance(found, RoundClosed) and found.cluster == settings.cluster:
                 last = found
@@ -63,7 +67,7 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
 
 
 def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> list[Event]:
-    """What the rounds of a heartbeat told of idle groups and of those that are gone, the oldest first.
+    """What the rounds of a heartbeat told of idle groups and of those that are gone, the oldest of a group first.
 
     Every group that is untold in the newest round became idle, or was told as such, within it.
     """
@@ -72,36 +76,39 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
     since = max(0, closed.time - settings.job.heartbeat_ms)
     found = consumer.offsets_for_times({place: since})[place]
     begin = max(first, found.offset) if found is not None else first
-    rounds = [decode_round(record.value) for record in _records(consumer, {place: (begin, end)}, deadline)]
-    return [
-        event
+    rounds = [decode_round(record.value) for record in _records(consumer, {place: [(begin, end)]}, deadline)]
+    resting = {
+        before.round: before.resting
         for before in rounds
         if isinstance(before, RoundClosed) and before.cluster == settings.cluster and before.round < closed.round
-        for event in _events(consumer, settings, before, before.resting, deadline)
-    ]
+    }
+    return _events(consumer, settings, resting, deadline)
 
 
 def _events(
-    consumer: Any,
-    settings: Settings,
-    closed: RoundClosed,
-    positions: Mapping[str, tuple[int, int]],
-    deadline: Deadline,
+    consumer: Any, settings: Settings, positions: Mapping[int, Mapping[str, tuple[int, int]]], deadline: Deadline
 ) -> list[Event]:
-    """The events of a closed round that lie between positions."""
-    places = {
-        TopicPartition(settings.probe.events_topic, int(partition)): between for partition, between in positions.items()
-    }
-    bounds = _bounds(consumer, list(places))
+    """The events that lie between positions: per round, as its closing record has them."""
+    topic = settings.probe.events_topic
+    ranges: dict[Any, list[tuple[int, int]]] = {}
+    for between in positions.values():
+        for partition, (first, end) in between.items():
+            ranges.setdefault(TopicPartition(topic, int(partition)), []).append((first, end))
+    # (Retention may have taken the oldest.)
+    bounds = _bounds(consumer, list(ranges))
     there = {
-        place: (max(first, bounds[place][0]), min(end, bounds[place][1])) for place, (first, end) in places.items()
+        place: [(max(first, bounds[place][0]), min(end, bounds[place][1])) for first, end in sorted(of_rounds)]
+        for place, of_rounds in ranges.items()
     }
-    events = [decode_event(record.value) for record in _records(consumer, there, deadline)]
-    return [
-        event
-        for event in events
-        if not isinstance(event, Rejected) and event.round == closed.round and event.cluster == closed.cluster
-    ]
+    events = []
+    for record in _records(consumer, there, deadline):
+        event = decode_event(record.value)
+        if isinstance(event, Rejected) or event.cluster != settings.cluster:
+            continue
+        first, end = positions.get(event.round, {}).get(str(record.partition), (0, 0))
+        if first <= record.offset < end:
+            events.append(event)
+    return events
 
 
 def _bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
@@ -111,16 +118,31 @@ def _bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
     return {place: (first[place], end[place]) for place in places}
 
 
-def _records(consumer: Any, ranges: Mapping[Any, tuple[int, int]], deadline: Deadline) -> Iterator[Any]:
-    """The records of the given offsets [first, end), in order per partition."""
-    open_ranges = {place: end for place, (first, end) in ranges.items() if first < end}
-    consumer.assign(list(open_ranges))
-    for place in open_ranges:
-        consumer.seek(place, ranges[place][0])
-    while open_ranges:
+def _records(consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], deadline: Deadline) -> Iterator[Any]:
+    """The records of the given offsets [first, end), in order per partition; some between the ranges may come too.
+
+    Args:
+        consumer: A consumer of our own; it is assigned anew.
+        ranges: Per partition, in order.
+        deadline: Of all of it.
+    """
+    waiting = {place: deque(each for each in of_place if each[0] < each[1]) for place, of_place in ranges.items()}
+    waiting = {place: of_place for place, of_place in waiting.items() if of_place}
+    consumer.assign(list(waiting))
+    for place, of_place in waiting.items():
+        consumer.seek(place, of_place[0][0])
+    while waiting:
         polled = consumer.poll(timeout_ms=int(min(0.2, deadline.remaining()) * 1000))
         for place, records in polled.items():
-            yield from (record for record in records if record.offset < open_ranges.get(place, 0))
-        for place in [place for place, end in open_ranges.items() if consumer.position(place) >= end]:
-            # Not paused: kafka-python remembers that of a partition that is assigned again, and what it had fetched.
-            del open_ranges[place]
+            last = waiting[place][-1][1] if place in waiting else 0
+            yield from (record for record in records if record.offset < last)
+        for place, of_place in list(waiting.items()):
+            position = consumer.position(place)
+            while of_place and of_place[0][1] <= position:
+                of_place.popleft()
+            if not of_place:
+                # Not paused: kafka-python remembers that of a partition that is assigned again, and what it had
+                # fetched.
+                del waiting[place]
+            elif of_place[0][0] > position + _READ_THROUGH:
+                consumer.seek(place, of_place[0][0])

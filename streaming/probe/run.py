@@ -44,6 +44,9 @@ _LOG = logging.getLogger("streaming.probe")
 _LEAST_ROUND_S = 10.0
 """Short intervals are for demos and tests; a broker's election takes seconds there as well."""
 
+_RECALL_S = 60.0
+"""What the rounds of a heartbeat told is read back before the first round, and so is no part of its time."""
+
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 """A broker's restart takes seconds, so the first retries come soon; an outage of hours costs an attempt every 10 s."""
 
@@ -86,9 +89,9 @@ class Probe:
             SetupError: A person must mend something first.
             StopRequestedError: `stop` was set.
         """
-        deadline = Deadline.after(self._seconds, self._stop)
         try:
-            cluster, writer, memory = self._opened(deadline)
+            cluster, writer, memory = self._opened()
+            deadline = Deadline.after(self._seconds, self._stop)
             closed, self._memory = one_round(cluster, writer, self._settings, memory, deadline)
         except KafkaError as error:
             self.close()
@@ -115,7 +118,7 @@ class Probe:
             if admin is not None:
                 admin.close()
 
-    def _opened(self, deadline: Deadline) -> tuple[KafkaCluster, RoundWriter, Memory]:
+    def _opened(self) -> tuple[KafkaCluster, RoundWriter, Memory]:
         settings = self._settings
         if self._admin is None:
             self._admin = open_admin(settings.kafka)
@@ -126,7 +129,7 @@ class Probe:
         if self._writer is None:
             self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
         if self._memory is None:
-            self._memory = remember(settings, deadline)
+            self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
         return self._cluster, self._writer, self._memory
 
 

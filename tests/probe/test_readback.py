@@ -1,0 +1,134 @@
+"""What a new probe reads of the rounds before it, and how much that takes; with a broker: test_idle.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+import pytest
+from kafka import TopicPartition
+from kafka.structs import OffsetAndTimestamp
+
+from streaming.config import JobSettings, ProbeSettings, Settings
+from streaming.events import Event, GroupEvent, Round, RoundClosed, RoundOpened, TopicEvent, encode_event, encode_round
+from streaming.probe import readback
+from streaming.probe.deadline import Deadline
+
+ROUNDS = TopicPartition("evenkeel.rounds", 0)
+EVENTS = TopicPartition("evenkeel.events", 0)
+# Records that a poll hands out.
+POLLED = 500
+
+
+class Record(msgspec.Struct, frozen=True):
+    partition: int
+    offset: int
+    value: bytes
+
+
+class Topics:
+    """A consumer of two topics that never lost a record; counts what it is asked for and hands out."""
+
+    def __init__(self, rounds: Iterable[Round], events: Iterable[Event]) -> None:
+        self._values = {
+            ROUNDS: [encode_round(record) for record in rounds],
+            EVENTS: [encode_event(event) for event in events],
+        }
+        self._at: dict[TopicPartition, int] = {}
+        self.questions = self.handed_out = 0
+
+    def beginning_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        self.questions += 1
+        return dict.fromkeys(places, 0)
+
+    def end_offsets(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        self.questions += 1
+        return {place: len(self._values[place]) for place in places}
+
+    def offsets_for_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetAndTimestamp]:
+        self.questions += 1
+        return {place: OffsetAndTimestamp(0, 0, None) for place in times}
+
+    def assign(self, places: Iterable[TopicPartition]) -> None:
+        self._at = dict.fromkeys(places, 0)
+
+    def seek(self, place: TopicPartition, offset: int) -> None:
+        self._at[place] = offset
+
+    def position(self, place: TopicPartition) -> int:
+        return self._at[place]
+
+    def poll(self, **_: int) -> dict[TopicPartition, list[Record]]:
+        self.questions += 1
+        found = {}
+        for place, start in self._at.items():
+            values = self._values[place][start : start + POLLED]
+            found[place] = [Record(place.partition, start + n, value) for n, value in enumerate(values)]
+            self._at[place] += len(values)
+            self.handed_out += len(values)
+        return found
+
+    def close(self) -> None:
+        pass
+
+
+def group(round_: int, name: str, *, idle: bool) -> list[Event]:
+    head = GroupEvent(1, "prod", round_, round_, name, 0, 5, 1, "Empty", "", "classic", idle=idle)
+    return [head, TopicEvent(1, "prod", round_, name, f"topic-of-{name}", 1, None, (9,), (9,), (0,))]
+
+
+def heartbeat_of(rounds: int, busy: int) -> Topics:
+    """Rounds that tell one idle group each, another in each, and the same busy groups in all."""
+    told: list[Round] = []
+    events: list[Event] = []
+    for number in range(rounds):
+        first = len(events)
+        events += group(2 * number, f"idle-{number}", idle=True)
+        rested = len(events)
+        for other in range(busy):
+            events += group(2 * number, f"busy-{other}", idle=False)
+        told.append(RoundOpened(1, "prod", "p", 1_000))
+        told.append(
+            RoundClosed(
+                v=1,
+                cluster="prod",
+                probe="p",
+                interval_ms=1_000,
+                round=2 * number,
+                time=2 * number,
+                log=(5,),
+                log_end=(5,),
+                events={"0": (first, len(events))},
+                groups=1 + busy,
+                written=2 + 2 * busy,
+                resting={"0": (first, rested)},
+                untold=rounds - 1,
+            )
+        )
+    return Topics(told, events)
+
+
+def read_back(monkeypatch: pytest.MonkeyPatch, topics: Topics) -> Mapping[str, frozenset[str]]:
+    def opened(_: Any) -> Topics:
+        return topics
+
+    monkeypatch.setattr(readback, "open_consumer", opened)
+    settings = Settings(cluster="prod", probe=ProbeSettings(interval_ms=1_000), job=JobSettings())
+    return readback.remember(settings, Deadline.after(60)).topics
+
+
+def test_all_rounds_of_a_heartbeat_are_read_back_with_few_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = heartbeat_of(rounds=600, busy=1)
+    names = {f"idle-{number}" for number in range(600)} | {"busy-0"}
+    assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
+    # 1,200 records of rounds and 2,400 of events by 500, the newest round, and five times the bounds of a topic.
+    assert topics.questions <= 25
+
+
+def test_what_busy_groups_were_told_in_between_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    topics = heartbeat_of(rounds=20, busy=3_000)
+    names = {f"idle-{number}" for number in range(20)} | {f"busy-{number}" for number in range(3_000)}
+    assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
+    # A poll for each of 19 rounds, the newest round as a whole, the rounds themselves: of 120,040 events.
+    assert topics.handed_out <= 20 * POLLED + 6_500 + 100
