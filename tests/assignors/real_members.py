@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import confluent_kafka
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -23,13 +22,13 @@ from streaming.devcluster.stage import QUIET_LIBRDKAFKA
 
 __all__ = [
     "HASH_SEED",
-    "STARTS",
     "Joins",
     "LibrdkafkaMembers",
     "Member",
     "StartMember",
     "java_starter",
     "librdkafka_starter",
+    "start_kafka_python",
 ]
 
 HASH_SEED = "the result depends on the hash seed of the leader's Python process"
@@ -125,18 +124,15 @@ def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:
     """Members in this process."""
 
     def start(joins: Joins) -> Member:
-        name = members.start(joins.topics, _librdkafka_settings(joins))
+        own = {
+            "partition.assignment.strategy": joins.strategy,
+            "topic.metadata.refresh.interval.ms": str(joins.metadata_ms),
+            "log_level": str(QUIET_LIBRDKAFKA),
+        }
+        name = members.start(joins.topics, _settings(joins) | own)
         return Member(joins, lambda: members.stop(name), members.closed(name))
 
     return start
-
-
-def _librdkafka_settings(joins: Joins) -> dict[str, str]:
-    return _settings(joins) | {
-        "partition.assignment.strategy": joins.strategy,
-        "topic.metadata.refresh.interval.ms": str(joins.metadata_ms),
-        "log_level": str(QUIET_LIBRDKAFKA),
-    }
 
 
 def _settings(joins: Joins) -> dict[str, str]:
@@ -153,18 +149,9 @@ def _settings(joins: Joins) -> dict[str, str]:
     return settings | {name: value for name, value in told.items() if value is not None}
 
 
-def _start_librdkafka(joins: Joins) -> Member:
-    def run(leaving: threading.Event) -> None:
-        consumer = confluent_kafka.Consumer(_librdkafka_settings(joins))
-        consumer.subscribe(list(joins.topics))
-        while not leaving.is_set():
-            consumer.poll(0.1)
-        consumer.close()
+def start_kafka_python(joins: Joins) -> Member:
+    """A member of kafka-python in this process."""
 
-    return _in_thread(joins, run)
-
-
-def _start_kafka_python(joins: Joins) -> Member:
     def run(leaving: threading.Event) -> None:
         consumer = KafkaConsumer(
             bootstrap_servers=joins.bootstrap,
@@ -190,10 +177,6 @@ def _start_kafka_python(joins: Joins) -> Member:
             consumer.close(autocommit=False)
 
     return _in_thread(joins, run)
-
-
-STARTS: dict[str, StartMember] = {"librdkafka": _start_librdkafka, "kafka-python": _start_kafka_python}
-"""Members in this process, by library."""
 
 
 def _in_thread(joins: Joins, run: Callable[[threading.Event], None]) -> Member:

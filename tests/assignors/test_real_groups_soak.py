@@ -25,7 +25,15 @@ from oracle.java_members import JavaMembers
 from probe.witness import Cluster
 from real_churn import ChurningGroup
 from real_log import offsets_log, read_on
-from real_members import HASH_SEED, STARTS, Joins, LibrdkafkaMembers, StartMember, java_starter, librdkafka_starter
+from real_members import (
+    HASH_SEED,
+    Joins,
+    LibrdkafkaMembers,
+    StartMember,
+    java_starter,
+    librdkafka_starter,
+    start_kafka_python,
+)
 from real_verdicts import Rounds, judged, settings_of
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -108,7 +116,7 @@ def test_no_generation_of_real_clients_is_said_to_drift(
             why = re.sub(r"topic '\S+'", "topic '…'", row.matched_library or row.reason or "")
             said[row.strategy or "", row.verdict, why] += 1
     with capfd.disabled():
-        print(*_told(client, groups, said), f"processes of librdkafka that crashed: {processes.crashes}", sep="\n")
+        print(*_told(client, groups, said), *processes.told(), sep="\n")
     libraries = _LIBRARIES.get(client, {client})
     for group, churned in groups.items():
         strategy = churned.first.strategy
@@ -165,9 +173,11 @@ class _Processes:
         self._jvms = [stack.enter_context(JavaMembers(release)) for release in releases]
         self._of_librdkafka: list[LibrdkafkaMembers] = []
 
-    @property
-    def crashes(self) -> int:
-        return sum(process.crashes for process in self._of_librdkafka)
+    def told(self) -> Iterator[str]:
+        """What has happened to them that nobody wanted."""
+        yield f"processes of librdkafka that crashed: {sum(process.crashes for process in self._of_librdkafka)}"
+        for process in (*self._jvms, *self._of_librdkafka):
+            yield from (f"a member failed: {failure}" for failure in process.failures)
 
     def starts(self) -> list[StartMember]:
         """Ways to start a member of the next group."""
@@ -176,7 +186,7 @@ class _Processes:
             self._of_librdkafka.append(self._stack.enter_context(LibrdkafkaMembers()))
             starts.append(librdkafka_starter(self._of_librdkafka[-1]))
         if "kafka-python" in self._clients:
-            starts.append(STARTS["kafka-python"])
+            starts.append(start_kafka_python)
         return starts
 
 

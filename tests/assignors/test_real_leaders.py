@@ -13,7 +13,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 from real_log import core_verdicts, offsets_log, read_on
-from real_members import STARTS, Joins, Member
+from real_members import Joins, LibrdkafkaMembers, Member, librdkafka_starter, start_kafka_python
+from real_stories import leave_all
 
 from streaming.groups.inputs import MembershipRecord
 
@@ -50,11 +51,12 @@ def test_every_generation_of_real_groups_is_what_a_candidate_of_its_library_comp
     groups = {f"{unique}-{library}-{strategy}-{story}": (library, strategy, story) for library, strategy, story in RUNS}
     records: dict[str, list[MembershipRecord]] = {group: [] for group in groups}
     members: list[Member] = []
-    with offsets_log(bootstrap) as log:
+    with offsets_log(bootstrap) as log, LibrdkafkaMembers() as librdkafka:
+        starts = {"librdkafka": librdkafka_starter(librdkafka), "kafka-python": start_kafka_python}
         for group, (library, strategy, story) in groups.items():
             for instance, topics in STORIES[story]:
                 asked = tuple(f"{unique}-{topic}" for topic in topics)
-                members.append(STARTS[library](Joins(bootstrap, group, strategy, asked, instance)))
+                members.append(starts[library](Joins(bootstrap, group, strategy, asked, instance)))
         deadline = time.monotonic() + SETTLED_S
         waiting = {group: len(STORIES[story]) for group, (_, _, story) in groups.items()}
         while waiting:
@@ -64,10 +66,7 @@ def test_every_generation_of_real_groups_is_what_a_candidate_of_its_library_comp
                     records[group].append(record)
                     if len(record.members) == waiting.get(group):
                         del waiting[group]
-    for member in members:
-        member.leave()
-    for member in members:
-        assert member.left.wait(30)
+        leave_all(members)
 
     counts = {f"{unique}-{topic}": count for topic, count in COUNTS.items()}
     for group, (library, strategy, _) in groups.items():

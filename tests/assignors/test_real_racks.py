@@ -5,17 +5,17 @@ What the probe tells of the racks is the probe's own; what the leaders decided i
 
 from __future__ import annotations
 
-import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from kafka import KafkaAdminClient
 from oracle.java_members import JavaMembers
 from pair_of_brokers import Pair, pair_of_brokers
 from probe.witness import Cluster, read_round
-from real_log import offsets_log, read_on
+from real_log import offsets_log
 from real_members import Joins, LibrdkafkaMembers, Member, StartMember, java_starter, librdkafka_starter
+from real_stories import Scaled, follow
 
 from assignors import Group, assign, from_topics, same
 from streaming.config import KafkaSettings, ProbeSettings, Settings
@@ -56,34 +56,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield running
 
 
-class _Scaled:
-    """One group: three members, four, three others."""
-
-    def __init__(self, group: str, strategy: str, start: StartMember, bootstrap: str) -> None:
-        self.records: list[MembershipRecord] = []
-        self._start = start
-        unique, _, _ = group.partition(".")
-        self._joins = lambda rack, topics: Joins(
-            bootstrap, group, strategy, [f"{unique}-{topic}" for topic in topics], rack=rack
-        )
-        self.members: list[Member] = [start(self._joins(*wants)) for wants in FIRST]
-        self._wanted = [3, 4, 3]
-
-    @property
-    def done(self) -> bool:
-        return not self._wanted
-
-    def saw(self, record: MembershipRecord) -> None:
-        self.records.append(record)
-        if self.done or len(record.members) != self._wanted[0]:
-            return
-        self._wanted.pop(0)
-        if len(self._wanted) == 2:
-            self.members.append(self._start(self._joins(*LATER)))
-        elif len(self._wanted) == 1:
-            self.members[0].leave()
-
-
 def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: str) -> None:
     bootstrap = pair.first.bootstrap
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
@@ -96,24 +68,24 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
         cluster.commit("seed", name, [0])
     topics = _told(unique, pair, f"{unique}-seed")
     assert topics[0].racks == (("a",), ("b",), ("b",), ("a",), ("b",))
-    groups: dict[str, _Scaled] = {}
+    groups: dict[str, Scaled[tuple[str | None, str]]] = {}
+
+    def starter(of_client: StartMember, strategy: str, group: str) -> Callable[[tuple[str | None, str]], Member]:
+        def start(wants: tuple[str | None, str]) -> Member:
+            rack, wanted = wants
+            return of_client(Joins(bootstrap, group, strategy, [names[topic] for topic in wanted], rack=rack))
+
+        return start
+
     with offsets_log(bootstrap) as log, JavaMembers("4.3.1") as java, LibrdkafkaMembers() as librdkafka:
         starters = {"java": java_starter(java), "librdkafka": librdkafka_starter(librdkafka)}
         for client, strategy in RUNS:
             group = f"{unique}.{client}.{strategy}"
-            groups[group] = _Scaled(group, strategy, starters[client], bootstrap)
-        deadline = time.monotonic() + SETTLED_S
-        while not all(group.done for group in groups.values()):
-            assert time.monotonic() < deadline, {name: len(group.records) for name, group in groups.items()}
-            for group, record in read_on(log):
-                if group in groups:
-                    groups[group].saw(record)
-        leaving = [member for group in groups.values() for member in group.members]
-        for member in leaving:
-            member.leave()
-        for member in leaving:
-            assert member.left.wait(60)
+            groups[group] = Scaled(starter(starters[client], strategy, group), FIRST, LATER)
+        follow(log, groups, SETTLED_S)
     admin.close()
+    left = {name: len(group.records) for name, group in groups.items() if not group.done}
+    assert not left, (left, java.failures, librdkafka.failures, librdkafka.crashes)
 
     by_racks: Counter[tuple[str, str]] = Counter()
     for (client, strategy), group in zip(RUNS, groups.values(), strict=True):

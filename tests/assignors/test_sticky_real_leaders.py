@@ -6,17 +6,24 @@ consumers and hundreds of generations, is test_real_groups_soak.py.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from real_log import core_verdicts, offsets_log, read_on
-from real_members import HASH_SEED, STARTS, Joins, Member
-
-from streaming.groups.inputs import MembershipRecord
+from real_log import core_verdicts, offsets_log
+from real_members import (
+    HASH_SEED,
+    Joins,
+    LibrdkafkaMembers,
+    Member,
+    StartMember,
+    librdkafka_starter,
+    start_kafka_python,
+)
+from real_stories import Scaled, follow
 
 pytestmark = pytest.mark.kafka
 
@@ -36,31 +43,6 @@ RUNS = [
 SETTLED_S = 60
 
 
-class _Scaled:
-    """One group and how far its story has come: two members, three, two others."""
-
-    def __init__(self, start: Callable[[tuple[str, ...]], Member], topics: tuple[tuple[str, ...], ...]) -> None:
-        self.records: list[MembershipRecord] = []
-        self._start = start
-        self._later = topics[2]
-        self.members = [start(topics[0]), start(topics[1])]
-        self._wanted = [2, 3, 2]
-
-    @property
-    def done(self) -> bool:
-        return not self._wanted
-
-    def saw(self, record: MembershipRecord) -> None:
-        self.records.append(record)
-        if self.done or len(record.members) != self._wanted[0]:
-            return
-        self._wanted.pop(0)
-        if len(self._wanted) == 2:
-            self.members.append(self._start(self._later))
-        elif len(self._wanted) == 1:
-            self.members[0].leave()
-
-
 def test_every_generation_of_scaled_groups_is_what_a_candidate_of_its_library_computes(
     bootstrap: str, unique: str
 ) -> None:
@@ -69,30 +51,25 @@ def test_every_generation_of_scaled_groups_is_what_a_candidate_of_its_library_co
     admin.close()
     counts = {f"{unique}-{topic}": count for topic, count in COUNTS.items()}
 
-    def starter(library: str, strategy: str, group: str) -> Callable[[tuple[str, ...]], Member]:
+    def starter(of_library: StartMember, strategy: str, group: str) -> Callable[[tuple[str, ...]], Member]:
         def start(topics: tuple[str, ...]) -> Member:
-            asked = tuple(f"{unique}-{topic}" for topic in topics)
-            return STARTS[library](Joins(bootstrap, group, strategy, asked))
+            return of_library(Joins(bootstrap, group, strategy, [f"{unique}-{topic}" for topic in topics]))
 
         return start
 
-    groups: dict[str, _Scaled] = {}
-    with offsets_log(bootstrap) as log:
+    groups: dict[str, Scaled[tuple[str, ...]]] = {}
+    with offsets_log(bootstrap) as log, ExitStack() as processes:
         for number, (library, strategy, story) in enumerate(RUNS):
             group = f"{unique}-{number}"
-            groups[group] = _Scaled(starter(library, strategy, group), STORIES[story])
-        deadline = time.monotonic() + SETTLED_S
+            of_library = start_kafka_python
+            if library == "librdkafka":
+                # (A process for each group: a leader that crashes takes no other one with it.)
+                of_library = librdkafka_starter(processes.enter_context(LibrdkafkaMembers()))
+            *first, later = STORIES[story]
+            groups[group] = Scaled(starter(of_library, strategy, group), first, later)
         # A client that does not come to the end of its story (one in many was seen to) is its own matter: what it
         # wrote counts, and below enough of it is asked for.
-        while any(not scaled.done for scaled in groups.values()) and time.monotonic() < deadline:
-            for group, record in read_on(log):
-                if group in groups:
-                    groups[group].saw(record)
-    members = [member for scaled in groups.values() for member in scaled.members]
-    for member in members:
-        member.leave()
-    for member in members:
-        assert member.left.wait(30)
+        follow(log, groups, SETTLED_S)
 
     for scaled, (library, strategy, story) in zip(groups.values(), RUNS, strict=True):
         said: Counter[str] = Counter()
