@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 
@@ -22,12 +23,20 @@ def main() -> None:
 
 def _member(name: str, fields: list[str], leaving: threading.Event) -> None:
     topics, *settings = fields
-    consumer = confluent_kafka.Consumer(dict(zip(settings[::2], settings[1::2], strict=True)))
-    consumer.subscribe(topics.split(","))
-    while not leaving.is_set():
-        consumer.poll(0.1)
-    consumer.close()
-    sys.stdout.write(f"closed\t{name}\n")  # (one write: `print` makes two, and other threads write between them)
+    try:
+        consumer = confluent_kafka.Consumer(dict(zip(settings[::2], settings[1::2], strict=True)))
+        with contextlib.closing(consumer):
+            consumer.subscribe(topics.split(","))
+            while not leaving.is_set():
+                consumer.poll(0.1)
+    except Exception as failed:  # noqa: BLE001 - told, whatever it is
+        _tell("failed", name, " ".join(repr(failed).split()))
+    finally:
+        _tell("closed", name)
+
+
+def _tell(*fields: str) -> None:
+    sys.stdout.write("\t".join(fields) + "\n")  # (one write: `print` makes two, and other threads write between them)
     sys.stdout.flush()
 
 
