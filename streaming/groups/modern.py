@@ -137,7 +137,8 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
     state.unnamed.append(decision)
     if len(state.unnamed) > _WAITING_MAX:
         oldest, *rest = state.unnamed
-        state.unnamed = [oldest]
+        # (The members of one that is known in part only are shown by the next.)
+        state.unnamed = [oldest] if oldest.exact else []
         write_modern_members(state, group, config, rows)
         state.unnamed = rest
 

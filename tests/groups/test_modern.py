@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streaming.groups.facts import Finding, ReplacedMember, Rows, TopicAssignment
 from streaming.groups.inputs import GroupInput, Tick
+from streaming.groups.modern_inputs import ModernMember
 from streaming.offsets_log import Compactor
 from tests.groups.build import GROUP, SECOND, START, Life, make_tick, make_topic
 from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
@@ -98,6 +99,20 @@ def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason(
     (row,) = life.take(*read(FIRST), make_tick(15, make_topic("orders", 4, topic_id=None))).members
     assert (row.partition_count, row.partitions) == (4, None)
     assert row.undecodable == f"no round has named the topic with the id {TOPIC_ID}"
+
+
+def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_when_they_joined() -> None:
+    # More decisions than wait for the next round, and the first of them is known in part.
+    joining = [(metadata(f"b{n}"), epoch(n), target(f"b{n}"), stands(n)) for n in range(2, 72)]
+    inputs = read([*FIRST[3:], *(record for of in joining for record in of)])
+    joined = {item.member_id: item.record for item in inputs if isinstance(item, ModernMember)}
+    life = Life()
+    life.take(*inputs, tick(500))
+    told: dict[str, int] = {}
+    for row in life.rows.members:
+        told.setdefault(row.member_id, row.record_offset)
+    assert told == {name: record + 3 for name, record in joined.items()}
+    assert not any(row.closed for row in life.rows.members)
 
 
 def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it() -> None:
