@@ -26,8 +26,11 @@ _NEVER = -1
 
 
 def take_in(state: GroupState, stretch: Compacted) -> None:
-    """Take in that a stretch begins."""
+    """Take in that a stretch begins, or goes on: whatever is read from inside a stretch tells it again from there."""
+    goes_on = is_compacted(state, stretch.first)
     state.compacted_until = max(state.compacted_until, stretch.until)
+    if goes_on:
+        return
     state.cost = state.pauses = None
     for partitions in state.partitions.values():
         for known in partitions.values():

@@ -7,7 +7,6 @@ from functools import cache
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -123,12 +122,13 @@ def test_whoever_comes_back_sees_the_same_present_and_claims_nothing_else_of_the
     assert_nothing_is_made_up(resumed.rows)
 
 
-@pytest.mark.parametrize("rounds_per_batch", [1, 7])
-def test_the_cut_into_batches_makes_no_difference_on_a_compacted_log(rounds_per_batch: int) -> None:
+@settings(deadline=None, max_examples=8)
+@given(st.data())
+def test_the_cut_into_batches_makes_no_difference_on_a_compacted_log(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
-    topics.compact({partition: 2 * end // 3 for partition, end in topics.log_ends().items()}, tombstones=True)
+    topics.compact(data.draw(cleanings(topics)), tombstones=data.draw(st.booleans()))
     rows = []
-    for each in (60, rounds_per_batch):
+    for each in (ROUNDS, data.draw(st.integers(1, ROUNDS // 2))):
         job = job_on(topics, each)
         job.run()
         rows.append({table: sorted(map(repr, getattr(job.rows, table))) for table in Rows.__struct_fields__})

@@ -72,6 +72,10 @@ def lived(records: list[Record], cuts: list[int], end: int, rounds: set[int], st
     return rows
 
 
+def said(rows: Rows) -> dict[str, list[str]]:
+    return {table: sorted(map(repr, getattr(rows, table))) for table in Rows.__struct_fields__}
+
+
 def members_at_the_end(rows: Rows) -> dict[str, tuple[int, ...]]:
     newest = {row.member_id: row for row in rows.members}
     return {
@@ -132,6 +136,29 @@ def test_whoever_comes_back_sees_the_members_and_targets_of_now(group: Coordinat
         getattr(rows, table).extend(getattr(more, table))
     assert members_at_the_end(rows) == group.targets
     assert_nothing_is_made_up(group, rows)
+
+
+@settings(deadline=None, max_examples=150)
+@given(lives(), st.data())
+def test_the_cut_makes_no_difference_in_a_compacted_log(group: Coordinator, data: st.DataObject) -> None:
+    end = len(settled(group).log)
+    rounds = {*data.draw(st.lists(st.integers(1, end), max_size=4)), end}
+    cuts = sorted({0, *data.draw(st.lists(st.integers(0, end - 1), min_size=1, max_size=4))})
+    left = compacted(records_of(group), data.draw(st.integers(0, end)), tombstones=data.draw(st.booleans()))
+    assert said(lived(left, cuts, end, rounds)) == said(lived(left, [0], end, rounds))
+
+
+def test_a_stretch_that_is_told_again_from_inside_it_changes_nothing() -> None:
+    group = Coordinator()
+    group.join()
+    group.assign({"m1": tuple(range(PARTITIONS))})
+    group.join()
+    end = len(settled(group).log)
+    left = compacted(records_of(group), 8, tombstones=True)
+    whole = said(lived(left, [0], end, {end}))
+    assert len(whole["rebalance_churn"]) == 1
+    for cut in range(1, end):
+        assert said(lived(left, [0, cut], end, {end})) == whole, cut
 
 
 def test_the_topic_id_is_that_of_the_coordinator() -> None:
