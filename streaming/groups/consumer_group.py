@@ -134,6 +134,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         carried_over: No assignor made the target: it is the assignment of the classic group that was upgraded
             (`ConsumerGroup.fromClassicGroup`).
         topology: Of streams groups; None otherwise.
+        dropped: Too many have come since for it to be judged: what it was about is not kept (`modern.py`).
     """
 
     record: int
@@ -157,6 +158,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     incarnation: int = -1
     carried_over: bool = False
     topology: StreamsTopology | None = None
+    dropped: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):

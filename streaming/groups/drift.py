@@ -33,7 +33,7 @@ from streaming.groups.seen_counts import SeenCounts, seen_counts
 from streaming.groups.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_UNVERIFIED, Verdict
+from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Verdict
 
 __all__ = ["Judged", "drift_row", "judge", "mismatch", "verdict_row"]
 
@@ -63,7 +63,7 @@ def judge(
     """
     record = decision.record
     if decision.kind == "dropped":
-        return Verdict(VALID_UNVERIFIED, "too many generations passed without a round: not recomputed")
+        return Verdict(VALID_UNVERIFIED, TOO_MANY)
     if not record.members:
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if not is_consumer(record):

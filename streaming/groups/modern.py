@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from assignors import from_topics, moves
+from streaming.groups.churn import WAITING_MAX
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
@@ -52,9 +53,6 @@ __all__ = [
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
-
-# Decisions that wait for a round, for a verdict and for the names of topics; as many as classic decisions wait.
-_WAITING_MAX = 64
 
 # Epochs are int32, and a broken record may have any.
 _INT32 = 2**31 - 1
@@ -133,14 +131,35 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
     state.modern_epoch = decision.epoch
     state.upgraded = False
     decision = msgspec.structs.replace(decision, incarnation=state.modern_incarnation)
-    state.unjudged = [*state.unjudged, decision][-_WAITING_MAX:]
+    state.unjudged.append(decision)
+    if len(state.unjudged) > WAITING_MAX:
+        at = len(state.unjudged) - WAITING_MAX - 1
+        state.unjudged[at] = _dropped(state.unjudged[at])
     state.unnamed.append(decision)
-    if len(state.unnamed) > _WAITING_MAX:
+    if len(state.unnamed) > WAITING_MAX:
         oldest, *rest = state.unnamed
         # (The members of one that is known in part only are shown by the next.)
         state.unnamed = [oldest] if oldest.exact else []
         write_modern_members(state, group, config, rows)
         state.unnamed = rest
+
+
+def _dropped(decision: Decision) -> Decision:
+    """What is kept of a decision that nobody will judge any more: the columns of its row."""
+    return msgspec.structs.replace(
+        decision,
+        dropped=True,
+        members=(),
+        subscriptions={},
+        targets={},
+        before=None,
+        joined=None,
+        left=None,
+        replaced=(),
+        undescribed=(),
+        topics=None,
+        topology=None,
+    )
 
 
 def _owner_in(item: ModernInput) -> str | None:

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from assignors import PartitionRacks
 from streaming.groups.facts import DriftedPartition
 
-__all__ = ["DRIFTED", "IDENTICAL", "MISPLACED", "NOT_APPLICABLE", "UNASSIGNED", "VALID_UNVERIFIED", "Verdict"]
+__all__ = [
+    "DRIFTED",
+    "IDENTICAL",
+    "MISPLACED",
+    "NOT_APPLICABLE",
+    "TOO_MANY",
+    "UNASSIGNED",
+    "VALID_UNVERIFIED",
+    "Verdict",
+]
 
 IDENTICAL = "identical"
 DRIFTED = "drifted"
@@ -20,6 +29,10 @@ MISPLACED = "misplaced"
 
 UNASSIGNED = "unassigned"
 """Kind of a drifted partition that belongs to nobody and should."""
+
+
+TOO_MANY = "too many generations passed without a round: not recomputed"
+"""Reason of a decision that was dropped (`churn.WAITING_MAX`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,6 +109,15 @@ def test_what_is_not_known_is_said_and_no_verdict_invented(log: tuple[Written, .
     assert (row.verdict, row.reason) == ("valid_unverified", reason)
 
 
+def test_of_decisions_that_no_round_has_judged_each_has_its_row_and_the_newest_are_recomputed() -> None:
+    log = [*FIRST, *(record for number in range(2, 102) for record in (epoch(number), stands(number)))]
+    rows = verdicts(*log)
+    assert [row.generation for row in rows] == list(range(1, 102))
+    reason = "too many generations passed without a round: not recomputed"
+    assert {(row.verdict, row.reason, row.strategy) for row in rows[:37]} == {("valid_unverified", reason, "uniform")}
+    assert {(row.verdict, row.reason) for row in rows[37:]} == {("identical", None)}
+
+
 def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
     (row,) = verdicts(*FIRST, count=6)
     assert (row.verdict, row.reason) == (
