@@ -172,7 +172,10 @@ def _owner_in(item: ModernInput) -> str | None:
 
 
 def _open_pauses(state: GroupState, decision: Decision, row: ChurnRow) -> ChurnRow:
-    """Begin to wait for the cost of a decision; its row, with the cost where there is none."""
+    """Begin to wait for the cost of a decision of a consumer group; its row, with the cost where there is none."""
+    if decision.group_type != CONSUMER:
+        state.pauses = None  # of a share group's partitions several members own each, and tasks are no partitions
+        return row
     state.pauses = state.pauses or Pauses()
     if decision.became_empty or state.modern_group is None:
         forget(state.pauses)

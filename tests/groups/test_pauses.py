@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import pytest
+
 from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import Compacted, GroupInput
-from tests.groups.build import GROUP, SECOND, START, Life, make_commit, make_topic
+from streaming.groups.modern_inputs import (
+    SHARE,
+    STREAMS,
+    CurrentAssignment,
+    GroupEpoch,
+    ModernMember,
+    TargetAssignment,
+    TargetEpoch,
+)
+from tests.groups.build import GROUP, LOG_PARTITION, SECOND, START, Life, make_commit, make_topic
 from tests.groups.build import make_tick as make_round
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
@@ -113,6 +124,26 @@ def test_a_compacted_stretch_ends_the_waiting() -> None:
     before, after = [tick(10), *read(FIRST + JOINED), *read([owns("a", 2, 0, 1)], 30)], read([owns("b", 2, 2, 3)], 1000)
     assert costs(*before, *read([owns("b", 2, 2)], 37), *after) == [(1, None, None), (2, 977.0, None)]
     assert costs(*before, Compacted(37, 1001), *after, *committed(1010, 2, 3), tick(1020)) == [(1, None, None)]
+
+
+@pytest.mark.parametrize("group_type", [SHARE, STREAMS])
+def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
+    at = [(offset, START + offset * SECOND, group_type, LOG_PARTITION) for offset in range(10, 18)]
+    tasks = (("x", (0, 1)),)
+    life = Life()
+    life.take(
+        ModernMember(*at[0], "a", None, None, "client", "/10.0.0.1", ()),
+        GroupEpoch(*at[1], 1),
+        TargetAssignment(*at[2], "a", tasks),
+        TargetEpoch(*at[3], 1),
+        CurrentAssignment(*at[4], "a", 1, 0, 0, tasks),
+        GroupEpoch(*at[5], 2),
+        TargetEpoch(*at[6], 2),
+        tick(20),
+    )
+    assert [bounds(row) for row in life.rows.rebalance_churn] == [(1, None, None)] * 2
+    assert life.state is not None
+    assert life.state.pauses is None
 
 
 def test_the_end_of_the_group_ends_the_waiting() -> None:
