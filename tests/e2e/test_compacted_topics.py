@@ -101,7 +101,7 @@ def _lag_facts(row: LagRow) -> tuple[object, ...]:
 @given(st.data())
 def test_whoever_starts_late_sees_the_same_present_and_claims_nothing_else_of_the_past(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
-    topics.compact(data.draw(cleanings(topics)), tombstones=data.draw(st.booleans()))
+    topics.compact_log(data.draw(cleanings(topics)), tombstones=data.draw(st.booleans()))
     if data.draw(st.booleans()):
         topics.cut_rounds(data.draw(st.integers(0, 2 * ROUNDS - 4)))
     late = job_on(topics, data.draw(st.integers(1, 60)))
@@ -116,7 +116,7 @@ def test_whoever_comes_back_sees_the_same_present_and_claims_nothing_else_of_the
     topics = CompactedTopics(RECORDS)
     resumed = job_on(topics, data.draw(st.integers(1, 60)))
     resumed.run(data.draw(st.integers(1, ROUNDS - 1)))
-    topics.compact(data.draw(cleanings(topics)), tombstones=True)
+    topics.compact_log(data.draw(cleanings(topics)), tombstones=True)
     resumed.run()
     assert present(resumed.rows) == present(truth())
     assert_nothing_is_made_up(resumed.rows)
@@ -126,7 +126,7 @@ def test_whoever_comes_back_sees_the_same_present_and_claims_nothing_else_of_the
 @given(st.data())
 def test_the_cut_into_batches_makes_no_difference_on_a_compacted_log(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
-    topics.compact(data.draw(cleanings(topics)), tombstones=data.draw(st.booleans()))
+    topics.compact_log(data.draw(cleanings(topics)), tombstones=data.draw(st.booleans()))
     rows = []
     for each in (ROUNDS, data.draw(st.integers(1, ROUNDS // 2))):
         job = job_on(topics, each)

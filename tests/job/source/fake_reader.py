@@ -2,37 +2,83 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from types import SimpleNamespace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
-from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange
+from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange
 
-Kept = tuple[bytes | None, bytes | None]
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A record; `walk` takes it as one of kafka-python's."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
 
 
 class FakeReader:
-    """Partitions as lists of (key, value), one record a batch; offsets are places in the list.
+    """Partitions as lists of records, one record a batch.
 
     Attributes:
+        logs: The records that are there.
+        end: Offset behind the last record, whether or not it is still there.
+        deleted_below: Offset below which records are deleted.
+        known: Partitions of each topic as the client remembers them.
         down: Every call fails, as it does when the brokers are away.
         calls: How often each question was asked.
+        handed_on: Records of each topic that were read.
     """
 
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, list[Kept]] = {}
+        self.end: dict[TopicPartition, int] = {}
         self.deleted_below: dict[TopicPartition, int] = defaultdict(int)
         self.known: dict[str, set[int]] = {}
         self.down = False
         self.calls: dict[str, int] = defaultdict(int)
+        self.handed_on: dict[str, int] = defaultdict(int)
 
-    def append(self, topic: str, partition: int, value: bytes | None, key: bytes | None = None) -> int:
-        log = self.logs.setdefault(TopicPartition(topic, partition), [])
-        log.append((key, value))
-        return len(log) - 1
+    def create(self, topic: str, partitions: int) -> None:
+        """Let a topic exist, without records."""
+        for partition in range(partitions):
+            self.logs[TopicPartition(topic, partition)] = []
+            self.end[TopicPartition(topic, partition)] = 0
+
+    def append(
+        self, topic: str, partition: int, value: bytes | None, key: bytes | None = None, time: int | None = None
+    ) -> int:
+        """Write a record, in the topic's absence to a new one; its offset."""
+        place = TopicPartition(topic, partition)
+        offset = self.end.setdefault(place, 0)
+        record = Kept(offset, 5_000 + offset if time is None else time, key, value)
+        self.logs.setdefault(place, []).append(record)
+        self.end[place] = offset + 1
+        return offset
+
+    def compact(self, topic: str, upto: Mapping[int, int], *, tombstones: bool) -> None:
+        """Clean as Kafka's cleaner does: below each end only the last record of each key stays.
+
+        Args:
+            topic: The topic.
+            upto: First offset that is not cleaned, by partition.
+            tombstones: They stay as well; otherwise their time is up.
+        """
+        for partition, end in upto.items():
+            place = TopicPartition(topic, partition)
+            last = {record.key: record.offset for record in self.logs[place] if record.offset < end}
+            self.logs[place] = [
+                record
+                for record in self.logs[place]
+                if record.offset >= end
+                or (last[record.key] == record.offset and (tombstones or record.value is not None))
+            ]
 
     def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
         self._ask("partitions")
@@ -44,23 +90,37 @@ class FakeReader:
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._ask("ends")
-        return {p: len(self.logs[p]) for p in partitions}
+        return {place: self.end[place] for place in partitions}
 
     def read(
-        self, ranges: Iterable[OffsetRange], _patience_s: float | None = None
+        self, ranges: Iterable[OffsetRange], patience_s: float | None = None
     ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
-        self._ask("read")
-        for wanted in ranges:
-            partition = TopicPartition(wanted.topic, wanted.partition)
-            first = max(wanted.start, self.deleted_below[partition])
-            if first > wanted.start:
-                yield wanted, Gone(wanted.start, min(first, wanted.end), "deleted", before_log=True)
-            for offset in range(first, min(wanted.end, len(self.logs[partition]))):
-                key, value = self.logs[partition][offset]
-                record = SimpleNamespace(offset=offset, timestamp=5_000 + offset, key=key, value=value)
-                yield wanted, FetchedBatch(offset, offset, record.timestamp, [record])
+        for where, item in self.read_runs(ranges, patience_s):
+            if not isinstance(item, Missing):
+                yield where, item
 
-    read_runs = read
+    def read_runs(
+        self, ranges: Iterable[OffsetRange], _patience_s: float | None = None
+    ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone | Missing]]:
+        self._ask("read")
+        for where in ranges:
+            place = TopicPartition(where.topic, where.partition)
+            expected = max(where.start, self.deleted_below[place])
+            end = min(where.end, self.end[place])
+            if expected > where.start:
+                yield where, Gone(where.start, min(expected, where.end), "deleted", before_log=True)
+            records = self.logs[place]
+            for at in range(bisect_left(records, expected, key=lambda record: record.offset), len(records)):
+                record = records[at]
+                if record.offset >= end:
+                    break
+                if record.offset > expected:
+                    yield where, Missing(expected, record.offset - 1)
+                expected = record.offset + 1
+                self.handed_on[where.topic] += 1
+                yield where, FetchedBatch(record.offset, record.offset, record.timestamp, [record])
+            if expected < end:
+                yield where, Missing(expected, end - 1)
 
     def _ask(self, question: str) -> None:
         self.calls[question] += 1

@@ -43,7 +43,7 @@ class World:
             self.reader.append("log", partition, b"")
 
     def ends(self) -> list[int]:
-        return [len(log) for place, log in sorted(self.reader.logs.items()) if place.topic == "log"]
+        return [end for place, end in sorted(self.reader.end.items()) if place.topic == "log"]
 
     def round(self, **changes: Any) -> int:
         number = self.reader.append("rounds", 0, encode_round(opened()))
