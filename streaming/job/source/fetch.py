@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from kafka import KafkaConsumer, TopicPartition
@@ -40,7 +40,19 @@ from streaming.job.source.batches import (
 )
 from streaming.job.source.exceptions import UnreadableTopicError
 
-__all__ = ["FetchedBatch", "FetchedRun", "Gone", "Missing", "OffsetRange", "RangeReader", "take_whole_batches"]
+__all__ = [
+    "TO_THE_END",
+    "FetchedBatch",
+    "FetchedRun",
+    "Gone",
+    "Missing",
+    "OffsetRange",
+    "RangeReader",
+    "take_whole_batches",
+]
+
+TO_THE_END: Final = 2**63 - 1
+"""End of a range that reaches to the last stable offset at the time when its reading begins. (No record has it.)"""
 
 # A response with less than this (some 200 records) is taken apart quicker batch by batch. So is what a steady batch
 # reads of a partition of the log, where hardly a key comes twice.
@@ -62,7 +74,7 @@ _SETTLE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Offsets [start, end) of one partition."""
+    """Offsets [start, end) of one partition; `end` may be `TO_THE_END`."""
 
     topic: str
     partition: int
@@ -247,10 +259,11 @@ class RangeReader:
     ) -> Iterator[tuple[OffsetRange, FetchedRun | FetchedBatch | Missing | Gone]]:
         """Read ranges; batches of one partition come in order, those of several in turns.
 
-        Each item comes with its range, which begins later than the one asked for after offsets were `Gone`. Its
-        first and last batch can hold records before and after the range: trim both ends (`walk`, `lanes`). Aborted
-        transactions and control records are left out. What compaction removed is told as `Missing` before the records
-        behind it, and can be told again; of batches before magic 2, which do not tell, it is not.
+        Each item comes with its range, which begins later than the one asked for after offsets were `Gone`, and ends
+        where the log does when it was open. Its first and last batch can hold records before and after the range: trim
+        both ends (`walk`, `lanes`). Aborted transactions and control records are left out. What compaction removed is
+        told as `Missing` before the records behind it, and can be told again; of batches before magic 2, which do not
+        tell, it is not.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.
@@ -308,6 +321,8 @@ class RangeReader:
         for partition in list(open_ranges):
             current = open_ranges[partition]
             first, last = starts[partition], ends[partition]
+            if current.end == TO_THE_END:
+                open_ranges[partition] = current = replace(current, end=last)
             if first > wanted[partition]:
                 until = min(first, current.end)
                 reason = f"the log begins at {first} now: older records were deleted"
@@ -339,7 +354,8 @@ class RangeReader:
         settled = time.monotonic() + self._settle_s
         while True:
             ends = self.ends(list(open_ranges))
-            if all(ends[p] >= r.end for p, r in open_ranges.items()) or time.monotonic() > settled:
+            reached = (r.end == TO_THE_END or ends[p] >= r.end for p, r in open_ranges.items())
+            if all(reached) or time.monotonic() > settled:
                 return ends
             time.sleep(_PAUSE_S)
 

@@ -10,13 +10,20 @@ import contextlib
 from collections.abc import Iterator
 
 import pyarrow as pa
-from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
 from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, encode_inputs
 from streaming.groups.keys import group_key, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
-from streaming.job.source.fetch import FetchedBatch, FetchedRun, Gone, Missing, OffsetRange, RangeReader
+from streaming.job.source.fetch import (
+    TO_THE_END,
+    FetchedBatch,
+    FetchedRun,
+    Gone,
+    Missing,
+    OffsetRange,
+    RangeReader,
+)
 from streaming.job.source.lanes import lanes
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
@@ -134,8 +141,7 @@ class _LogTask:
         """Tell the groups that may have lost records; reads on behind the share until it is clear which those are."""
         compacted = self._compacted[partition]
         if compacted.open:
-            place = TopicPartition(self._topic, partition)
-            rest = OffsetRange(self._topic, partition, self._shares[partition].end, reader.ends([place])[place])
+            rest = OffsetRange(self._topic, partition, self._shares[partition].end, TO_THE_END)
             for where, item in reader.read_runs([rest]):
                 if isinstance(item, Missing):
                     compacted.missing(item.first, item.last)

@@ -11,11 +11,20 @@ import pytest
 from kafka import TopicPartition
 from kafka.consumer.fetcher import Fetcher, IsolationLevel
 from kafka.consumer.subscription_state import SubscriptionState
+from kafka.errors import KafkaConnectionError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
 from streaming.job.source import fetch as fetch_module
-from streaming.job.source.fetch import FetchedBatch, FetchedRun, Gone, Missing, OffsetRange, RangeReader
+from streaming.job.source.fetch import (
+    TO_THE_END,
+    FetchedBatch,
+    FetchedRun,
+    Gone,
+    Missing,
+    OffsetRange,
+    RangeReader,
+)
 from streaming.job.source.fetch import take_whole_batches as whole
 from streaming.job.source.walk import walk
 
@@ -62,9 +71,14 @@ def walked(items: Iterator[Any] | Sequence[Any], start: int = 0, end: int = 10**
 
 
 class PolledLog:
-    """A consumer with kafka-python's own fetcher and positions, whose responses are there already."""
+    """A consumer with kafka-python's own fetcher and positions, whose responses are there already.
+
+    Attributes:
+        refusals: So many questions for the log's end find no broker.
+    """
 
     def __init__(self, end: int, responses: Sequence[bytes], items_per_poll: int) -> None:
+        self.refusals = 0
         self._end = end
         self._responses = deque(responses)
         self._subscription = SubscriptionState("none")
@@ -85,6 +99,9 @@ class PolledLog:
         return dict.fromkeys(places, 0)
 
     def end_offsets(self, places: list[TopicPartition], timeout_ms: int) -> dict[TopicPartition, int]:  # noqa: ARG002
+        if self.refusals:
+            self.refusals -= 1
+            raise KafkaConnectionError
         return dict.fromkeys(places, self._end)
 
     def unsubscribe(self) -> None:
@@ -158,6 +175,17 @@ def test_responses_of_nothing_but_holes_are_progress(items_per_poll: int) -> Non
     assert walked(items, 0, 12) == []
     missing = [item for item in items if isinstance(item, Missing)]
     assert (min(item.first for item in missing), max(item.last for item in missing)) == (0, 11)
+
+
+@pytest.mark.parametrize("refusals", [0, 2])
+def test_a_range_with_an_open_end_reaches_to_the_end_that_the_brokers_tell_once_they_are_there(refusals: int) -> None:
+    log = PolledLog(5, [log_batch(0, 3), log_batch(3, 2)], 100)
+    log.refusals = refusals
+    reader = RangeReader(log, patience_s=5.0, settle_s=0.0)
+    items = list(reader.read_runs([OffsetRange(PLACE.topic, 0, 1, TO_THE_END)]))
+    assert {(where.start, where.end) for where, _ in items} == {(1, 5)}
+    assert walked([item for _, item in items], 1, 5) == [1, 2, 3, 4]
+    assert list(reader.read_runs([OffsetRange(PLACE.topic, 0, 5, TO_THE_END)])) == []
 
 
 def test_a_control_batch_that_compaction_emptied_is_no_abort_marker() -> None:

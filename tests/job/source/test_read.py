@@ -1,10 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 from kafka import TopicPartition
-from kafka.errors import CorruptRecordError
+from kafka.errors import CorruptRecordError, KafkaConnectionError
 
 from job.source.fake_probe import commit_key, commit_value
 from job.source.fake_reader import FakeReader
@@ -13,7 +14,7 @@ from streaming.bench.log_records import group_value
 from streaming.groups.advance import advance
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import Rows
-from streaming.groups.inputs import CommitWindow, Tick, decode_inputs
+from streaming.groups.inputs import CommitWindow, Compacted, Tick, decode_inputs
 from streaming.groups.keys import group_key, group_of, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, QuarantinedRecord, decode_partition_inputs
 from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange
@@ -133,6 +134,48 @@ def test_arrow_batches_are_bounded() -> None:
     assert sum(sizes) == 20
     assert max(sizes) == 9
     assert list(arrow_batches(iter([]))) == []
+
+
+def cleaned_log() -> FakeReader:
+    """Cleaned below 5: offsets 0 and 1 are gone, 5 has the key of 2, which so cannot have been cleaned over."""
+    reader = FakeReader()
+    for offset, (group, partition) in enumerate([("g", 0), ("g", 1), ("h", 0), ("g", 0), ("g", 1), ("h", 0), ("g", 0)]):
+        reader.append("log", 0, commit_value(offset), commit_key(group, "t", partition))
+    reader.compact("log", {0: 5}, tombstones=True)
+    return reader
+
+
+def stretches(rows: list[tuple[str, bytes]]) -> dict[str | None, list[Compacted]]:
+    found: dict[str | None, list[Compacted]] = defaultdict(list)
+    for key, payload in rows:
+        inputs = decode_inputs(payload) if group_of(key) else []
+        for item in inputs:
+            if isinstance(item, Compacted):
+                found[group_of(key)].append(item)
+    return dict(found)
+
+
+@pytest.mark.parametrize("end", [1, 2, 4, 6, 7])
+def test_the_groups_in_a_compacted_stretch_are_told_wherever_the_share_ends(end: int) -> None:
+    rows = read(cleaned_log(), LogShare(0, 0, end, known=False, boundaries=()))
+    assert stretches(rows) == {"g": [Compacted(0, 5)], "h": [Compacted(0, 3)]}
+
+
+def test_a_share_behind_a_compacted_stretch_tells_none() -> None:
+    assert stretches(read(cleaned_log(), LogShare(0, 2, 7, known=True, boundaries=()))) == {}
+
+
+class _AwayBehindTheShare(FakeReader):
+    """The brokers do not tell where the log ends, unless it is `read_runs` that asks, which waits for them."""
+
+    def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:  # noqa: ARG002
+        raise KafkaConnectionError
+
+
+def test_brokers_that_are_away_while_the_end_of_a_stretch_is_looked_for_are_waited_for() -> None:
+    reader = _AwayBehindTheShare()
+    vars(reader).update(vars(cleaned_log()))
+    assert stretches(read(reader, LogShare(0, 0, 2, known=False, boundaries=())))["g"] == [Compacted(0, 5)]
 
 
 def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
