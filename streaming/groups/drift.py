@@ -15,8 +15,6 @@ Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from assignors import (
     Assignment,
     from_topics,
@@ -26,16 +24,16 @@ from assignors import (
 )
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition, DriftRow
-from streaming.groups.inputs import MembershipRecord
+from streaming.groups.inputs import MembershipRecord, Tick
 from streaming.groups.membership import is_consumer, undecodable
 from streaming.groups.recompute import recompute
 from streaming.groups.seen_counts import SeenCounts, seen_counts
 from streaming.groups.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Verdict
+from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
 
-__all__ = ["Judged", "drift_row", "judge", "mismatch", "verdict_row"]
+__all__ = ["judge", "judged_of", "mismatch", "verdict_row"]
 
 # The first decision of a new group is seen by a round within an interval or two. Where the first round that shows a
 # topic comes later than this, nobody was looking at the time of the decision.
@@ -113,51 +111,34 @@ def judge(
     return verdict
 
 
-def drift_row(
-    decision: Decision,
-    verdict: Verdict,
-    group: str,
-    partition: int,
-    round_number: int,
-    round_time: int,
-    config: GroupConfig,
-) -> DriftRow:
-    """Write one verdict on a classic group's decision as a row of `drift`."""
+def judged_of(decision: Decision, group: str, log_partition: int) -> Judged:
+    """The columns that rows about a classic group's decision have from it."""
     record = decision.record
-    judged = Judged(
-        partition, record.record, record.record_time, decision.incarnation, record.generation, record.protocol
+    return Judged(
+        group,
+        log_partition,
+        record.record,
+        record.record_time,
+        decision.incarnation,
+        record.generation,
+        record.protocol,
     )
-    return verdict_row(judged, verdict, group, round_number, round_time, config)
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The columns of a verdict's row that its decision gives."""
-
-    log_partition: int
-    record_offset: int
-    record_time: int
-    incarnation: int
-    generation: int
-    strategy: str | None
-
-
-def verdict_row(
-    judged: Judged, verdict: Verdict, group: str, round_number: int, round_time: int, config: GroupConfig
-) -> DriftRow:
+def verdict_row(judged: Judged, verdict: Verdict, tick: Tick, config: GroupConfig) -> DriftRow:
     """Write one verdict as a row of `drift`, whoever assigned."""
-    expected = config.expected_strategy(group)
+    expected = config.expected_strategy(judged.group)
     return DriftRow(
         cluster=config.cluster,
-        group_id=group,
+        group_id=judged.group,
         log_partition=judged.log_partition,
         record_offset=judged.record_offset,
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),
         incarnation=judged.incarnation,
         generation=judged.generation,
-        round=round_number,
-        round_time=round_time,
+        round=tick.round,
+        round_time=tick.time,
         strategy=judged.strategy,
         expected_strategy=expected,
         strategy_mismatch=mismatch(expected, judged.strategy),

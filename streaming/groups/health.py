@@ -10,7 +10,7 @@ import msgspec
 from streaming.groups import lag, offset_events
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import asked_assignors, state_of
-from streaming.groups.drift import drift_row, judge, mismatch
+from streaming.groups.drift import judge, judged_of, mismatch, verdict_row
 from streaming.groups.facts import Finding, GroupHealthRow, Rows
 from streaming.groups.findings import findings_of
 from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
@@ -149,9 +149,10 @@ def _give_verdicts(
         verdict = found or judge(state, decision, tick.time, config, last=True)
         if verdict is None:
             continue
-        rows.drift.append(drift_row(decision, verdict, group, tick.log_partition, tick.round, tick.time, config))
+        judged = judged_of(decision, group, tick.log_partition)
+        rows.drift.append(verdict_row(judged, verdict, tick, config))
         crowded = at < len(state.waiting) - NEWEST
-        rows.what_if.extend(what_if_rows(state, decision, verdict, tick, group, config, crowded=crowded))
+        rows.what_if.extend(what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
         state.verdict = verdict.verdict
         state.verdict_reason = verdict.reason
         state.drifted_count = len(verdict.drifted)

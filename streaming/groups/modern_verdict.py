@@ -20,7 +20,7 @@ import msgspec
 
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
-from streaming.groups.drift import Judged, verdict_row
+from streaming.groups.drift import verdict_row
 from streaming.groups.facts import DriftedPartition, Rows
 from streaming.groups.inputs import Tick
 from streaming.groups.modern_balance import balance_of_target
@@ -30,7 +30,7 @@ from streaming.groups.modern_recompute import recompute_target
 from streaming.groups.modern_what_if import modern_what_if_rows
 from streaming.groups.server_inputs import asked_of
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Verdict
+from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
 from streaming.groups.what_if import NEWEST
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
@@ -41,6 +41,7 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
     for at, decision in enumerate(state.unjudged):
         verdict = judge_modern(state, decision, config)
         judged = Judged(
+            group,
             decision.log_partition,
             decision.record,
             decision.record_time,
@@ -48,9 +49,9 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
             decision.epoch,
             strategy_of(decision.assignors),
         )
-        rows.drift.append(verdict_row(judged, verdict, group, tick.round, tick.time, config))
+        rows.drift.append(verdict_row(judged, verdict, tick, config))
         crowded = at < len(state.unjudged) - NEWEST
-        rows.what_if.extend(modern_what_if_rows(state, decision, verdict, tick, group, config, crowded=crowded))
+        rows.what_if.extend(modern_what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
     if state.unjudged:
         newest = state.unjudged[-1]

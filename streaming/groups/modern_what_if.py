@@ -14,7 +14,7 @@ from streaming.groups.modern_members import names_at
 from streaming.groups.modern_recompute import in_every_order
 from streaming.groups.server_inputs import ERAS, PREFIX, asked_of
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Verdict
+from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.groups.what_if import CROWDED, Told, told_of, too_large, what_if_row
 
 __all__ = ["modern_what_if_rows"]
@@ -25,26 +25,16 @@ _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()]
 def modern_what_if_rows(
     state: GroupState,
     decision: Decision,
+    judged: Judged,
     verdict: Verdict,
     tick: Tick,
-    group: str,
     config: GroupConfig,
     *,
     crowded: bool,
 ) -> list[WhatIfRow]:
     """Write the rows of one decision, one for each assignor and for another that members ask for.
 
-    Args:
-        state: The group's state, with the topics of this round taken in.
-        decision: The decision.
-        verdict: Its verdict.
-        tick: The round that made it possible.
-        group: Group id.
-        config: Settings.
-        crowded: It is not one of the newest.
-
-    Returns:
-        None for share and streams groups, and for empty ones.
+    The arguments are those of `what_if_rows`. Nothing is written of share and streams groups, nor of empty ones.
     """
     if not config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
         return []
@@ -55,8 +45,7 @@ def modern_what_if_rows(
         told = [_untold(name, decision, asked) for name in _names(decision)]
     else:
         told = _told(state, decision, verdict, asked)
-    head = (decision.log_partition, decision.record, decision.record_time, decision.incarnation, decision.epoch)
-    return [what_if_row(of, head, tick, group, config) for of in told]
+    return [what_if_row(of, judged, tick, config) for of in told]
 
 
 def _names(decision: Decision) -> tuple[str, ...]:

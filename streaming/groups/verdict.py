@@ -16,6 +16,7 @@ __all__ = [
     "TOO_MANY",
     "UNASSIGNED",
     "VALID_UNVERIFIED",
+    "Judged",
     "Verdict",
 ]
 
@@ -33,6 +34,29 @@ UNASSIGNED = "unassigned"
 
 TOO_MANY = "too many generations passed without a round: not recomputed"
 """Reason of a decision that was dropped (`churn.WAITING_MAX`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The columns that rows about one decision, of `drift` and of `what_if`, have from it.
+
+    Attributes:
+        group: Group id.
+        log_partition: Partition of the offsets log.
+        record_offset: Log offset of its record.
+        record_time: Time of that, ms.
+        incarnation: Which group of this name.
+        generation: Generation, or epoch.
+        strategy: Strategy that the members agreed on, or server assignor that they ask for; None where there is none.
+    """
+
+    group: str
+    log_partition: int
+    record_offset: int
+    record_time: int
+    incarnation: int
+    generation: int
+    strategy: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ from streaming.groups.seen_counts import seen_counts
 from streaming.groups.seen_racks import newest_racks
 from streaming.groups.state import Decision, GroupState, Owned
 from streaming.groups.times import day_of
-from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Verdict
+from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 
 __all__ = [
     "CROWDED",
@@ -136,9 +136,9 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
 def what_if_rows(
     state: GroupState,
     decision: Decision,
+    judged: Judged,
     verdict: Verdict,
     tick: Tick,
-    group: str,
     config: GroupConfig,
     *,
     crowded: bool,
@@ -148,14 +148,14 @@ def what_if_rows(
     Args:
         state: The group's state, with the topics of this round taken in.
         decision: The decision.
+        judged: What the rows have from it.
         verdict: Its verdict.
         tick: The round that made it possible.
-        group: Group id.
         config: Settings.
         crowded: It is not one of the newest.
 
     Returns:
-        None for groups that assign no partitions, for empty ones, and for the first half of a cooperative
+        Nothing for groups that assign no partitions, for empty ones, and for the first half of a cooperative
         rebalance, whose moves are the second's.
     """
     record = decision.record
@@ -175,32 +175,20 @@ def what_if_rows(
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
         told = [Told(runs, runs=True, reason=why_not)]
-    head = (record.log_partition, record.record, record.record_time, decision.incarnation, record.generation)
-    return [what_if_row(of, head, tick, group, config) for of in told]
+    return [what_if_row(of, judged, tick, config) for of in told]
 
 
-def what_if_row(
-    told: Told, head: tuple[int, int, int, int, int], tick: Tick, group: str, config: GroupConfig
-) -> WhatIfRow:
-    """Write one row.
-
-    Args:
-        told: What is told of the strategy.
-        head: Log partition, offset and time of the decision's record, its incarnation and generation.
-        tick: The round.
-        group: Group id.
-        config: Settings.
-    """
-    log_partition, record, record_time, incarnation, generation = head
+def what_if_row(told: Told, judged: Judged, tick: Tick, config: GroupConfig) -> WhatIfRow:
+    """Write what is told of one strategy at one decision as a row of `what_if`."""
     return WhatIfRow(
         cluster=config.cluster,
-        group_id=group,
-        log_partition=log_partition,
-        record_offset=record,
-        record_time=record_time,
-        event_date=day_of(record_time),
-        incarnation=incarnation,
-        generation=generation,
+        group_id=judged.group,
+        log_partition=judged.log_partition,
+        record_offset=judged.record_offset,
+        record_time=judged.record_time,
+        event_date=day_of(judged.record_time),
+        incarnation=judged.incarnation,
+        generation=judged.generation,
         round=tick.round,
         round_time=tick.time,
         strategy=told.strategy,
