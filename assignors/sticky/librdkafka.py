@@ -1,7 +1,7 @@
 """librdkafka's `cooperative-sticky` (it has no `sticky`): rdkafka_sticky_assignor.c, adjusted in rdkafka_cgrp.c.
 
 Written after Java 2.4's algorithm, with maps that iterate what came last first, and with ways to go wrong of its own:
-where it would read freed memory, nothing can be told.
+where it would read freed memory, or abort, nothing can be told.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ from assignors.sticky.potential import Potential, largest_first, partitions_of
 from assignors.sticky.racks import RackInfo, rack_info
 from assignors.strategy import Era, PartitionRacks
 
-__all__ = ["LIBRDKAFKA_ERAS"]
+__all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
+
+ABORTS = "librdkafka aborts here, unless it was built without assertions"
+"""It takes a partition's first move for its last one. (Built for Windows it has no assertions: librdkafka.vcxproj.)"""
 
 _FREED = "librdkafka reads memory here that it has freed"
-_ABORTS = "librdkafka aborts: it takes a partition's first move for its last one"
 _TOPIC_ORDER = "the result depends on the order in which the broker told librdkafka of the topics"
 
 # More topics than this with partitions that nobody had are not tried in all orders.
@@ -65,14 +67,14 @@ class _Movements(Movements):
         and the second is what goes to the target, without a record. The first stays where it is.
         """
         if partition in self._returned:
-            raise LeaderWouldFail(_ABORTS)
+            raise CannotTell(ABORTS)
         # (Not the first owner, as in Java: the pair is made before that is looked up.)
         listed = self._lists.get((self.row_of[partition], target, owner))
         if listed is None:
             return partition
         first, *others = listed
         if first in self._returned:
-            raise LeaderWouldFail(_ABORTS)
+            raise CannotTell(ABORTS)
         if not others:
             raise CannotTell(_FREED)
         del listed[first]
@@ -87,9 +89,8 @@ class _Movements(Movements):
         row = self.row_of[partition]
         earlier = self.pair_of.get(partition)
         if earlier is not None:
+            # (Its list is still there: one that an element was taken out of keeps the next, which moves no more.)
             key = row, *earlier
-            if key not in self._lists:
-                raise LeaderWouldFail(_ABORTS)
             self._lists[key].pop(partition, None)
             if not self._lists[key]:
                 del self._lists[key]

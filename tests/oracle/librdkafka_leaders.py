@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Condition, Thread
 
@@ -24,7 +25,7 @@ from random_groups import RACKS
 from assignors import Assignment, Subscription, from_pairs
 from oracle.java_assignors import Case
 
-__all__ = ["ask_librdkafka"]
+__all__ = ["Unanswered", "ask_librdkafka"]
 
 _ANSWER_S = 200.0
 # One in some hundred joins is never followed by an assignment; a busy machine needs seconds for the others.
@@ -67,8 +68,15 @@ _BROKER, _RACKLESS = 1, 99
 _NODES = {rack: 10 + place for place, rack in enumerate((*RACKS, "x", "y"))}
 
 
-def ask_librdkafka(strategy: str, cases: Sequence[Case]) -> list[Assignment | None]:
-    """What the installed librdkafka assigns, case by case; None where it crashes, or never answers.
+class Unanswered(Enum):
+    """Why a case has no answer."""
+
+    CRASHED = "the leader's process ended"
+    SILENT = "the leader never sent an assignment"
+
+
+def ask_librdkafka(strategy: str, cases: Sequence[Case]) -> list[Assignment | Unanswered]:
+    """What the installed librdkafka assigns, case by case.
 
     Topics that do not exist are those without a count. A member of each group must list a topic, and no name be empty.
     """
@@ -98,7 +106,8 @@ def _lead(strategy: str, port: int, work: _Work, until: float) -> None:
                 ended = consumer.poll() is not None
                 assert not ended or len(work.given) == 1, left
                 if ended or time.monotonic() - work.answered > _SILENT_S:
-                    work.answers |= dict.fromkeys(work.given.values())
+                    why = Unanswered.CRASHED if ended else Unanswered.SILENT
+                    work.answers |= dict.fromkeys(work.given.values(), why)
                     work.given.clear()
                     work.answered = time.monotonic()
                     return
@@ -113,7 +122,7 @@ class _Work:
     """The cases, and those that leaders work on, by the leader's group."""
 
     cases: list[Case]
-    answers: dict[int, Assignment | None] = field(default_factory=dict)
+    answers: dict[int, Assignment | Unanswered] = field(default_factory=dict)
     given: dict[str, int] = field(default_factory=dict)
     changed: Condition = field(default_factory=Condition)
     answered: float = field(default_factory=time.monotonic)
