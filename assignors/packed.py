@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import overload
 
 import numpy as np
 import numpy.typing as npt
+
+from assignors.assignment import Partitions
 
 __all__ = ["PackedPartitions", "pack"]
 
@@ -63,7 +65,7 @@ class PackedPartitions(Sequence[_Pair]):
         return hash(tuple(self))
 
 
-def pack(partitions: Mapping[str, Iterable[int]] | Sequence[tuple[str, Sequence[int]]]) -> PackedPartitions:
+def pack(partitions: Mapping[str, Partitions] | Sequence[tuple[str, Partitions]]) -> PackedPartitions:
     """Put partitions by topic into arrays.
 
     Args:
