@@ -13,7 +13,7 @@ import msgspec
 from streaming.groups.facts import ChurnRow, Rows
 from streaming.groups.inputs import CommitWindow, MembershipRecord
 from streaming.groups.membership import Owners
-from streaming.groups.pauses import commit, complete
+from streaming.groups.pauses import MOST_MS, commit, complete
 from streaming.groups.state import GroupState, OpenCost
 
 __all__ = ["EAGER", "close_cost", "commit_after_rebalance", "open_cost"]
@@ -23,10 +23,6 @@ EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 said, so it is taken as cooperative wherever that claims less."""
 
 _COOPERATIVE = frozenset({"cooperative-sticky"})
-
-# Sums of times may be absurd when record timestamps are (anyone with the right may write to the log); the state and
-# the tables hold int64.
-_MOST_MS = 2**53
 
 
 def open_cost(
@@ -59,7 +55,7 @@ def open_cost(
             row = msgspec.structs.replace(row, unowned_partition_seconds_min=0.0, unowned_partition_seconds_max=0.0)
         return row, None
     if record.state_time >= 0:
-        gone = min(_MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
+        gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
         row = msgspec.structs.replace(row, unowned_partition_seconds_min=round(gone / 1000, 3))
     if not eager and not protocols <= _COOPERATIVE:
         return row, None
@@ -90,7 +86,7 @@ def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
         return
     if not waiting:
         del cost.waiting[window.topic]
-    cost.sum_ms = min(_MOST_MS, cost.sum_ms + max(0, window.first_commit_time - last))
+    cost.sum_ms = min(MOST_MS, cost.sum_ms + max(0, window.first_commit_time - last))
 
 
 def close_cost(state: GroupState, rows: Rows) -> None:

@@ -12,13 +12,11 @@ from streaming.groups.facts import Finding
 from streaming.groups.inputs import MembershipRecord, Tick, TopicTick
 from streaming.groups.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.modern import not_converged
+from streaming.groups.naming import some
 from streaming.groups.offset_events import findings_of_offsets
 from streaming.groups.state import GroupState, Transfer
 
 __all__ = ["findings_of"]
-
-# Text of a finding names at most this many topics; the rest is counted.
-_NAMED = 3
 
 
 def findings_of(state: GroupState, tick: Tick, config: GroupConfig) -> tuple[Finding, ...]:
@@ -69,7 +67,7 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(("topic_unseen", tick.time, f"subscribed, but no such topic was seen: {_some(unseen)}"))
+        found.append(("topic_unseen", tick.time, f"subscribed, but no such topic was seen: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
@@ -111,7 +109,7 @@ def _membership_findings(
 
 
 def _finding(name: str, what: str, where: list[tuple[int, str]]) -> tuple[str, int, str]:
-    return name, min(since for since, _ in where), f"{what}: {_some([text for _, text in where])}"
+    return name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}"
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicTick]) -> dict[str, frozenset[int]]:
@@ -140,8 +138,3 @@ def _grown_at(state: GroupState, topic: str, known_to_leader: int, record: Membe
         return None
     times = [c.first for c in known.counts if c.count > known_to_leader]
     return max(min(times), record.record_time) if times else None
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(name[:250] for name in names[:_NAMED]) + more

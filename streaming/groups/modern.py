@@ -25,7 +25,6 @@ from streaming.groups.modern_inputs import (
     STREAMS,
     CurrentAssignment,
     GroupEpoch,
-    IdPartitions,
     ModernInput,
     ModernMember,
     Removed,
@@ -39,7 +38,8 @@ from streaming.groups.modern_members import (
     write_modern_members,
 )
 from streaming.groups.modern_verdict import strategy_of
-from streaming.groups.pauses import Pauses, begin, forget, shift
+from streaming.groups.naming import some
+from streaming.groups.pauses import Pauses, begin, forget, places_of, shift
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.state import Decision as ClassicDecision
 from streaming.groups.times import day_of
@@ -56,9 +56,6 @@ _CURRENT_TYPE = 8
 
 # Epochs are int32, and a broken record may have any.
 _INT32 = 2**31 - 1
-
-# Text of a finding names at most this many members; the rest is counted.
-_NAMED = 3
 
 
 def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig, rows: Rows) -> None:
@@ -218,7 +215,7 @@ def _churn_row(
         strategy=strategy_of(decision.assignors),
         leader=None,
         members=len(decision.members),
-        partitions=len({place for target in decision.targets.values() for place in _places(target)}),
+        partitions=len({place for target in decision.targets.values() for place in places_of(target)}),
         joined=decision.joined,
         left=decision.left or (),
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
@@ -290,10 +287,6 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     return ClassicDecision(record, "rebalance", incarnation)
 
 
-def _places(partitions: IdPartitions) -> list[tuple[str, int]]:
-    return [(name, number) for name, numbers in partitions for number in numbers]
-
-
 def not_converged(state: GroupState) -> tuple[str, int, str] | None:
     """The finding that members of a consumer group have not reached its newest target; None when all have."""
     group = state.modern_group
@@ -302,8 +295,7 @@ def not_converged(state: GroupState) -> tuple[str, int, str] | None:
     late = behind(group)
     if not late:
         return None
-    names = ", ".join(name[:200] for name in late[:_NAMED]) + (", …" if len(late) > _NAMED else "")
-    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {names}"
+    detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
     return "not_converged", group.decided.record_time, detail
 
 

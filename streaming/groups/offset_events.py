@@ -10,11 +10,12 @@ below where it was, an offset of another topic until the group commits anew, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import TopicTick
 from streaming.groups.lag import REWOUND, UNKNOWN
+from streaming.groups.naming import some
 from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
 
 __all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
@@ -32,9 +33,6 @@ _TELLING = frozenset({REWOUND, UNKNOWN})
 
 # A heartbeat of the tables by default: who looks now and then still meets what happened in between.
 _SHOWN_MS = 600_000
-
-# Text of a finding names at most this many topics; the rest is counted.
-_NAMED = 3
 
 
 def was_made_anew(known: TopicState, seen: TopicTick) -> bool:
@@ -104,13 +102,13 @@ def findings_of_offsets(state: GroupState, time: int) -> list[tuple[str, int, st
     anew |= {name: state.topics[name] for name in known.left_behind if name in state.topics}
     if anew:
         since = min(t.recreated if t.recreated >= 0 else time for t in anew.values())
-        detail = _some(sorted(anew), lambda name: _recreated(name, anew[name], known.left_behind.get(name, {})))
+        detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(anew.items())])
         found.append((RECREATED, since, f"deleted and created again: {detail}"))
     if known.rewound:
-        detail = _some(sorted(known.rewound), lambda name: _rewound(name, known.rewound[name]))
+        detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])
         found.append((REWOUND, time, f"committed offsets went back: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
-        detail = _some(sorted(known.deleted), lambda name: f"{name[:200]} ({_partitions(known.deleted[name])})")
+        detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
         found.append((_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
     elif not (known.rewound or known.left_behind):
         state.offset_events = None
@@ -147,11 +145,6 @@ def _rewound(name: str, steps: dict[int, int]) -> str:
 
 def _partitions(count: int) -> str:
     return "1 partition" if count == 1 else f"{count} partitions"
-
-
-def _some(names: list[str], say: Callable[[str], str]) -> str:
-    more = f" and {len(names) - _NAMED} more topics" if len(names) > _NAMED else ""
-    return ", ".join(say(name) for name in names[:_NAMED]) + more
 
 
 def _forget(places: dict[str, dict[int, int]], topic: str, partition: int) -> None:

@@ -23,10 +23,11 @@ from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import CommitWindow
 from streaming.groups.modern_inputs import CurrentAssignment, IdPartitions, ModernInput
 
-__all__ = ["GivenUp", "Pause", "Pauses", "begin", "commit", "complete", "forget", "shift"]
+__all__ = ["MOST_MS", "GivenUp", "Pause", "Pauses", "begin", "commit", "complete", "forget", "places_of", "shift"]
 
-# Sums of times may be absurd when record timestamps are; the state and the tables hold int64.
-_MOST_MS = 2**53
+MOST_MS = 2**53
+"""Sums of times may be absurd when record timestamps are (anyone with the right may write to the log); the state and
+the tables hold int64."""
 
 _Place = tuple[str, int]
 
@@ -103,10 +104,10 @@ def begin(
     forget(pauses)
     # (A member that was told to give a partition up stops with it, even where the new target gives it back: only once
     # it has acknowledged that is it assigned anew, `CurrentAssignmentBuilder`. When it stopped is not in the log.)
-    owned = {place: name for name, current in currents.items() for place in _places(current.partitions)}
-    had = {place for target in before.values() for place in _places(target)}
+    owned = {place: name for name, current in currents.items() for place in places_of(current.partitions)}
+    had = {place for target in before.values() for place in places_of(target)}
     for name, target in targets.items():
-        for topic_id, number in _places(target):
+        for topic_id, number in places_of(target):
             if (topic_id, number) in had and owned.get((topic_id, number)) != name:
                 given = pauses.free.get(topic_id, {}).get(number)
                 pauses.waiting.setdefault(topic_id, {})[number] = Pause(given, since=given.since if given else -1)
@@ -140,7 +141,7 @@ def shift(
         The decision's row with the lower bound, when this was the last partition that was awaited.
     """
     had, has = set(_owned(before)), set(_owned(after))
-    revoking = set(_places(before.revoking)) if before is not None else set()
+    revoking = set(places_of(before.revoking)) if before is not None else set()
     for topic_id, number in had - has:
         told = before is not None and (topic_id, number) in revoking
         given = GivenUp(item.record_time, item.record, before.record_time if told and before is not None else -1)
@@ -160,7 +161,7 @@ def shift(
             if pause.given is None:
                 pauses.most_ms = -1  # two owned it at once, for all the log says
             else:
-                pauses.least_ms = min(_MOST_MS, pauses.least_ms + max(0, item.record_time - pause.given.time))
+                pauses.least_ms = min(MOST_MS, pauses.least_ms + max(0, item.record_time - pause.given.time))
     if pauses.row is None or pauses.untaken or had == has:
         return None
     if pauses.row.unowned_partition_seconds_min is not None:
@@ -208,7 +209,7 @@ def commit(pauses: Pauses, topic_id: str | None, window: CommitWindow, last_comm
     if pause.since < 0:
         pauses.most_ms = -1
     elif pauses.most_ms >= 0:
-        pauses.most_ms = min(_MOST_MS, pauses.most_ms + max(0, end - pause.since))
+        pauses.most_ms = min(MOST_MS, pauses.most_ms + max(0, end - pause.since))
 
 
 def complete(pauses: Pauses) -> ChurnRow | None:
@@ -225,11 +226,12 @@ def complete(pauses: Pauses) -> ChurnRow | None:
     )
 
 
+def places_of(partitions: IdPartitions) -> Iterator[_Place]:
+    """Topic id and number of each partition."""
+    return ((topic_id, number) for topic_id, numbers in partitions for number in numbers)
+
+
 def _owned(current: CurrentAssignment | None) -> Iterator[_Place]:
     if current is not None:
-        yield from _places(current.partitions)
-        yield from _places(current.revoking)
-
-
-def _places(partitions: IdPartitions) -> Iterator[_Place]:
-    return ((topic_id, number) for topic_id, numbers in partitions for number in numbers)
+        yield from places_of(current.partitions)
+        yield from places_of(current.revoking)

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from itertools import product
+from typing import Final
 
 from assignors import Strategy, Subscription, claimed_partitions
 
-__all__ = ["possible_counts"]
+__all__ = ["STICKY", "possible_counts"]
 
-_STICKY = frozenset({"sticky", "cooperative-sticky"})
+STICKY: Final = frozenset({"sticky", "cooperative-sticky"})
+"""Strategies that go by what members had: without it they are not asked what they would be asked in a group."""
+
 _COOPERATIVE = "cooperative-sticky"
 
 
@@ -37,7 +40,7 @@ def possible_counts(
         ):
             yield dict(zip(shown, counts, strict=True))
         return
-    if strategy.name not in _STICKY:
+    if strategy.name not in STICKY:
         yield dict(shown)
         return
     claimed = dict.fromkeys(shown, 0)

@@ -38,6 +38,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import MembershipRecord, Tick
 from streaming.groups.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
+from streaming.groups.possible_counts import STICKY
 from streaming.groups.seen_counts import seen_counts
 from streaming.groups.seen_racks import newest_racks
 from streaming.groups.state import Decision, GroupState, Owned
@@ -63,9 +64,6 @@ one that makes dozens is a storm, in which each looks like the next."""
 
 CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
 UNKNOWN_BEFORE = "what the members had before is not known"
-
-# Strategies that go by what members had: without it they would not be asked what they are asked in a group.
-_STICKY = frozenset({"sticky", "cooperative-sticky"})
 
 _LONGEST_REASON = 200
 
@@ -276,7 +274,7 @@ def _told(
                 found = CannotTell(f"strategy {name[:100]!r} is not known")
             elif not strategy.deterministic:
                 found = CannotTell("the strategy is not deterministic: what it would give is not known")
-            elif before is None and name != runs and name in _STICKY:
+            elif before is None and name != runs and name in STICKY:
                 found = CannotTell(UNKNOWN_BEFORE)
             else:
                 asked = as_it_was if name == runs else silent

@@ -187,3 +187,10 @@ def test_at_most_three_topics_are_named() -> None:
     topics = ("t1", "t2", "t3", "t4", "t5")
     life.take(make_record(5, (make_member("a", topics, {}),)), make_tick(10))
     assert detail(life) == "subscribed, but no such topic was seen: t1, t2, t3 and 2 more"
+
+
+def test_a_finding_names_three_and_counts_the_others() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b", topics=("x", "v1", "v2", "v3", "v4", "v5"))))
+    life.take(make_tick(10, make_topic("x", 2)))
+    assert detail(life) == "subscribed, but no such topic was seen: v1, v2, v3 and 2 more"
