@@ -25,7 +25,8 @@ def rebalance_rows(decisions: Sequence[Row], clock: words.Clock) -> list[dict[st
 
 def _row(row: Row, clock: words.Clock) -> dict[str, Any]:
     verdict, style = _SIGNS.get(row["verdict"], (words.DASH, "quiet"))
-    if row["verdict"] is None:
+    if row["verdict"] is None and row["kind"] != "static_replacement":
+        # (A member that comes back under another id is given what it had: nobody decided, so no verdict comes.)
         verdict, style = "pending", "quiet"
     moves, least = row["moves"], row["moves_least"]
     return {

@@ -1,0 +1,48 @@
+"""What the rows of decisions say of their verdicts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from dashboards.rebalances import rebalance_rows
+from dashboards.words import Clock
+
+NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
+DECISION = {
+    "cluster": "prod",
+    "group_id": "tills",
+    "record_offset": 477,
+    "record_time": NOON,
+    "kind": "rebalance",
+    "generation": 3,
+    "members": 2,
+    "moves": 0,
+    "moves_least": 0,
+    "joined": [],
+    "left": [],
+    "replaced": [],
+    "follows": None,
+    "strategy": "range",
+    "generations_skipped": None,
+    "unowned_partition_seconds_min": None,
+    "unowned_partition_seconds_max": None,
+    "verdict": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdict", "said"),
+    [
+        ("rebalance", "identical", "identical"),
+        ("rebalance", "drifted", "✕ drifted"),
+        ("rebalance", None, "pending"),
+        # Nothing was decided: a verdict never comes.
+        ("static_replacement", None, "–"),
+        ("became_empty", "not_applicable", "–"),
+    ],
+)
+def test_a_verdict_is_pending_only_where_one_will_come(kind: str, verdict: str | None, said: str) -> None:
+    [row] = rebalance_rows([DECISION | {"kind": kind, "verdict": verdict}], Clock(NOON, UTC))
+    assert row["verdict"] == said
