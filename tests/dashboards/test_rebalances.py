@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from dashboards.rebalances import rebalance_rows
-from dashboards.words import Clock
+from dashboards.words import DASH, Clock
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DECISION = {
@@ -39,8 +39,8 @@ DECISION = {
         ("rebalance", "drifted", "✕ drifted"),
         ("rebalance", None, "pending"),
         # Nothing was decided: a verdict never comes.
-        ("static_replacement", None, "–"),
-        ("became_empty", "not_applicable", "–"),
+        ("static_replacement", None, DASH),
+        ("became_empty", "not_applicable", DASH),
     ],
 )
 def test_a_verdict_is_pending_only_where_one_will_come(kind: str, verdict: str | None, said: str) -> None:
