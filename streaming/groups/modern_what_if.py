@@ -19,6 +19,8 @@ from streaming.groups.what_if import CROWDED, Told, told_of, too_large, what_if_
 
 __all__ = ["modern_what_if_rows"]
 
+_NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
+
 _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])
 
 
@@ -65,7 +67,7 @@ def _told(state: GroupState, decision: Decision, verdict: Verdict, asked: Server
     group = group_of_target(decision, names_at(state, decision))
     had = before_target(decision)
     if group is None or had is None:
-        return [_untold(name, decision, "its topics are not known by name") for name in _names(decision)]
+        return [_untold(name, decision, _NOT_MEASURED) for name in _names(decision)]
     target = from_topics(decision.targets)
     fits = verdict.verdict == IDENTICAL
     release, found = _answers(decision, asked, target, fits=fits)

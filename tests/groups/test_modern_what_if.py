@@ -6,10 +6,11 @@ import pytest
 
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
-from tests.groups.build import CONFIG, Life, make_tick, make_topic
-from tests.groups.coordinator import Written
+from tests.groups.build import CONFIG, GROUP, Life, make_tick, make_topic
+from tests.groups.coordinator import TOPIC, Written
 from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, metadata, read, stands, target
 from tests.groups.test_modern_verdict import JOINED, asking
+from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 
 def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list[WhatIfRow]:
@@ -99,6 +100,20 @@ def test_what_is_not_known_is_the_reason() -> None:
     rows = rows_of(*FIRST[3:])
     reason = "what was the target before it is not known: records of the group before it may be missing"
     assert [(row.moves, row.imbalance, row.reason) for row in rows] == [(None, None, reason)] * 2
+
+
+@pytest.mark.parametrize(("topics", "partition"), [(("orders", "bills"), 0), (("orders",), 2**31 - 1)])
+def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tuple[str, ...], partition: int) -> None:
+    # (Topic ids have 16 bytes; of this one nothing else is known.)
+    both = target_assignment({TOPIC: (0, 1, 2, 3), bytes(16): (partition,)})
+    log = [*FIRST, (other_key(5, GROUP, "b"), member_metadata(topics)), epoch(2)]
+    log += [(other_key(7, GROUP, "a"), both), target("b"), stands(2)]
+    life = Life()
+    life.take(*read(log))
+    seen = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 0, topic_id="EBESExQVFhcYGRobHB0eHw")
+    rows = life.take(make_tick(10 + len(log), *seen, state=None, group_type="consumer")).what_if
+    reason = "the topics of its target are not known, or have no such partitions"
+    assert [(row.moves, row.reason) for row in rows if row.generation == 2] == [(None, reason)] * 2
 
 
 def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:

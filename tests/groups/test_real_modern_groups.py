@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -61,6 +62,7 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
     bootstrap: str, unique: str, java: JavaMembers
 ) -> None:
     topics = {f"{unique}-a": 6, f"{unique}-b": 3}
+    began = time.time() * 1000
     make_topics(bootstrap, topics)
     produce(bootstrap, topics)
     names, total = list(topics), sum(topics.values())
@@ -104,6 +106,7 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
                 party.commit(consumer, RECORDS + 2)
 
         followed.round_until(lambda: all(party.has_read_all(followed) for party in parties))
+        now = time.time() * 1000
         groups = [party.group for party in parties]
         assert_as_the_tool_says(followed, bootstrap, groups)
         for party in parties:
@@ -124,11 +127,14 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
             assert None not in {row.moves for row in churn}
             # (A topic of different subscriptions that no round had named by then is the one thing that is missing.)
             assert None not in {row.moves_least for row in churn} or party is regex
-            # All have what they are to have, so it is known for how long nobody had it.
-            least, most = churn[-1].unowned_partition_seconds_min, churn[-1].unowned_partition_seconds_max
-            assert least is not None
-            assert least >= 0
-            assert most is None or most >= least
+            # All have what they are to have, and have committed: whoever gave partitions up had said until when it had
+            # them, and the one that left had committed before.
+            newest = churn[-1]
+            assert newest.moves
+            assert newest.unowned_partition_seconds_min is not None
+            assert newest.unowned_partition_seconds_max is not None
+            assert newest.unowned_partition_seconds_min < newest.moves * (now - newest.record_time) / 1000
+            assert newest.unowned_partition_seconds_max < newest.moves * (now - began) / 1000
         racks = {row.rack for row in followed.members(uniform.group).values()}
         assert racks == {"rack-a", None}
         (replaced,) = [one for row in followed.churn(uniform.group) for one in row.replaced]
