@@ -3,8 +3,8 @@
     advance(state, group, inputs, config) -> (state, rows)
 
 The result does not depend on how the events were cut into batches: everything is taken in at boundaries that
-lie in the events themselves (a round, a membership record). Until the next boundary commits and records of
-other types are only folded together, and folding is associative.
+lie in the events themselves (a round, a membership record). Until the next boundary commits are only folded
+together, and folding is associative.
 """
 
 from __future__ import annotations
@@ -19,12 +19,11 @@ from streaming.groups.inputs import (
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     Tick,
     in_order,
     merge_windows,
 )
-from streaming.groups.state import GROUP_METADATA_TYPES, GroupState, PartitionState
+from streaming.groups.state import GroupState, PartitionState
 
 __all__ = ["advance"]
 
@@ -51,7 +50,7 @@ def advance(
         if isinstance(item, CommitWindow):
             _fold(state, item)
         elif isinstance(item, Tick):
-            _take_in(state, group, config, rows)
+            _take_in(state, rows)
             compaction.leave(state, item.log_position)
             if item.gone is not None:
                 compacted_until = state.compacted_until
@@ -63,17 +62,15 @@ def advance(
             else:
                 judge_round(state, item, group, config, rows)
         elif isinstance(item, MembershipRecord):
-            _take_in(state, group, config, rows)
+            _take_in(state, rows)
             compaction.leave(state, item.record)
             churn.decide(state, item, group, config, rows)
         elif isinstance(item, MembershipTombstone):
-            _take_in(state, group, config, rows)
+            _take_in(state, rows)
             compaction.leave(state, item.record)
             churn.end_membership(state, item, group, config, rows)
         elif isinstance(item, Compacted):
             compaction.take_in(state, item)
-        elif isinstance(item, OtherRecords):
-            _fold_others(state, item)
         else:
             modern.follow(state, item, group, config, rows)
     if state is not None and state.is_void():
@@ -87,23 +84,7 @@ def _fold(state: GroupState, window: CommitWindow) -> None:
     of_topic[window.partition] = window if earlier is None else merge_windows(earlier, window)
 
 
-def _fold_others(state: GroupState, records: OtherRecords) -> None:
-    earlier = state.others.get(records.key_type)
-    if earlier is not None:
-        records = OtherRecords(
-            key_type=records.key_type,
-            records=earlier.records + records.records,
-            tombstones=earlier.tombstones + records.tombstones,
-            first_record=earlier.first_record,
-            last_record=records.last_record,
-            last_time=records.last_time,
-            deleted=records.deleted,
-            log_partition=records.log_partition,
-        )
-    state.others[records.key_type] = records
-
-
-def _take_in(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+def _take_in(state: GroupState, rows: Rows) -> None:
     """Take in what was folded since the boundary before."""
     for topic, windows in state.windows.items():
         partitions = state.partitions.get(topic, {})
@@ -123,14 +104,3 @@ def _take_in(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> 
             state.partitions[topic] = partitions
     state.windows = {}
     cost.close_cost(state, rows)
-    first = min((records.first_record for records in state.others.values()), default=-1)
-    for records in sorted(state.others.values(), key=lambda o: o.last_record):
-        if records.key_type not in GROUP_METADATA_TYPES:
-            continue
-        if records.records and state.modern is None:
-            churn.migrate(state, records, first, group, config, rows)
-            state.modern = records.key_type
-        if records.deleted:
-            state.modern = None
-            state.modern_ended = records.last_record
-    state.others = {}

@@ -17,14 +17,14 @@ from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.cost import EAGER, open_cost
 from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
-from streaming.groups.inputs import MembershipRecord, MembershipTombstone, OtherRecords
+from streaming.groups.inputs import MembershipRecord, MembershipTombstone
 from streaming.groups.member_rows import close_members, write_members
 from streaming.groups.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
 from streaming.groups.state import Decision, GroupState, Owned, Transfer
 from streaming.groups.times import day_of
 from streaming.groups.what_if import await_verdict, by_member
 
-__all__ = ["decide", "end_membership", "migrate"]
+__all__ = ["decide", "end_membership"]
 
 # A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps
 # nobody. The dropped ones get the verdict `valid_unverified` with this reason.
@@ -152,62 +152,6 @@ def end_membership(
             state.partitions[topic] = left
             if not left:
                 del state.partitions[topic]
-
-
-def migrate(state: GroupState, records: OtherRecords, first: int, group: str, config: GroupConfig, rows: Rows) -> None:
-    """Take in that a classic group goes on under a newer protocol, by records that were only counted.
-
-    So it is in states that lie in checkpoints since modern groups were not followed; where they are, their first
-    decision tells it (`modern.py`).
-
-    Args:
-        state: The group's state.
-        records: Its new metadata records.
-        first: Log offset of its first record of any newer type since the boundary before.
-        group: Group id.
-        config: Settings.
-        rows: Where the churn row goes.
-    """
-    current = state.current
-    if current is None or state.tombstoned is None:
-        return
-    if first != state.tombstoned + 1:
-        state.current = None
-        return
-    if state.upgraded:
-        return  # its first decision is still to come, and tells it
-    record = current.record
-    rows.rebalance_churn.append(
-        ChurnRow(
-            cluster=config.cluster,
-            group_id=group,
-            log_partition=records.log_partition,
-            record_offset=records.first_record,
-            record_time=state.tombstone_time,
-            event_date=day_of(state.tombstone_time),
-            revision=1,
-            kind="migration",
-            incarnation=current.incarnation,
-            generation=record.generation,
-            previous_generation=record.generation,
-            generations_skipped=None,
-            follows=None,
-            protocol_type=record.protocol_type,
-            strategy=None,
-            leader=None,
-            members=len(record.members),
-            partitions=sum(len(p) for p in (owners_of(record) or {}).values()),
-            joined=None,
-            left=(),
-            replaced=(),
-            moves=None,
-            moves_least=None,
-            in_transfer=0,
-            join_completed_time=None,
-            unowned_partition_seconds_min=None,
-            unowned_partition_seconds_max=None,
-        )
-    )
 
 
 def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:

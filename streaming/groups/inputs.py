@@ -20,7 +20,6 @@ __all__ = [
     "Member",
     "MembershipRecord",
     "MembershipTombstone",
-    "OtherRecords",
     "Tick",
     "TopicPartitions",
     "TopicTick",
@@ -163,35 +162,6 @@ class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t")
         return self.record
 
 
-class OtherRecords(msgspec.Struct, frozen=True, array_like=True, tag="o"):
-    """Records of the group of one other key type (3 to 23) between two boundaries, counted.
-
-    Attributes:
-        key_type: Key type.
-        records: Records with a value.
-        tombstones: Records without one.
-        first_record: Log offset of the first of them.
-        last_record: Log offset of the last of them.
-        last_time: Record timestamp of the last, ms.
-        deleted: The last is a tombstone.
-        log_partition: Partition of the offsets log.
-    """
-
-    key_type: int
-    records: int
-    tombstones: int
-    first_record: int
-    last_record: int
-    last_time: int
-    deleted: bool
-    log_partition: int = -1
-
-    @property
-    def position(self) -> int:
-        """Log offset that orders this input."""
-        return self.last_record
-
-
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag="k"):
     """Of this stretch of the log compaction has left the last record of each key, and taken out others.
 
@@ -274,7 +244,7 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     idle: bool = False
 
 
-GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | OtherRecords | Tick | Compacted | ModernInput
+GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | Tick | Compacted | ModernInput
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(list[GroupInput])

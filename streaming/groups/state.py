@@ -7,7 +7,7 @@ shape is a new version with an upgrade function in `_UPGRADES`; appending a fiel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -15,7 +15,7 @@ from streaming.groups.consumer_group import Decision as ModernDecision
 from streaming.groups.consumer_group import ModernGroup
 from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.facts import ChurnRow
-from streaming.groups.inputs import CommitWindow, MembershipRecord, OtherRecords
+from streaming.groups.inputs import CommitWindow, MembershipRecord
 from streaming.groups.pauses import Pauses
 
 __all__ = [
@@ -222,7 +222,7 @@ class GroupState(msgspec.Struct, array_like=True):
 
     Attributes:
         windows: Commits since the last boundary, not yet taken in.
-        others: Records of other types since the last boundary, by key type.
+        unused: Nothing: a place that must be kept, for fields are packed in order.
         modern: Key type of the metadata record (3, 11 or 17) that the group lives by; None for a classic group.
         modern_ended: Log offset of the last tombstone of its metadata record; None when there was none.
         tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
@@ -262,7 +262,7 @@ class GroupState(msgspec.Struct, array_like=True):
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
-    others: dict[int, OtherRecords] = {}
+    unused: dict[int, Any] = {}
     modern: int | None = None
     modern_ended: int | None = None
     tombstoned: int | None = None
@@ -311,11 +311,9 @@ class GroupState(msgspec.Struct, array_like=True):
             return False
         if self.modern_group is not None or self.unnamed or self.unjudged or self.modern_rows is not None:
             return False
-        if self.current is not None and (self.tombstoned is None or self.others):
+        if self.current is not None and self.tombstoned is None:
             return False
-        return not any(w.commits for ws in self.windows.values() for w in ws.values()) and all(
-            o.deleted for key_type, o in self.others.items() if key_type in GROUP_METADATA_TYPES
-        )
+        return not any(w.commits for ws in self.windows.values() for w in ws.values())
 
 
 _ENCODER = msgspec.msgpack.Encoder()

@@ -15,7 +15,6 @@ from streaming.groups.inputs import (
     Member,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     Tick,
     TopicTick,
     merge_windows,
@@ -89,19 +88,6 @@ def make_record(
 
 def make_tombstone(record: int) -> MembershipTombstone:
     return MembershipTombstone(record, START + record * SECOND)
-
-
-def make_others(key_type: int, record: int, *, tombstone: bool = False) -> OtherRecords:
-    return OtherRecords(
-        key_type=key_type,
-        records=0 if tombstone else 1,
-        tombstones=1 if tombstone else 0,
-        first_record=record,
-        last_record=record,
-        last_time=START + record * SECOND,
-        deleted=tombstone,
-        log_partition=LOG_PARTITION,
-    )
 
 
 def make_commit(

@@ -2,13 +2,16 @@
 
 A stream is a list of steps in log order; a step is what no batch can part: one record, one round, or the records of
 one append of the coordinator. `batches` folds each batch the way the codec does: windows end at rounds and at
-membership records, and nowhere else.
+membership records, and nowhere else. Records of the time in which the broker assigns are bytes, and the codec itself
+reads them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import base64
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -18,27 +21,51 @@ from streaming.groups.inputs import (
     CommitWindow,
     GroupInput,
     Member,
-    MembershipRecord,
-    OtherRecords,
     Tick,
+    TopicPartitions,
     merge_windows,
 )
+from streaming.offsets_log import Compactor
 from tests.groups.build import (
+    GROUP,
     MINUTE,
     SECOND,
     START,
     make_commit,
     make_member,
-    make_others,
     make_record,
     make_tick,
     make_topic,
 )
 from tests.groups.build import make_tombstone as make_membership_tombstone
+from tests.offsets_log.written import (
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    modern_value,
+    other_key,
+    target_assignment,
+)
 
-Step = tuple[GroupInput, ...]
+
+@dataclass(frozen=True)
+class Logged:
+    """A record of the group that the broker assigns, as the broker writes it."""
+
+    record: int
+    key: bytes
+    value: bytes | None
+
+    @property
+    def time(self) -> int:
+        return START + self.record * SECOND
+
+
+Step = tuple[GroupInput | Logged, ...]
 
 TOPICS = ("orders", "payments")
+_IDS = {topic: bytes([number]) * 16 for number, topic in enumerate(TOPICS)}
+_FIRST = {topic: base64.urlsafe_b64encode(of).decode().rstrip("=") for topic, of in _IDS.items()}
 RACKS = (None, None, "r1", "r2", "")
 STRATEGIES = ("range", "range", "roundrobin", "cooperative-sticky", "sticky", "house-blend")
 
@@ -50,12 +77,16 @@ class _Group:
     record: int = 0
     generation: int = 0
     members: tuple[Member, ...] = ()
+    targets: dict[str, TopicPartitions] = field(default_factory=dict)
     protocol: str = "range"
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(TOPICS, 3))
     steps: list[Step] = field(default_factory=list)
 
-    def put(self, *inputs: GroupInput) -> None:
+    def put(self, *inputs: GroupInput | Logged) -> None:
         self.steps.append(inputs)
+
+    def log(self, key_type: int, value: bytes | None, part: str | None = None) -> Logged:
+        return Logged(self.next(), other_key(key_type, GROUP, part), value)
 
     def next(self) -> int:
         self.record += 1
@@ -115,7 +146,7 @@ def _commit(draw: st.DrawFn, group: _Group) -> None:
         topic, partition = draw(st.sampled_from(TOPICS)), draw(st.integers(0, 3))
         window = make_commit(group.next(), offset, topic=topic, partition=partition)
         if offset is not None:
-            window = msgspec.structs.replace(window, topic_id=draw(st.sampled_from((None, "first", "second"))))
+            window = msgspec.structs.replace(window, topic_id=draw(st.sampled_from((None, _FIRST[topic], "second"))))
         group.put(window)
 
 
@@ -130,24 +161,76 @@ def _delete(draw: st.DrawFn, group: _Group) -> None:
 
 
 def _upgrade(_: st.DrawFn, group: _Group) -> None:
-    group.put(
-        make_membership_tombstone(group.next()),
-        make_others(5, group.next()),
-        make_others(3, group.next()),
-        make_others(7, group.next()),
-    )
+    """A consumer of the new protocol knocks: the classic group goes, and is carried over."""
+    tombstone = make_membership_tombstone(group.next())
+    carried = [
+        group.log(
+            5,
+            member_metadata(m.topics or (), instance_id=m.group_instance_id, rack=m.rack, protocols=[group.protocol]),
+            m.member_id,
+        )
+        for m in group.members
+    ]
+    epoch = group.log(3, group_epoch(group.generation))
+    group.targets = {m.member_id: m.assigned or () for m in group.members}
+    group.put(tombstone, *carried, epoch, *_target(group), *_reconciled(group))
+
+
+def _join(draw: st.DrawFn, group: _Group) -> None:
+    """A member of the new protocol; the target may follow, and members reach it, or not before more happens."""
+    name = draw(st.sampled_from("mnop"))
+    group.generation += 1
+    topics = TOPICS[: draw(st.integers(1, 2))]
+    group.put(group.log(5, member_metadata(topics), name), group.log(3, group_epoch(group.generation)))
+    names = [*dict.fromkeys((*group.targets, name))]
+    if draw(st.integers(0, 3)):
+        owners = {(topic, p): draw(st.sampled_from(names)) for topic in topics for p in range(group.counts[topic])}
+        group.targets = {
+            member: tuple((t, tuple(p for p in range(6) if owners.get((t, p)) == member)) for t in topics)
+            for member in names
+        }
+        group.put(*_target(group))
+    for record in _reconciled(group) if draw(st.booleans()) else ():
+        group.put(record)
+
+
+def _leave(draw: st.DrawFn, group: _Group) -> None:
+    if group.targets:
+        name = draw(st.sampled_from(sorted(group.targets)))
+        del group.targets[name]
+        group.generation += 1
+        gone = [group.log(key_type, None, name) for key_type in (8, 7, 5)]
+        group.put(*gone, group.log(3, group_epoch(group.generation)))
 
 
 def _downgrade(_: st.DrawFn, group: _Group) -> None:
-    tombstones = [make_others(key_type, group.next(), tombstone=True) for key_type in (8, 7, 6, 5, 3)]
+    tombstones = [group.log(key_type, None, name) for key_type in (8, 7) for name in group.targets]
+    tombstones += [group.log(6, None), *(group.log(5, None, name) for name in group.targets), group.log(3, None)]
+    group.targets = {}
     group.generation += 4
     record = make_record(group.next(), group.members, generation=group.generation, protocol=group.protocol)
     group.put(*tombstones, record)
 
 
+def _target(group: _Group) -> list[Logged]:
+    """The target of an epoch, and that it stands."""
+    targets = [group.log(7, target_assignment(_by_id(of)), name) for name, of in group.targets.items()]
+    return [*targets, group.log(6, group_epoch(group.generation))]
+
+
+def _reconciled(group: _Group) -> list[Logged]:
+    return [group.log(8, current_assignment(group.generation, _by_id(of)), name) for name, of in group.targets.items()]
+
+
+def _by_id(partitions: TopicPartitions) -> Mapping[bytes, Sequence[int]]:
+    return {_IDS[topic]: of for topic, of in partitions if of}
+
+
 def _other(draw: st.DrawFn, group: _Group) -> None:
+    """One record of any kind of group, or its tombstone, where none is expected."""
     key_type = draw(st.sampled_from((3, 5, 8, 11, 17)))
-    group.put(make_others(key_type, group.next(), tombstone=draw(st.booleans())))
+    part = "m" if key_type in {5, 8} else None
+    group.put(group.log(key_type, None if draw(st.booleans()) else modern_value(key_type), part))
     _end_append(group)
 
 
@@ -162,7 +245,7 @@ def _round(draw: st.DrawFn, group: _Group) -> None:
             topic,
             group.counts[topic] or None,
             end=draw(st.integers(0, 250)),
-            topic_id=draw(st.sampled_from(("first", "first", "first", "second", None))),
+            topic_id=draw(st.sampled_from((_FIRST[topic], _FIRST[topic], _FIRST[topic], "second", None))),
             racks=_racks(draw, group.counts[topic]),
         )
         for topic in TOPICS
@@ -201,6 +284,15 @@ def _at(group: _Group, tick: Tick) -> Tick:
     return msgspec.structs.replace(tick, round=rounds, time=START + group.record * SECOND + rounds)
 
 
+def _new_protocol(draw: st.DrawFn, group: _Group) -> None:
+    """Some time under the new protocol, and perhaps back."""
+    _upgrade(draw, group)
+    for action in draw(st.lists(st.sampled_from((_join, _join, _leave, _commit, _round)), min_size=1, max_size=6)):
+        action(draw, group)
+    if draw(st.booleans()):
+        _downgrade(draw, group)
+
+
 _ACTIONS = (
     _rebalance,
     _rebalance,
@@ -211,7 +303,10 @@ _ACTIONS = (
     _commit,
     _commit,
     _delete,
-    _upgrade,
+    _new_protocol,
+    _new_protocol,
+    _join,
+    _leave,
     _downgrade,
     _other,
     _topics_change,
@@ -246,25 +341,17 @@ def batches(steps: Sequence[Step], cuts: Iterable[int]) -> list[list[GroupInput]
 def _folded(steps: Sequence[Step]) -> list[GroupInput]:
     inputs: list[GroupInput] = []
     windows: dict[tuple[str, int], CommitWindow] = {}
-    others: dict[int, OtherRecords] = {}
 
     def close() -> None:
-        inputs.extend([*windows.values(), *others.values()])
+        inputs.extend(windows.values())
         windows.clear()
-        others.clear()
 
     for item in (item for step in steps for item in step):
         if isinstance(item, CommitWindow):
             name = item.topic, item.partition
             windows[name] = merge_windows(windows[name], item) if name in windows else item
-        elif isinstance(item, OtherRecords):
-            before = others.get(item.key_type, item)
-            others[item.key_type] = msgspec.structs.replace(
-                item,
-                records=item.records + (before.records if before is not item else 0),
-                tombstones=item.tombstones + (before.tombstones if before is not item else 0),
-                first_record=before.first_record,
-            )
+        elif isinstance(item, Logged):
+            inputs.extend(_read(item))
         else:
             close()
             inputs.append(item)
@@ -272,5 +359,9 @@ def _folded(steps: Sequence[Step]) -> list[GroupInput]:
     return inputs
 
 
-def records_of(steps: Sequence[Step]) -> list[MembershipRecord]:
-    return [item for step in steps for item in step if isinstance(item, MembershipRecord)]
+@lru_cache(10_000)
+def _read(item: Logged) -> list[GroupInput]:
+    """What the codec makes of a record, of which none is folded with another."""
+    codec = Compactor(0, 1, [], lambda _: True, lambda _: True)
+    codec.add(item.record, item.time, item.key, item.value)
+    return [found for _, inputs in codec.groups() for found in inputs]

@@ -20,13 +20,14 @@ from tests.groups.build import (
     make_commit,
     make_commits,
     make_member,
-    make_others,
     make_record,
     make_tick,
     make_tombstone,
     make_topic,
     packed,
 )
+from tests.groups.test_modern import epoch, gone, metadata, read, stands, target
+from tests.offsets_log.written import other_key
 
 
 def health(life: Life) -> GroupHealthRow:
@@ -103,15 +104,8 @@ def test_share_and_streams_groups_are_not_applicable(kind: str) -> None:
 def test_a_consumer_group_of_which_no_target_was_read_is_pending() -> None:
     row = health(lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), group_type="consumer")))
     assert row.verdict == "pending"
-    row = health(lived(make_others(5, 3), make_others(3, 4), make_tick(10, group_type=None, state=None)))
-    assert (row.verdict, row.state) == ("pending", "Unknown")
-
-
-def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
-    life = lived(make_record(5, even("x", 2, "a")), make_tick(6, make_topic("x", 2)))
-    life.take(make_tombstone(9), make_others(5, 10), make_others(3, 11), make_tick(20, group_type="consumer"))
-    row = health(life)
-    assert (row.verdict, row.members, row.strategy, row.generation) == ("pending", 0, None, None)
+    row = health(lived(*read([metadata("a"), epoch(1)], 3), make_tick(10, group_type=None, state=None)))
+    assert (row.verdict, row.state) == ("pending", "Assigning")
 
 
 # The end of a group.
@@ -156,7 +150,7 @@ def test_tombstones_that_trail_behind_leave_no_state_and_no_rows() -> None:
         make_commit(12, None, topic="x"), make_commit(13, None, topic="x", partition=1), make_tombstone(14)
     )
     assert (life.state, bool(rows)) == (None, False)
-    rows = life.take(make_others(8, 20, tombstone=True), make_others(3, 21, tombstone=True))
+    rows = life.take(*read([*gone("a"), (other_key(3, GROUP), None)], 20))
     assert (life.state, bool(rows)) == (None, False)
 
 
@@ -167,9 +161,8 @@ def test_a_group_that_ended_before_any_round_leaves_no_state_and_open_members() 
 
 
 def test_a_consumer_group_that_ended_before_any_round_leaves_no_state() -> None:
-    life = lived(
-        make_others(5, 3), make_others(3, 4), make_others(5, 8, tombstone=True), make_others(3, 9, tombstone=True)
-    )
+    log = [metadata("a"), epoch(1), target("a", 0), stands(1), *gone("a"), epoch(2), (other_key(3, GROUP), None)]
+    life = lived(*read(log, 3))
     assert life.state is None
 
 

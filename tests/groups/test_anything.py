@@ -15,7 +15,6 @@ from streaming.groups.inputs import (
     Member,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     Tick,
     TopicTick,
     decode_inputs,
@@ -95,17 +94,6 @@ WINDOW = st.builds(
     step_back=st.integers(0, 2**64 - 1),
     topic_id=MAYBE,
 )
-OTHERS = st.builds(
-    OtherRecords,
-    key_type=st.integers(3, 24),
-    records=st.integers(0, 5),
-    tombstones=st.integers(0, 5),
-    first_record=OFFSET,
-    last_record=OFFSET,
-    last_time=INT64,
-    deleted=st.booleans(),
-    log_partition=st.integers(0, 49),
-)
 IDS = st.lists(st.tuples(NAME, st.lists(PARTITION, max_size=4).map(tuple)), max_size=2).map(tuple)
 TOPICS = st.lists(NAME, max_size=3).map(tuple)
 WHERE: dict[str, st.SearchStrategy[Any]] = {
@@ -171,9 +159,7 @@ TICK = st.builds(
 )
 TOMBSTONE = st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)
 INPUTS = st.lists(
-    st.one_of(
-        WINDOW, RECORD, TICK, OTHERS, MODERN, MODERN, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)
-    ),
+    st.one_of(WINDOW, RECORD, TICK, MODERN, MODERN, st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)),
     max_size=15,
 )
 

@@ -16,7 +16,6 @@ from tests.groups.build import (
     even,
     make_commits,
     make_member,
-    make_others,
     make_record,
     make_tick,
     make_tombstone,
@@ -198,47 +197,6 @@ def test_a_connect_group_has_churn_without_partitions() -> None:
     worker = make_member("w", None, assigned=None)
     (row,) = churn(make_record(5, (worker,), protocol_type="connect", protocol="sessioned"))
     assert (row.kind, row.members, row.partitions, row.moves) == ("rebalance", 1, 0, None)
-
-
-def upgrade(first: int) -> list[GroupInput]:
-    return [make_tombstone(first), make_others(5, first + 1), make_others(3, first + 2), make_others(6, first + 3)]
-
-
-def test_a_tombstone_followed_at_once_by_a_consumer_group_is_a_migration() -> None:
-    rows = churn(make_record(5, even("x", 3, "a", "b")), *upgrade(9), make_tick(20))
-    row = rows[1]
-    assert (row.kind, row.record_offset, row.record_time) == ("migration", 11, START + 9 * SECOND)
-    assert (row.incarnation, row.generation, row.members, row.moves, row.joined) == (5, 1, 2, None, None)
-
-
-def test_a_consumer_group_made_later_under_the_name_of_a_deleted_one_is_no_migration() -> None:
-    rows = churn(
-        make_record(5, even("x", 3, "a")), make_tombstone(9), make_others(5, 12), make_others(3, 13), make_tick(20)
-    )
-    assert len(rows) == 1
-
-
-def test_a_group_that_comes_back_from_the_consumer_protocol_is_a_migration() -> None:
-    downgrade = [make_others(key_type, at, tombstone=True) for at, key_type in enumerate((8, 7, 6, 5, 3), 30)]
-    rows = churn(
-        make_record(5, even("x", 3, "a", "b")),
-        *upgrade(9),
-        make_tick(20),
-        *downgrade,
-        make_record(35, even("x", 3, "c"), generation=40),
-        make_record(40, even("x", 3, "c"), generation=41),
-    )
-    assert [row.kind for row in rows] == ["rebalance", "migration", "migration", "rebalance"]
-    back = rows[2]
-    # What the group did in between was not read, so nothing is compared with what was before it.
-    assert (back.incarnation, back.generation, back.previous_generation) == (5, 40, None)
-    assert (back.generations_skipped, back.joined, back.left, back.moves) == (None, None, (), None)
-    assert (rows[3].previous_generation, rows[3].moves) == (40, 0)
-
-
-def test_a_classic_group_made_right_after_a_consumer_group_was_deleted_is_created() -> None:
-    rows = churn(make_others(3, 5), make_others(3, 9, tombstone=True), make_record(10, generation=0, protocol_type=""))
-    assert [row.kind for row in rows] == ["created"]
 
 
 @pytest.mark.parametrize("generation", [-(2**31), 2**31 - 1])

@@ -18,7 +18,6 @@ from tests.groups.build import (
     Life,
     even,
     make_member,
-    make_others,
     make_record,
     make_tick,
     make_topic,
@@ -126,29 +125,6 @@ def test_an_undecodable_member_is_named_with_its_reason() -> None:
 def test_a_leader_that_is_no_member_is_not_verified() -> None:
     row = judged(*even("x", 2, "a", "b")[::-1], counts={"x": 2}, leader="gone")
     assert row.verdict == "valid_unverified"
-
-
-def test_a_downgrade_is_not_verified() -> None:
-    life = Life()
-    life.take(
-        *(make_others(key_type, at, tombstone=at > 13) for at, key_type in enumerate((5, 3, 7, 6, 8, 7, 6, 5, 3), 10)),
-        make_record(19, (make_member("a", ("x",), {"x": (0, 1)}), make_member("b", ("x",), {})), generation=12),
-        make_tick(30, make_topic("x", 2)),
-    )
-    row = verdict_of(life)
-    assert row.verdict == "valid_unverified"
-    assert row.reason == "the group came from the consumer protocol of KIP-848: a server made this assignment"
-
-
-def test_the_decision_after_a_downgrade_is_verified_again() -> None:
-    life = Life()
-    life.take(make_others(3, 10), make_tick(11), make_others(3, 18, tombstone=True))
-    life.take(
-        make_record(19, even("x", 2, "a", "b"), generation=12),
-        make_record(25, even("x", 2, "a", "b"), generation=13),
-        make_tick(30, make_topic("x", 2)),
-    )
-    assert [row.verdict for row in life.rows.drift] == ["valid_unverified", "identical"]
 
 
 def test_an_empty_group_is_not_applicable() -> None:

@@ -14,39 +14,34 @@ from streaming.groups.inputs import (
     Member,
     MembershipRecord,
     MembershipTombstone,
-    OtherRecords,
     Tick,
 )
 from streaming.offsets_log import Compactor
 from tests.groups.build import GROUP, Life
-from tests.groups.streams import Step, streams
+from tests.groups.streams import Logged, Step, streams
 from tests.groups.test_cuts import counted
 from tests.offsets_log.written import (
     assignment,
     group_key,
     group_value,
     member,
-    modern_value,
     offset_key,
     offset_value,
-    other_key,
     subscription,
 )
 
 Record = tuple[int, int, bytes, bytes | None]
 
 
-def written(item: GroupInput) -> Record:
+def written(item: GroupInput | Logged) -> Record:
     """One input of a stream as the record that a broker writes."""
     if isinstance(item, CommitWindow):
         value = None if item.deleted else offset_value(4, item.offset)
         return item.last_record, max(item.last_commit_time, 0), offset_key(GROUP, item.topic, item.partition), value
     if isinstance(item, MembershipTombstone):
         return item.record, item.record_time, group_key(GROUP), None
-    if isinstance(item, OtherRecords):
-        value = None if item.deleted else modern_value(item.key_type)
-        member_id = "m" if item.key_type in {5, 7, 8} else None
-        return item.last_record, item.last_time, other_key(item.key_type, GROUP, member_id), value
+    if isinstance(item, Logged):
+        return item.record, item.time, item.key, item.value
     assert isinstance(item, MembershipRecord)
     value = group_value(
         3,

@@ -7,17 +7,23 @@ from hypothesis import strategies as st
 
 from streaming.groups.inputs import CommitWindow, decode_inputs, encode_inputs, in_order, merge_windows
 from streaming.groups.keys import ROUNDS_KEY, group_key, group_of, partition_key
+from streaming.groups.modern_inputs import CONSUMER, GroupEpoch
 from tests.groups.build import (
+    LOG_PARTITION,
+    SECOND,
     START,
     even,
     make_commit,
     make_commits,
-    make_others,
     make_record,
     make_tick,
     make_tombstone,
     make_topic,
 )
+
+
+def epoch_at(record: int) -> GroupEpoch:
+    return GroupEpoch(record, START + record * SECOND, CONSUMER, LOG_PARTITION, 1)
 
 
 def test_a_merged_window_has_the_ends_and_sums_of_both() -> None:
@@ -60,7 +66,7 @@ def test_merging_is_associative(offsets: list[int | None], data: st.DataObject) 
 
 
 def test_inputs_are_ordered_by_the_log_and_a_tick_comes_before_the_record_at_its_position() -> None:
-    record, commit, tombstone, other = make_record(12), make_commit(10, 1), make_tombstone(14), make_others(3, 11)
+    record, commit, tombstone, other = make_record(12), make_commit(10, 1), make_tombstone(14), epoch_at(11)
     early, late = make_tick(12, round=3), make_tick(12, round=4)
     expected = [commit, other, early, late, record, tombstone]
     assert in_order([tombstone, late, record, early, other, commit]) == expected
@@ -71,7 +77,7 @@ def test_inputs_come_back_as_they_were_packed() -> None:
         make_record(5, even("x", 2, "a", "b")),
         make_commits(6, 1, None, 2),
         make_tombstone(9),
-        make_others(3, 10),
+        epoch_at(10),
         make_tick(12, make_topic("x", 2), make_topic("y", None)),
     ]
     assert decode_inputs(encode_inputs(inputs)) == inputs

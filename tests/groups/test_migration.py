@@ -1,7 +1,7 @@
 """A group that goes from the classic protocol to the new one and back is one group: one history, told by two rows.
 
 The records and their order are those of a 4.3.1 broker (`ConsumerGroup.fromClassicGroup`, `createConsumerGroupRecords`,
-`ClassicGroup.fromConsumerGroup`); tests/groups/test_real_migration.py sees a broker write them.
+`ClassicGroup.fromConsumerGroup`); tests/groups/test_real_modern_groups.py sees a broker write them.
 """
 
 from __future__ import annotations
@@ -159,6 +159,39 @@ def test_a_classic_group_that_begins_where_an_empty_one_of_the_new_protocol_ends
     rows = churn(*read(log), make_record(10 + len(log), even("orders", 4, "a"), generation=1))
     assert [row.kind for row in rows] == ["rebalance", "became_empty", "rebalance"]
     assert (rows[2].joined, rows[2].incarnation) == (("a",), 10 + len(log))
+
+
+def test_of_a_downgrade_whose_last_decision_was_not_read_nothing_is_compared() -> None:
+    # Of the time under the new protocol a record is left that is no target.
+    log = [*read([metadata("a"), epoch(40)], 22), *downgrade(24, "a")]
+    rows = churn(*log, make_record(30, even("orders", 4, "c"), generation=40), make_record(40, even("orders", 4, "c")))
+    assert [(row.kind, row.incarnation) for row in rows] == [("migration", 30), ("rebalance", 40)]
+    migration = rows[0]
+    assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (40, None, None)
+    assert (migration.joined, migration.left, migration.moves) == (None, (), None)
+
+
+def test_a_downgrade_is_not_verified_and_the_decision_after_it_is_again() -> None:
+    life = Life()
+    life.take(*before(), *read(CARRIED + JOINED), *back(), named(50))
+    assert [(row.generation, row.verdict, row.reason) for row in life.rows.drift][-2:] == [
+        (4, "valid_unverified", "the group came from the consumer protocol of KIP-848: a server made this assignment"),
+        (5, "identical", None),
+    ]
+
+
+def test_a_classic_group_made_right_after_a_consumer_group_was_deleted_is_created() -> None:
+    log = [metadata("n"), epoch(1), target("n", 0, 1, 2, 3), stands(1), *gone("n"), epoch(2)]
+    log += [(other_key(6, GROUP), None), (other_key(3, GROUP), None)]
+    rows = churn(*read(log), make_record(10 + len(log), generation=0, protocol_type=""))
+    assert [row.kind for row in rows] == ["rebalance", "became_empty", "created"]
+
+
+def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
+    life = Life()
+    life.take(*before(), *read([classic("a"), classic("b"), epoch(3)]), make_tick(20, group_type="consumer"))
+    row = life.rows.group_health[-1]
+    assert (row.verdict, row.state, row.strategy, row.generation) == ("pending", "Stable", None, None)
 
 
 def test_of_a_downgrade_whose_topics_have_no_names_moves_are_null_and_members_are_told() -> None:

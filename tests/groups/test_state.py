@@ -20,7 +20,7 @@ from streaming.groups.state import (
     encode_reserved,
     encode_state,
 )
-from tests.groups.build import SECOND, START, Life, even, make_commit, make_others, make_record, make_tick, make_topic
+from tests.groups.build import SECOND, START, Life, even, make_commit, make_record, make_tick, make_topic
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "state_v1.json").read_text())["states"]
 
@@ -63,13 +63,6 @@ def test_findings_of_version_1_keep_their_since_times() -> None:
         ("stale_metadata", START + 20 * SECOND),
         ("in_transfer", START + 15 * SECOND),
     ]
-
-
-def test_a_migration_of_version_1_is_told() -> None:
-    life = resumed("moving")
-    rows = life.take(make_others(8, 18), make_tick(30, make_topic("x", 2), group_type="consumer"))
-    assert [(row.kind, row.record_offset, row.incarnation) for row in rows.rebalance_churn] == [("migration", 17, 5)]
-    assert rows.group_health[-1].verdict == "pending"
 
 
 def test_the_judgement_of_lag_of_version_1_goes_on() -> None:
