@@ -7,11 +7,15 @@ all like it, so that a million partitions are a few thousand ranges.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from itertools import chain
+from typing import TypeVar
 
 from assignors.assignment import Assignment, Partitions
 from assignors.model import Subscription, topics_listed
 
-__all__ = ["Blocks", "in_blocks", "takers_by_topic"]
+__all__ = ["Blocks", "in_blocks", "places_by_topic", "takers_by_topic"]
+
+_Topic = TypeVar("_Topic")
 
 Blocks = Sequence[tuple[str, Partitions]]
 """Partitions of one topic by member id; members without any are left out."""
@@ -53,20 +57,37 @@ def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str,
 
     Topics with the same subscribers share one list.
     """
-    listed = topics_listed(members)
-    kind_of = list(map(id, listed))
-    times_by_topic: dict[str, dict[int, int]] = {}
-    for kind, topics in dict(zip(kind_of, listed, strict=True)).items():
-        for topic in topics:
-            times = times_by_topic.setdefault(topic, {})
-            times[kind] = 1 if once else times.get(kind, 0) + 1
-    lists: dict[Hashable, list[Subscription]] = {}
+    places = places_by_topic(topics_listed(members), dict.fromkeys if once else tuple)
+    lists = {id(of_topic): of_topic for of_topic in places.values()}
+    takers = {shared: [members[place] for place in of_topic] for shared, of_topic in lists.items()}
+    return {topic: takers[id(of_topic)] for topic, of_topic in places.items()}
+
+
+def places_by_topic(
+    listed: Sequence[tuple[_Topic, ...]], names: Callable[[tuple[_Topic, ...]], Iterable[str]]
+) -> dict[str, list[int]]:
+    """Members of each topic by their places, ascending; topics with the same members share one list.
+
+    Args:
+        listed: Topics of each member; equal ones as one object, whose names are looked at once.
+        names: Names of the topics of a member, which stands in each topic's list as often as the topic in them.
+    """
+    kinds: dict[int, list[int]] = {}
+    for place, topics in enumerate(listed):
+        alike = kinds.get(id(topics))
+        if alike is None:
+            alike = kinds[id(topics)] = []
+        alike.append(place)
+    kinds_of: dict[str, list[int]] = {}
+    for kind, places in kinds.items():
+        for name in names(listed[places[0]]):
+            kinds_of.setdefault(name, []).append(kind)
+    lists: dict[tuple[int, ...], list[int]] = {}
     result = {}
-    for topic, times in times_by_topic.items():
-        key = tuple(times.items())
-        takers = lists.get(key)
-        if takers is None:
-            takers = [m for m, kind in zip(members, kind_of, strict=True) for _ in range(times.get(kind, 0))]
-            lists[key] = takers
-        result[topic] = takers
+    for name, of_topic in kinds_of.items():
+        key = tuple(of_topic)
+        found = lists.get(key)
+        if found is None:
+            found = lists[key] = sorted(chain.from_iterable(kinds[kind] for kind in key))
+        result[name] = found
     return result

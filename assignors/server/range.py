@@ -6,11 +6,11 @@ Follows `org.apache.kafka.coordinator.group.assignor.RangeAssignor` of 3.9 and l
 from __future__ import annotations
 
 from assignors.assignment import Assignment
-from assignors.blocks import Blocks, in_blocks
+from assignors.blocks import Blocks, in_blocks, places_by_topic
 from assignors.order import utf16
 from assignors.server.hash_order import members_in_hash_order
 from assignors.server.model import ServerGroup, ServerMember
-from assignors.server.subscribers import subscribers_by_topic
+from assignors.server.uuid import texts_of
 
 __all__ = ["cut_ranges"]
 
@@ -18,7 +18,7 @@ __all__ = ["cut_ranges"]
 def cut_ranges(group: ServerGroup) -> Assignment:
     """What 3.9 and later assign."""
     in_order = _in_order(group)
-    takers = subscribers_by_topic([group.subscribed(member) for member in in_order])
+    takers = places_by_topic([group.subscribed(member) for member in in_order], texts_of)
     counts = group.counts
 
     def blocks(topic_id: str) -> Blocks:

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.assignment import Assignment, Partitions
+from assignors.blocks import places_by_topic
 from assignors.exceptions import LeaderWouldFail
 from assignors.server.hash_order import members_in_hash_order
 from assignors.server.model import ServerGroup, ServerMember
-from assignors.server.subscribers import subscribers_by_topic
-from assignors.server.uuid import Uuid
+from assignors.server.uuid import Uuid, texts_of
 
 __all__ = ["NOBODY", "Board", "assignment", "kept"]
 
@@ -84,7 +84,7 @@ def kept(group: ServerGroup) -> Board:
     by_id = {member.member_id: member for member in group.members}
     members = [by_id[member_id] for member_id in members_in_hash_order(by_id)]
     wanted = [group.subscribed(member) for member in members]
-    subscribers = subscribers_by_topic(wanted)
+    subscribers = places_by_topic(wanted, texts_of)
     counts = np.array([group.counts[topic] for topic in subscribers], dtype=np.int64)
     stops = np.cumsum(counts)
     everything = np.full(int(counts.sum()), NOBODY, dtype=np.int32)

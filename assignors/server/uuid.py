@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
 from assignors.server.exceptions import BadUuid
 
-__all__ = ["Uuid", "uuid_of"]
+__all__ = ["Uuid", "texts_of", "uuid_of"]
 
 _LENGTH = 16
 _SIGN = 1 << 63
@@ -54,3 +55,8 @@ def uuid_of(text: str) -> Uuid:
         (mixed >> 32 ^ mixed) & 0xFFFFFFFF,
         urlsafe_b64encode(data).rstrip(b"=").decode("ascii"),
     )
+
+
+def texts_of(uuids: Iterable[Uuid]) -> list[str]:
+    """Uuids as Kafka prints them."""
+    return [uuid.text for uuid in uuids]
