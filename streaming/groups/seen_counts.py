@@ -9,7 +9,7 @@ from streaming.groups.inputs import MembershipRecord
 from streaming.groups.membership import leader_counts
 from streaming.groups.state import GroupState, TopicState
 
-__all__ = ["SeenCounts", "seen_counts"]
+__all__ = ["SeenCounts", "counts_from", "seen_counts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +50,16 @@ def seen_counts(state: GroupState, record: MembershipRecord, config: GroupConfig
     }
 
 
+def counts_from(known: TopicState, horizon: int) -> frozenset[int]:
+    """Counts that rounds have seen from a time on, with the one in force at it for all that they tell."""
+    before = [count for count in known.counts if count.first <= horizon][-1:] or known.counts[:1]
+    return frozenset(count.count for count in (*before, *(c for c in known.counts if c.first > horizon)))
+
+
 def _of_topic(known: TopicState, horizon: int, leader: int) -> SeenCounts:
-    newest = known.counts[-1]
-    before = known.counts[0]
-    in_force = []
-    for count in known.counts:
-        if count.first <= horizon:
-            before = count  # in force at the horizon, for all that the rounds tell
-        else:
-            in_force.append(count.count)
     return SeenCounts(
-        seen=frozenset((before.count, *in_force)),
-        newest=newest.count,
+        seen=counts_from(known, horizon),
+        newest=known.counts[-1].count,
         complete=known.since <= horizon and known.renewed <= horizon,
         leader=leader,
     )

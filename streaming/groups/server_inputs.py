@@ -12,7 +12,8 @@ from assignors.server import ServerGroup, ServerMember, ServerTopic, names_in_ha
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.modern_members import names_at
-from streaming.groups.state import GroupState, TopicState
+from streaming.groups.seen_counts import counts_from
+from streaming.groups.state import GroupState
 
 __all__ = ["ERAS", "PREFIX", "asked_of"]
 
@@ -47,7 +48,7 @@ def asked_of(state: GroupState, decision: Decision, config: GroupConfig) -> Serv
         shown = max(
             (max(ps, default=-1) for of in targets.values() for t, ps in of.items() if t == ids[name]), default=-1
         )
-        seen = _seen(known, decision.record_time - config.metadata_grace_ms)
+        seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
         if shown + 1 not in seen:
             counts = ", ".join(map(str, sorted(seen)))
             return f"its target shows {shown + 1} partitions of topic {name[:100]!r}, rounds have seen {counts}"
@@ -87,9 +88,3 @@ def _unknown(decision: Decision) -> str | None:
     if unresolved:
         return f"the regular expression of member {unresolved[0][:100]!r} is not resolved in the log"
     return None
-
-
-def _seen(known: TopicState, horizon: int) -> set[int]:
-    """Counts that rounds have seen from a time on, with the one in force at it."""
-    before = [count for count in known.counts if count.first <= horizon][-1:] or known.counts[:1]
-    return {count.count for count in (*before, *(c for c in known.counts if c.first > horizon))}
