@@ -22,30 +22,57 @@ its base and last offset, records keep theirs.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
 from streaming.groups.inputs import Compacted
 from streaming.offsets_log.record_columns import RecordColumns
 
-__all__ = ["CompactedStretches"]
+__all__ = ["CompactedStretches", "StretchEnd"]
 
 # The group's name follows the type in keys of every type (`schemas/`).
 _SIZE_AT = 2
 _NAME_AT = 4
 
 
+@dataclass(frozen=True, slots=True)
+class StretchEnd:
+    """Where a stretch was found to end, and whom it concerns: as long as `record` is there, it ends there.
+
+    (Were the log cleaned over `end`, `record` were gone. Were it cleaned up to there, then only records that have given
+    way to others in the stretch, so `newest` would stay as it is.)
+
+    Attributes:
+        first: First offset that is missing.
+        record: Offset of the record whose key comes again.
+        key: Its key.
+        end: Offset of the record with which it comes again.
+        newest: Offset of the last record before it, by the group's name.
+    """
+
+    first: int
+    record: int
+    key: bytes
+    end: int
+    newest: dict[bytes, int]
+
+
 class CompactedStretches:
     """Follows one partition of the log, and finds its compacted stretches.
 
     Call `missing` for offsets that are not there, before the records behind them; `add` or `add_columns` for every
-    record, in log order, while a stretch is `open`; at last `groups`.
+    record, in log order, while a stretch is `open`; `end_at` where its end is known already; at last `groups`.
+
+    Attributes:
+        newest_end: Where the newest stretch that a repeated key has ended does so; None before the first.
     """
 
     def __init__(self) -> None:
+        self.newest_end: StretchEnd | None = None
         self._first: int | None = None
         self._last = -1
-        self._seen: set[bytes] = set()
+        self._seen: dict[bytes, int] = {}
         self._newest: dict[bytes, int] = {}
         self._found: dict[bytes, list[Compacted]] = {}
 
@@ -66,10 +93,11 @@ class CompactedStretches:
         if self._first is None or key is None or offset < self._first:
             return
         if offset > self._last:
-            if key in self._seen:
+            record = self._seen.setdefault(key, offset)
+            if record != offset:
+                self.newest_end = StretchEnd(self._first, record, key, offset, dict(self._newest))
                 self._close()
                 return
-            self._seen.add(key)
         self._newest[_group(key)] = offset
 
     def add_columns(self, records: RecordColumns) -> None:
@@ -78,6 +106,11 @@ class CompactedStretches:
             records.offset.tolist(), records.keys(np.arange(len(records), dtype=np.int64)), strict=True
         ):
             self.add(offset, key)
+
+    def end_at(self, end: StretchEnd, since: int) -> None:
+        """Take in, of a stretch that is open, where it ends, in place of the records from offset `since` on."""
+        self._newest.update((group, offset) for group, offset in end.newest.items() if offset >= since)
+        self._close()
 
     def groups(self) -> Iterator[tuple[str, list[Compacted]]]:
         """The groups that may have lost records, each with its stretches; a stretch that is open ends here."""

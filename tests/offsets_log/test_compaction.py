@@ -6,6 +6,7 @@ import numpy as np
 
 from streaming.groups.inputs import Compacted
 from streaming.offsets_log import CompactedStretches, OffsetKey
+from streaming.offsets_log.compaction import StretchEnd
 from streaming.offsets_log.keys import offset_commit_key
 
 from .compacting import columns
@@ -64,6 +65,24 @@ def test_a_second_stretch_is_told_beside_the_first() -> None:
     stretches.missing(3, 3)
     stretches.add(4, A)
     assert found(stretches) == {"a": [Compacted(0, 2), Compacted(3, 5)]}
+
+
+def test_where_a_stretch_ends_is_told_for_whoever_reads_a_part_of_it() -> None:
+    records = ((10, A), (11, B), (12, OTHER_OF_A), (13, A), (14, C))
+    whole = CompactedStretches()
+    whole.missing(5, 9)
+    for offset, key in records:
+        whole.add(offset, key)
+    assert whole.newest_end == StretchEnd(5, 10, A, 13, {b"a": 12, b"b": 11})
+    for since in (11, 12, 13):
+        part = CompactedStretches()
+        part.missing(8, 9)
+        for offset, key in records:
+            if offset < since:
+                part.add(offset, key)
+        part.end_at(whole.newest_end, since)
+        assert not part.open
+        assert found(part) == {"a": [Compacted(8, 13)], "b": [Compacted(8, 12)]}
 
 
 def test_columns_are_taken_as_records_are() -> None:

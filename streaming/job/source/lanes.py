@@ -21,7 +21,7 @@ from streaming.job.source.batches import APPEND_TIME, CODEC, HEADER, FetchedBatc
 from streaming.job.source.decompress import decompressed
 from streaming.offsets_log.record_columns import PADDING, Bytes, Ints, RecordColumns
 
-__all__ = ["lanes"]
+__all__ = ["lanes", "pieces"]
 
 # What is walked together: enough lanes to spread NumPy's cost per call. It also bounds what the columns (16 bytes a
 # record) and decompressed batches hold in memory, but for the last of them.
@@ -48,6 +48,11 @@ _LARGEST_SHIFT = 56
 _FAR = 2**62
 
 _Mask = npt.NDArray[np.bool_]
+
+
+def pieces(item: FetchedRun | FetchedBatch, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
+    """As `lanes`; a batch by itself comes as it is."""
+    return iter((item,)) if isinstance(item, FetchedBatch) else lanes(item, start, end)
 
 
 def lanes(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:

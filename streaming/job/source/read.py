@@ -6,7 +6,6 @@ its partition. Keys can come several times; the operator puts their inputs in or
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -15,16 +14,9 @@ from kafka.errors import CorruptRecordError
 from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, encode_inputs
 from streaming.groups.keys import group_key, partition_key
 from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
-from streaming.job.source.fetch import (
-    TO_THE_END,
-    FetchedBatch,
-    FetchedRun,
-    Gone,
-    Missing,
-    OffsetRange,
-    RangeReader,
-)
-from streaming.job.source.lanes import lanes
+from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange, RangeReader
+from streaming.job.source.lanes import pieces
+from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.ticks import TickAssembler
@@ -106,15 +98,16 @@ class _LogTask:
             elif isinstance(item, Missing):
                 self._compacted[where.partition].missing(item.first, item.last)
             else:
-                for piece in _pieces(where, item):
+                for piece in pieces(item, where.start, where.end):
                     compactor = self._compactor(where.partition)
                     self._held -= compactor.held
                     self._take(where, piece, compactor)
                     self._held += compactor.held
                     if self._held >= _HELD_BYTES:
                         yield from self._hand_over()
+        read_on(reader, self._topic, {p: (self._compacted[p], share.end) for p, share in self._shares.items()})
         for partition in self._shares:
-            yield from self._compacted_rows(partition, reader)
+            yield from self._compacted_rows(partition)
         yield from self._hand_over()
 
     def _hand_over(self) -> Iterator[Row]:
@@ -137,20 +130,9 @@ class _LogTask:
             self._compactors[partition] = found
         return found
 
-    def _compacted_rows(self, partition: int, reader: RangeReader) -> Iterator[Row]:
-        """Tell the groups that may have lost records; reads on behind the share until it is clear which those are."""
-        compacted = self._compacted[partition]
-        if compacted.open:
-            rest = OffsetRange(self._topic, partition, self._shares[partition].end, TO_THE_END)
-            for where, item in reader.read_runs([rest]):
-                if isinstance(item, Missing):
-                    compacted.missing(item.first, item.last)
-                elif not isinstance(item, Gone):
-                    for piece in _pieces(where, item):
-                        _follow(compacted, where, piece)
-                if not compacted.open:
-                    break
-        for group, stretches in compacted.groups():
+    def _compacted_rows(self, partition: int) -> Iterator[Row]:
+        """Tell the groups that may have lost records."""
+        for group, stretches in self._compacted[partition].groups():
             if self._watches(group) and partition_for(group, self._log_partitions) == partition:
                 inputs: list[GroupInput] = list(stretches)
                 yield from _group_rows(group, inputs)
@@ -178,23 +160,6 @@ class _LogTask:
                 compactor.add(offset, timestamp, key, value)
         except CorruptRecordError as error:
             self._leave_unread(where.partition, _unwalkable(where, piece, error))
-
-
-def _pieces(where: OffsetRange, item: FetchedRun | FetchedBatch) -> Iterator[FetchedBatch | RecordColumns]:
-    if isinstance(item, FetchedBatch):
-        yield item
-    else:
-        yield from lanes(item, where.start, where.end)
-
-
-def _follow(compacted: CompactedStretches, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> None:
-    if isinstance(piece, RecordColumns):
-        compacted.add_columns(piece)
-        return
-    # What cannot be taken apart is told by the batch that it belongs to.
-    with contextlib.suppress(CorruptRecordError):
-        for offset, _, key, _ in walk(piece, where.start, where.end):
-            compacted.add(offset, key)
 
 
 class _EventsTask:

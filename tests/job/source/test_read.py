@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaConnectionError
 
@@ -176,6 +178,47 @@ def test_brokers_that_are_away_while_the_end_of_a_stretch_is_looked_for_are_wait
     reader = _AwayBehindTheShare()
     vars(reader).update(vars(cleaned_log()))
     assert stretches(read(reader, LogShare(0, 0, 2, known=False, boundaries=())))["g"] == [Compacted(0, 5)]
+
+
+def in_another_process(reader: FakeReader) -> FakeReader:
+    """The same topics, read by somebody who has read nothing of them yet."""
+    other = FakeReader()
+    vars(other).update(vars(reader))
+    return other
+
+
+def test_the_rest_of_a_compacted_stretch_is_read_once_and_not_by_every_batch() -> None:
+    reader = FakeReader()
+    for number in range(1_000):
+        reader.append("log", 0, commit_value(number), commit_key("g", "t", number // 2))
+    for number in (1, 1):
+        reader.append("log", 0, commit_value(number), commit_key("h", "t", number))
+    reader.compact("log", {0: 1_000}, tombstones=True)
+    for start in range(0, 1_000, 10):
+        rows = read(reader, LogShare(0, start, start + 10, known=True, boundaries=()))
+        assert stretches(rows)["g"] == [Compacted(start, 1_000)]
+    # The share, a record that shows that the end still stands, and once the rest.
+    assert reader.handed_on["log"] == 500 + 99 + 497
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.data())
+def test_what_is_kept_of_where_a_stretch_ends_changes_no_answer(data: st.DataObject) -> None:
+    reader = FakeReader()
+    keys = data.draw(
+        st.lists(st.sampled_from(["a0", "a1", "b0", "b1", "c0", "c1", "d0", "d1"]), min_size=8, max_size=40)
+    )
+    for offset, (group, partition) in enumerate(keys):
+        reader.append("log", 0, commit_value(offset), commit_key(group, "t", int(partition)))
+    cleaned = start = 0
+    while start < len(keys):
+        # The log may be cleaned further at any time.
+        cleaned = data.draw(st.integers(cleaned, len(keys)) if data.draw(st.booleans()) else st.just(cleaned))
+        reader.compact("log", {0: cleaned}, tombstones=True)
+        end = data.draw(st.integers(start + 1, min(len(keys), start + 6)))
+        share = LogShare(0, start, end, known=True, boundaries=())
+        assert stretches(read(reader, share)) == stretches(read(in_another_process(reader), share))
+        start = end
 
 
 def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
