@@ -10,64 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.groups.facts import Finding, ReplacedMember, Rows, TopicAssignment
-from streaming.groups.inputs import GroupInput, Tick
 from streaming.groups.modern_inputs import ModernMember
 from streaming.offsets_log import Compactor
 from tests.groups.build import GROUP, SECOND, START, Life, make_tick, make_topic
-from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
-from tests.offsets_log.written import (
-    current_assignment,
-    group_epoch,
-    member_metadata,
-    offset_key,
-    offset_value,
-    other_key,
-    target_assignment,
+from tests.groups.coordinator import TOPIC, Coordinator, lives
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_MEMBER,
+    TOPIC_ID,
+    epoch,
+    gone,
+    metadata,
+    owns,
+    read,
+    stands,
+    target,
+    tick,
 )
-
-TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
-
-
-def read(log: Sequence[Written], start: int = 10, positions: Iterable[int] = ()) -> list[GroupInput]:
-    """What the codec makes of records from an offset on."""
-    codec = Compactor(0, 1, list(positions), lambda _: True, lambda _: True)
-    for offset, (key, value) in enumerate(log, start):
-        codec.add(offset, START + offset * SECOND, key, value)
-    assert codec.unread() == []
-    return [item for _, inputs in codec.groups() for item in inputs]
-
-
-def metadata(name: str, instance: str | None = None) -> Written:
-    return other_key(5, GROUP, name), member_metadata(["orders"], instance_id=instance, assignor="uniform")
-
-
-def epoch(number: int) -> Written:
-    return other_key(3, GROUP), group_epoch(number)
-
-
-def target(name: str, *partitions: int) -> Written:
-    return other_key(7, GROUP, name), target_assignment({TOPIC: partitions} if partitions else {})
-
-
-def stands(number: int) -> Written:
-    return other_key(6, GROUP), group_epoch(number)
-
-
-def owns(name: str, number: int, *partitions: int) -> Written:
-    return other_key(8, GROUP, name), current_assignment(number, {TOPIC: partitions} if partitions else {})
-
-
-def gone(*names: str) -> list[Written]:
-    return [(other_key(key_type, GROUP, name), None) for name in names for key_type in (8, 7, 5)]
-
-
-def tick(position: int, **changes: object) -> Tick:
-    orders = make_topic("orders", 4, topic_id=TOPIC_ID)
-    return make_tick(position, orders, state=None, group_type="consumer", **changes)  # type: ignore[arg-type]
-
-
-FIRST = [metadata("a", "i"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]
-SECOND_MEMBER = [metadata("b"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)]
+from tests.offsets_log.written import current_assignment, offset_key, offset_value, other_key
 
 
 def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:

@@ -7,7 +7,7 @@ import pytest
 from streaming.groups.facts import ChurnRow, GroupHealthRow
 from tests.groups.build import GROUP, Life, make_tick, make_topic
 from tests.groups.coordinator import TOPIC, Written
-from tests.groups.test_modern import FIRST, SECOND_MEMBER, TOPIC_ID, epoch, gone, metadata, read, stands, target, tick
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, TOPIC_ID, epoch, gone, metadata, read, stands, target, tick
 from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 OTHER = bytes(range(16, 32))

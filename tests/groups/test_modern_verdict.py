@@ -10,7 +10,19 @@ from assignors.server import ServerGroup, ServerMember, ServerTopic, assign_on_s
 from streaming.groups.facts import DriftedPartition, DriftRow
 from tests.groups.build import GROUP, Life, make_tick, make_topic
 from tests.groups.coordinator import PARTITIONS, Assignor, Coordinator, Owned, Written, lives
-from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, metadata, read, stands, target, tick
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_JOINS,
+    TOPIC_ID,
+    asking,
+    epoch,
+    gone,
+    metadata,
+    read,
+    stands,
+    target,
+    tick,
+)
 from tests.offsets_log.written import member_metadata, other_key
 
 
@@ -21,23 +33,16 @@ def verdicts(*log: Written, count: int | None = 4) -> list[DriftRow]:
     return life.take(make_tick(10 + len(log), orders, state=None, group_type="consumer")).drift
 
 
-def asking(name: str, assignor: str | None) -> Written:
-    return other_key(5, GROUP, name), member_metadata(["orders"], assignor=assignor)
-
-
-JOINED = (metadata("b"), epoch(2))
-
-
 def test_a_target_that_the_assignor_gives_is_identical() -> None:
     # Uniform, by hand: two of four each; a keeps the first two it had, b gets the rest.
-    first, second = verdicts(*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+    first, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2))
     assert (first.verdict, first.reason, first.strategy) == ("identical", None, "uniform")
     assert (second.verdict, second.matched_library, second.candidates) == ("identical", "broker:3.8.1", 1)
     assert (second.record_offset, second.generation, second.incarnation) == (19, 2, 13)
 
 
 def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:
-    _, second = verdicts(*FIRST, *JOINED, target("a", 0, 3), target("b", 1, 2), stands(2))
+    _, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 3), target("b", 1, 2), stands(2))
     assert (second.verdict, second.drifted_count) == ("valid_unverified", 0)
     assert second.reason == "it fits none of 4 candidates; assignors of one's own are not recomputed, nor all ties"
 
@@ -64,7 +69,7 @@ def test_without_an_assignor_asked_for_both_of_the_brokers_are_tried() -> None:
     ("log", "drifted"),
     [
         (
-            (*JOINED, target("a", 0, 1), target("b", 1, 2, 3), stands(2)),
+            (*SECOND_JOINS, target("a", 0, 1), target("b", 1, 2, 3), stands(2)),
             DriftedPartition("orders", 1, "doubly_assigned", None, ("a", "b")),
         ),
         (
@@ -89,7 +94,7 @@ def test_what_no_assignor_may_do_is_drift(log: tuple[Written, ...], drifted: Dri
     [
         (FIRST[3:], "what was the target before it is not known: records of the group before it may be missing"),
         (
-            (*FIRST, *JOINED, epoch(3), target("a", 0, 1), target("b", 2, 3), stands(2)),
+            (*FIRST, *SECOND_JOINS, epoch(3), target("a", 0, 1), target("b", 2, 3), stands(2)),
             "members or subscriptions have changed since the epoch that it was computed for",
         ),
         (
@@ -101,7 +106,7 @@ def test_what_no_assignor_may_do_is_drift(log: tuple[Written, ...], drifted: Dri
             "no round has shown topic 'more': it is not known",
         ),
         ((*FIRST, asking("a", "mine"), epoch(2), stands(2)), "assignor 'mine' is not known"),
-        ((*FIRST, *JOINED, target("a", 0, 1, 2, 3), stands(2)), "the log lacks records of member 'b'"),
+        ((*FIRST, *SECOND_JOINS, target("a", 0, 1, 2, 3), stands(2)), "the log lacks records of member 'b'"),
     ],
 )
 def test_what_is_not_known_is_said_and_no_verdict_invented(log: tuple[Written, ...], reason: str) -> None:
@@ -136,7 +141,7 @@ def test_the_health_of_the_group_has_the_newest_verdict() -> None:
 
 def test_a_target_is_judged_with_what_a_static_member_had_under_its_id_before() -> None:
     back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
-    second = verdicts(*FIRST, *back, *JOINED, target("a2", 0, 1), target("b", 2, 3), stands(2))[-1]
+    second = verdicts(*FIRST, *back, *SECOND_JOINS, target("a2", 0, 1), target("b", 2, 3), stands(2))[-1]
     assert second.verdict == "identical"
 
 

@@ -8,8 +8,20 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.facts import WhatIfRow
 from tests.groups.build import CONFIG, GROUP, Life, make_tick, make_topic
 from tests.groups.coordinator import TOPIC, Written
-from tests.groups.test_modern import FIRST, TOPIC_ID, epoch, gone, metadata, read, stands, target
-from tests.groups.test_modern_verdict import JOINED, asking
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_JOINS,
+    SECOND_MEMBER,
+    TOPIC_ID,
+    asking,
+    epoch,
+    gone,
+    metadata,
+    read,
+    stands,
+    target,
+)
+from tests.groups.verdicts import the_row
 from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 
@@ -23,14 +35,9 @@ def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list
     return [row for row in rows if row.record_offset == newest]
 
 
-def the_row(rows: list[WhatIfRow], strategy: str) -> WhatIfRow:
-    (row,) = (row for row in rows if row.strategy == strategy)
-    return row
-
-
 def test_both_assignors_of_the_broker_are_told() -> None:
     # a has 0 1 2 3; b joins. Uniform lets a keep 0 1; so does range, which counts a first.
-    rows = rows_of(*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+    rows = rows_of(*FIRST, *SECOND_MEMBER)
 
     assert sorted(row.strategy for row in rows) == ["range", "uniform"]
     uniform = the_row(rows, "uniform")
@@ -83,7 +90,7 @@ def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_fir
 
 
 def test_partitions_of_a_member_that_left_are_moves() -> None:
-    both = (*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+    both = (*FIRST, *SECOND_MEMBER)
     rows = rows_of(*both, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3))
     assert {(row.moves, row.moves_least) for row in rows} == {(2, 2)}
 
@@ -117,7 +124,7 @@ def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tupl
 
 
 def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
-    log = (*FIRST, *JOINED, target("a", 0, 1), target("b", 2, 3), stands(2))
+    log = (*FIRST, *SECOND_MEMBER)
     assert {row.reason for row in rows_of(*log, config=GroupConfig("test", what_if_max_size=8))} == {None}
     (reason,) = {row.reason for row in rows_of(*log, config=GroupConfig("test", what_if_max_size=7))}
     assert reason is not None
@@ -131,5 +138,5 @@ def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
 
 def test_a_static_member_under_its_new_id_has_moved_nothing() -> None:
     back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
-    rows = rows_of(*FIRST, *back, *JOINED, target("a2", 0, 1), target("b", 2, 3), stands(2))
+    rows = rows_of(*FIRST, *back, *SECOND_JOINS, target("a2", 0, 1), target("b", 2, 3), stands(2))
     assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (True, 2)

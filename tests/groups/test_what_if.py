@@ -17,7 +17,7 @@ from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import Member
 from streaming.groups.membership import subscription_of
 from tests.groups.build import CONFIG, Life, even, make_member, make_record, make_tick, make_topic
-from tests.groups.verdicts import LIBRDKAFKA
+from tests.groups.verdicts import LIBRDKAFKA, the_row
 
 ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 
@@ -25,11 +25,6 @@ ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
 def told(rows: Sequence[WhatIfRow]) -> dict[str, tuple[int | None, float | None]]:
     """Moves and imbalance by strategy."""
     return {row.strategy: (row.moves, row.imbalance) for row in rows}
-
-
-def the_row(rows: Sequence[WhatIfRow], strategy: str) -> WhatIfRow:
-    (row,) = (row for row in rows if row.strategy == strategy)
-    return row
 
 
 def joined(config: GroupConfig = CONFIG, **changes: object) -> list[WhatIfRow]:

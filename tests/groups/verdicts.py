@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streaming.groups.facts import DriftRow
+from streaming.groups.facts import DriftRow, WhatIfRow
 from streaming.groups.inputs import Member
 from tests.groups.build import (
     Life,
@@ -39,3 +39,8 @@ def judged(*members: Member, counts: Mapping[str, int | None], protocol: str = "
         make_tick(10, *(make_topic(topic, count) for topic, count in counts.items())),
     )
     return verdict_of(life)
+
+
+def the_row(rows: list[WhatIfRow], strategy: str) -> WhatIfRow:
+    (row,) = (row for row in rows if row.strategy == strategy)
+    return row
