@@ -26,7 +26,7 @@ from tests.groups.build import (
     make_topic,
     packed,
 )
-from tests.groups.test_modern import epoch, gone, metadata, read, stands, target
+from tests.groups.modern_log import epoch, gone, metadata, read, stands, target
 from tests.offsets_log.written import other_key
 
 

@@ -22,7 +22,7 @@ from tests.groups.build import (
     make_topic,
 )
 from tests.groups.coordinator import Written
-from tests.groups.test_modern import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
+from tests.groups.modern_log import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
 from tests.offsets_log.written import member_metadata, other_key
 
 

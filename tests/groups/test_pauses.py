@@ -115,10 +115,8 @@ def test_a_group_met_in_the_middle_of_its_life_has_no_cost_until_its_second_deci
 
 def test_a_compacted_stretch_ends_the_waiting() -> None:
     # b had 2 at 37, in a record that has given way to b's at 1000: to take that for the time of 2 would be too long.
-    before, after = (
-        [tick(10), *read(FIRST + SECOND_MEMBER), *read([owns("a", 2, 0, 1)], 30)],
-        read([owns("b", 2, 2, 3)], 1000),
-    )
+    before = [tick(10), *read(FIRST + SECOND_MEMBER), *read([owns("a", 2, 0, 1)], 30)]
+    after = read([owns("b", 2, 2, 3)], 1000)
     assert costs(*before, *read([owns("b", 2, 2)], 37), *after) == [(1, None, None), (2, 977.0, None)]
     assert costs(*before, Compacted(37, 1001), *after, *committed(1010, 2, 3), tick(1020)) == [(1, None, None)]
 
