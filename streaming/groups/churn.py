@@ -10,6 +10,8 @@ generations: KIP-429.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from assignors import AssignorError, least_moves
@@ -24,11 +26,11 @@ from streaming.groups.state import Decision, GroupState, Owned, Transfer
 from streaming.groups.times import day_of
 from streaming.groups.what_if import await_verdict, by_member
 
-__all__ = ["decide", "end_membership"]
+__all__ = ["WAITING_MAX", "decide", "end_membership", "generations_between"]
 
-# A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps
-# nobody. The dropped ones get the verdict `valid_unverified` with this reason.
-WAITING_MAX = 64
+WAITING_MAX: Final = 64
+"""A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps nobody.
+The dropped ones get the verdict `valid_unverified` with this reason."""
 
 # Generations are int32, and a broken record may have any.
 _INT32 = 2**31 - 1
@@ -49,7 +51,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     told = handed_over if migrated else previous if continues else None
     before = told.record if told is not None else None
     kind = _kind(before, record, migrated=migrated)
-    skipped = min(_INT32, max(0, record.generation - before.generation - 1)) if before is not None else None
+    skipped = generations_between(before.generation, record.generation) if before is not None else None
     previous_generation = before.generation if before is not None else None
     compacted = is_compacted(state, record.record)
     if compacted and before is not None and before.generation != record.generation:
@@ -121,6 +123,11 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         at = len(state.waiting) - WAITING_MAX - 1
         oldest = state.waiting[at]
         state.waiting[at] = Decision(msgspec.structs.replace(oldest.record, members=()), "dropped", oldest.incarnation)
+
+
+def generations_between(before: int, generation: int) -> int:
+    """How many generations, or epochs, lie between two decisions of which no decision was read."""
+    return min(_INT32, max(0, generation - before - 1))
 
 
 def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated: bool) -> str:

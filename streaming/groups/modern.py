@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from assignors import from_topics, moves
-from streaming.groups.churn import WAITING_MAX
+from streaming.groups.churn import WAITING_MAX, generations_between
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
@@ -53,9 +53,6 @@ __all__ = [
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
-
-# Epochs are int32, and a broken record may have any.
-_INT32 = 2**31 - 1
 
 
 def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig, rows: Rows) -> None:
@@ -209,7 +206,7 @@ def _churn_row(
         incarnation=state.modern_incarnation,
         generation=decision.epoch,
         previous_generation=before,
-        generations_skipped=min(_INT32, max(0, decision.epoch - before - 1)) if before is not None else None,
+        generations_skipped=generations_between(before, decision.epoch) if before is not None else None,
         follows=None,
         protocol_type=decision.group_type,
         strategy=strategy_of(decision.assignors),
