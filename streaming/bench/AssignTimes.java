@@ -17,11 +17,12 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Times a Kafka client assignor on the groups of streaming/bench/assign.py.
  *
- * java -cp JARS AssignTimes.java CLASS MEMBERS TOPICS PARTITIONS BUCKETS RUNS
+ * java -cp JARS AssignTimes.java CLASS MEMBERS TOPICS PARTITIONS BUCKETS RUNS [LIMIT]
  *
  * Member m subscribes to bucket m % BUCKETS of the topics. Prints two lines: for the first assignment and for the one
  * after a member joined, the best of RUNS in ms (after as many to warm up) and a checksum of the result. The second
- * line is left out for classes that look at no past.
+ * line is left out for classes that look at no past. With LIMIT a join is run only once, without warming up, and its
+ * line is left out if that takes longer than so many seconds.
  */
 public final class AssignTimes {
     public static void main(String[] arguments) throws Exception {
@@ -40,8 +41,25 @@ public final class AssignTimes {
         Cluster cluster = new Cluster("c", Collections.emptyList(), infos, Collections.emptySet(), Collections.emptySet());
         Map<String, Assignment> first = time(type, cluster, members, topics, buckets, null, runs);
         if (arguments[0].contains("Sticky")) {
+            if (arguments.length > 6) {
+                endAfter(Integer.parseInt(arguments[6]));
+                runs = 1;
+            }
             time(type, cluster, members, topics, buckets, first, runs);
         }
+    }
+
+    private static void endAfter(int seconds) {
+        Thread thread = new Thread(() -> {
+            try {
+                Thread.sleep(seconds * 1000L);
+            } catch (InterruptedException never) {
+                throw new IllegalStateException(never);
+            }
+            Runtime.getRuntime().halt(0);
+        });
+        thread.setDaemon(true);
+        thread.start();
     }
 
     private static Map<String, Assignment> time(
@@ -49,7 +67,8 @@ public final class AssignTimes {
     ) throws Exception {
         Map<String, Assignment> result = null;
         double best = Double.MAX_VALUE;
-        for (int run = 0; run < 2 * runs; run++) {
+        int warmUps = runs > 1 ? runs : 0;
+        for (int run = 0; run < warmUps + runs; run++) {
             Map<String, Subscription> subscriptions = new HashMap<>();
             for (int member = 0; member < members; member++) {
                 String id = "member" + member;
@@ -61,7 +80,7 @@ public final class AssignTimes {
             ConsumerPartitionAssignor assignor = (ConsumerPartitionAssignor) type.getDeclaredConstructor().newInstance();
             long start = System.nanoTime();
             result = assignor.assign(cluster, new GroupSubscription(subscriptions)).groupAssignment();
-            if (run >= runs) {
+            if (run >= warmUps) {
                 best = Math.min(best, (System.nanoTime() - start) / 1e6);
             }
         }

@@ -38,8 +38,10 @@ def _brokers(size: Size, say: Say) -> list[Figure]:
     numbers = {topic_id(topic): topic for topic in range(size.topics)}
     figures = []
     before: Assignment | None = None
-    lines = ((size.name, size.full_aim), ("  one member joins", size.join_aim))
-    for theirs, (name, aim) in zip(java, lines, strict=False):
+    lines = [(size.name, size.full_aim)]
+    if size.joins:
+        lines.append(("  one member joins", size.join_aim))
+    for theirs, (name, aim) in zip(java, lines, strict=True):
         ms, before = best(size.runs, assign_on_server, size.strategy, server_group(size, before))
         figures.append(compared(name, ms, aim, checksum(before, numbers.__getitem__), theirs))
     return figures

@@ -30,6 +30,7 @@ _RUNS = 5
 _SMALL_RUNS = 300
 # Java takes minutes for some changes among different subscriptions: longer than this nobody waits for it here.
 _JAVA_LIMIT_S = 60
+_JAVA_STUCK_S = 600
 _P = ParamSpec("_P")
 
 _MASK = (1 << 64) - 1
@@ -49,7 +50,7 @@ class Size:
         joins: Whether the strategy looks at the past, so that a member that joins is measured, too.
         full_aim: Aim of a first assignment.
         join_aim: Aim of a join.
-        java_limit: Whether Java may take minutes: then it runs once, and not for longer than that.
+        java_limit: Whether Java may take minutes for a join: then it runs that once, and for a minute at most.
     """
 
     strategy: str
@@ -82,27 +83,26 @@ class Size:
 
 
 def java_times(source: Path, size: Size) -> list[tuple[float, int]]:
-    """Best time in ms and checksum, of a first assignment and of a join; what took too long is missing.
+    """Best time in ms and checksum, of a first assignment and of a join; a join that took too long is missing.
 
     Raises:
-        RuntimeError: Java failed.
+        RuntimeError: Java failed, or did not end.
     """
     # (Java needs hundreds of runs until it compiles what a small group takes.)
-    runs = 1 if size.java_limit else size.runs
-    sizes = (size.members, size.topics, size.partitions, size.buckets, runs)
+    numbers = [size.members, size.topics, size.partitions, size.buckets, size.runs]
+    if size.java_limit:
+        numbers.append(_JAVA_LIMIT_S)
     jars = os.pathsep.join(map(str, classpath(_JARS)))
-    command = [str(find_java()), "-Xmx4g", "-cp", jars, str(source), size.java_class, *map(str, sizes)]
+    command = [str(find_java()), "-Xmx4g", "-cp", jars, str(source), size.java_class, *map(str, numbers)]
     try:
-        run = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=_JAVA_LIMIT_S if size.java_limit else 600
-        )
-        output = run.stdout
-    except subprocess.TimeoutExpired as expired:
-        output = (expired.stdout or b"").decode() if isinstance(expired.stdout, bytes) else expired.stdout or ""
+        run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_JAVA_STUCK_S)
+    except subprocess.TimeoutExpired:
+        message = f"{size.name}: Java was not done after {_JAVA_STUCK_S} s"
+        raise RuntimeError(message) from None
     except subprocess.CalledProcessError as error:
         message = f"Java ended with {error.returncode}: {str(error.stderr)[-300:]}"
         raise RuntimeError(message) from None
-    return [(float(ms), int(sum_)) for ms, sum_ in (line.split() for line in output.splitlines())]
+    return [(float(ms), int(sum_)) for ms, sum_ in (line.split() for line in run.stdout.splitlines())]
 
 
 def best(runs: int, call: Callable[_P, Assignment], *args: _P.args, **kwargs: _P.kwargs) -> tuple[float, Assignment]:

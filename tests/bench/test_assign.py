@@ -11,7 +11,9 @@ from streaming.bench.assign_times import NEWCOMER, Size, checksum, compared
 def test_ours_is_timed_on_the_group_on_which_java_is_timed() -> None:
     said: list[str] = []
 
-    clients = _clients(Size("cooperative-sticky", "CooperativeStickyAssignor", 5, 4, 6, 2), said.append)
+    clients = _clients(
+        Size("cooperative-sticky", "CooperativeStickyAssignor", 5, 4, 6, 2, java_limit=True), said.append
+    )
     brokers = _brokers(Size("server-uniform", "UniformAssignor", 5, 4, 6, 2), said.append)
 
     assert [figure.name for figure in clients] == [
