@@ -1,13 +1,15 @@
-"""The everyday group, 10 members and 100 partitions, by every strategy and library that is recomputed."""
+"""The everyday group, 10 members and 100 partitions, by every strategy and library that is recomputed.
+
+Of libraries that have changed what they do their newest release; Java's `sticky` and the brokers' in all their eras.
+"""
 
 from __future__ import annotations
 
-import struct
 from dataclasses import replace
 
 from assignors import Group, LeaderWouldFail, Subscription, assign
 from assignors.server import assign_on_server
-from assignors.sticky.user_data import write_sticky
+from assignors.sticky.user_data import write_kafka_python, write_sticky
 from streaming.bench.assign_groups import client_group, server_group
 from streaming.bench.assign_times import Size, best
 from streaming.bench.figure import Figure, Say
@@ -18,11 +20,21 @@ _CLIENTS = (
     ("range", "java"),
     ("range", "librdkafka"),
     ("range", "kafka-python"),
+    ("range", "aiokafka"),
+    ("range", "franz-go"),
+    ("range", "sarama"),
     ("roundrobin", "java"),
     ("roundrobin", "librdkafka"),
     ("roundrobin", "kafka-python"),
+    ("roundrobin", "aiokafka"),
+    ("roundrobin", "franz-go"),
+    ("roundrobin", "sarama"),
     ("sticky", "java"),
+    ("sticky", "java:3.5.2"),
+    ("sticky", "java:3.5.0"),
+    ("sticky", "java:3.4.1"),
     ("sticky", "java:3.4.0"),
+    ("sticky", "java:2.8.1"),
     ("sticky", "java:2.8.0"),
     ("sticky", "java:2.4.0"),
     ("sticky", "kafka-python"),
@@ -83,5 +95,5 @@ def _told(strategy: str, library: str, group: Group) -> Group:
 def _in_user_data(member: Subscription, library: str) -> Subscription:
     if member.generation is None:
         return replace(member, user_data=None)
-    version = struct.pack(">h", 1) if library == "kafka-python" else b""
-    return replace(member, owned=(), generation=None, user_data=version + write_sticky(member.owned, member.generation))
+    write = write_kafka_python if library == "kafka-python" else write_sticky
+    return replace(member, owned=(), generation=None, user_data=write(member.owned, member.generation))
