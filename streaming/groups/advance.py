@@ -73,7 +73,7 @@ def advance(
             compaction.take_in(state, item)
         else:
             modern.follow(state, item, group, config, rows)
-    if state is not None and state.is_void():
+    if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
         state = None
     return state, rows
 
@@ -89,7 +89,7 @@ def _take_in(state: GroupState, rows: Rows) -> None:
     for topic, windows in state.windows.items():
         partitions = state.partitions.get(topic, {})
         for partition, window in windows.items():
-            known = partitions.get(partition)
+            known = before = partitions.get(partition)
             if known is None:
                 if not window.commits:
                     continue  # the tombstone of a commit that nobody knows of
@@ -97,8 +97,9 @@ def _take_in(state: GroupState, rows: Rows) -> None:
             cost.commit_after_rebalance(state, window)
             pause = known.longest_pause
             lag.absorb(known, window)
-            if compaction.is_compacted(state, window.first_record):
-                # Commits are missing between those that are there: how long the group paused is not known.
+            if before is not None and compaction.is_compacted(state, window.first_record):
+                # Commits are missing between the one before and those that are there: how long the group paused is not
+                # known. (Between those that are there none is: the cleaner leaves one, and behind it all.)
                 known.longest_pause = pause
         if partitions:
             state.partitions[topic] = partitions

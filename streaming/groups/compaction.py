@@ -16,11 +16,13 @@ How a stretch is found: `streaming/offsets_log/compaction.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from streaming.groups import consumer_group
-from streaming.groups.inputs import Compacted
+from streaming.groups.inputs import Compacted, GroupInput, Tick
 from streaming.groups.state import GroupState
 
-__all__ = ["is_compacted", "leave", "take_in"]
+__all__ = ["goes_on_behind", "is_compacted", "leave", "take_in"]
 
 _NEVER = -1
 
@@ -48,3 +50,11 @@ def leave(state: GroupState, position: int) -> None:
     """Forget the stretch once it lies behind."""
     if position >= state.compacted_until:
         state.compacted_until = _NEVER
+
+
+def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:
+    """Whether records of the group in the stretch are still to come after these inputs, the newest that were taken."""
+    if state.compacted_until < 0:
+        return False
+    taken = max((item.position for item in inputs if not isinstance(item, Tick | Compacted)), default=-1)
+    return taken + 1 < state.compacted_until

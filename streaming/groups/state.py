@@ -301,11 +301,13 @@ class GroupState(msgspec.Struct, array_like=True):
     def is_void(self) -> bool:
         """Whether a fresh state would say the same of every later event: such a state is dropped.
 
+        (Of events behind a compacted stretch: it has to be kept for as long as that goes on.)
+
         So nothing lingers of groups that ended before a round showed them, and the tombstones that trail behind
         a closed group leave nothing. (A group that ends by moving to another protocol writes both ends in one
         append, which no batch parts.)
         """
-        if self.tick_time >= 0 or self.compacted_until >= 0 or self.modern is not None:
+        if self.tick_time >= 0 or self.modern is not None:
             return False
         if self.waiting or self.partitions:
             return False

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from streaming.groups.inputs import Compacted
+from streaming.groups.modern_inputs import CONSUMER, Removed
 from streaming.groups.state import GroupState, decode_state
 from tests.groups.build import (
     MINUTE,
@@ -148,6 +149,29 @@ def test_a_stretch_leaves_nothing_behind_in_the_state() -> None:
     assert life.state.compacted_until == -1
     life.take(make_tombstone(8), make_commit(7, None, topic="x"), make_tick(9, gone="deleted", state=None))
     assert life.state is None
+
+
+def test_a_group_that_ended_in_a_stretch_leaves_no_state_once_its_last_record_there_is_taken() -> None:
+    life = Life()
+    life.take(Compacted(0, 7), make_tombstone(5))
+    assert life.state is not None, "its record at 6 is still to come"
+    life.take(make_commit(6, None))
+    assert life.state is None
+    for last in (make_tombstone(6), make_commit(6, None), Removed(6, START, CONSUMER, 0, 3)):
+        life.take(Compacted(0, 7), make_commit(5, None), last)
+        assert life.state is None, last
+
+
+def test_what_trails_behind_a_group_that_ended_in_a_stretch_is_forgotten_without_a_trace() -> None:
+    cut, whole = Life(), Life()
+    tail = make_commit(6, None, topic="x")
+    # Another group of that name, before any round or membership record.
+    commits = make_commit(10, 1, topic="x"), make_commit(12, 2, topic="x")
+    cut.take(Compacted(0, 7), tail)
+    assert cut.state is None
+    cut.take(*commits, make_tick(20, make_topic("x", 1)))
+    whole.take(Compacted(0, 7), tail, *commits, make_tick(20, make_topic("x", 1)))
+    assert cut.state == whole.state
 
 
 def test_a_state_without_the_field_reads_as_a_whole_log() -> None:
