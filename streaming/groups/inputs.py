@@ -273,7 +273,8 @@ def _order(item: GroupInput) -> tuple[int, int, int]:
     # A tick with position P stands after offset P-1 and before offset P; ticks at one position by number.
     if isinstance(item, Tick):
         return item.log_position, 0, item.round
-    return item.position, 1, 0
+    # A stretch begins before the record at its first offset, which may be there.
+    return item.position, 1, 0 if isinstance(item, Compacted) else 1
 
 
 def merge_windows(earlier: CommitWindow, later: CommitWindow) -> CommitWindow:

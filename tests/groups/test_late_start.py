@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups.inputs import Compacted
+from streaming.groups.inputs import Compacted, in_order
 from streaming.groups.modern_inputs import CONSUMER, Removed
 from streaming.groups.state import GroupState, decode_state
 from tests.groups.build import (
@@ -172,6 +172,12 @@ def test_what_trails_behind_a_group_that_ended_in_a_stretch_is_forgotten_without
     cut.take(*commits, make_tick(20, make_topic("x", 1)))
     whole.take(Compacted(0, 7), tail, *commits, make_tick(20, make_topic("x", 1)))
     assert cut.state == whole.state
+
+
+def test_a_stretch_begins_before_the_record_at_its_first_offset_in_whatever_order_they_come() -> None:
+    # (The first offset is that of a batch of which records are missing; its first record may be there.)
+    stretch, record = Compacted(5, 6), make_record(5, even("x", 2, "a", "b"))
+    assert in_order([record, stretch]) == in_order([stretch, record]) == [stretch, record]
 
 
 def test_a_state_without_the_field_reads_as_a_whole_log() -> None:
