@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -20,7 +22,18 @@ from streaming.groups.state import (
     encode_reserved,
     encode_state,
 )
-from tests.groups.build import SECOND, START, Life, even, make_commit, make_record, make_tick, make_topic
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_record,
+    make_tick,
+    make_topic,
+)
+from tests.groups.modern_log import TOPIC_ID, read, stands
 
 GOLDEN = json.loads((Path(__file__).parent / "data" / "state_v1.json").read_text())["states"]
 
@@ -36,6 +49,48 @@ def test_a_state_of_version_1_comes_back(name: str) -> None:
     state = resumed(name).state
     assert state is not None
     assert decode_state(*encode_state(state)) == state
+
+
+def told(value: Any) -> Any:
+    """A value by the names of its fields, as JSON has it; without those that are as by default."""
+    if isinstance(value, msgspec.Struct):
+        return {name: told(held) for name, held in filled(value)}
+    if isinstance(value, dict):
+        return {str(key): told(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(held) for held in value]
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def filled(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    """Fields that are not as by default."""
+    for field in msgspec.structs.fields(struct):
+        made = field.default_factory
+        default = field.default if made is msgspec.NODEFAULT else made()  # type: ignore[operator]
+        value = getattr(struct, field.name)
+        if value != default:
+            yield field.name, value
+
+
+def structs_in(value: Any) -> Iterator[msgspec.Struct]:
+    if isinstance(value, msgspec.Struct):
+        yield value
+        value = [getattr(value, name) for name in value.__struct_fields__]
+    for held in value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ():
+        yield from structs_in(held)
+
+
+@pytest.mark.parametrize("name", sorted(GOLDEN))
+def test_each_field_of_a_state_of_version_1_is_where_it_was(name: str) -> None:
+    assert told(resumed(name).state) == GOLDEN[name]["holds"]
+
+
+def test_a_golden_state_fills_each_field_that_a_state_can_hold() -> None:
+    # Whoever appends a field adds a state here that fills it.
+    structs = [struct for name in GOLDEN for struct in structs_in(resumed(name).state)]
+    have = {(type(struct).__name__, name) for struct in structs for name in struct.__struct_fields__}
+    fill = {(type(struct).__name__, name) for struct in structs for name, _ in filled(struct)}
+    assert have - fill == {("GroupState", "unused")}
 
 
 def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
@@ -69,6 +124,44 @@ def test_the_judgement_of_lag_of_version_1_goes_on() -> None:
     life = resumed("stopping")
     rows = life.take(make_tick(301, make_topic("x", 1, end=300)))
     assert [(row.lag_status, row.lag, row.commits) for row in rows.lag] == [("stopped", 110, 0)]
+
+
+def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
+    life = resumed("consumer")
+    topics = make_topic("orders", 4, end=1_300, topic_id=TOPIC_ID), make_topic("bills", 2, topic_id="second")
+    commit = make_commit(50, 700, partition=3)
+    rows = life.take(commit, make_tick(60, *topics, state=None, group_type="consumer"))
+    # a gave up 2 and 3 at 31, told to at 26; b had them at 32 and 39 and committed at 36 and 50.
+    (churn,) = rows.rebalance_churn
+    assert (churn.record_offset, churn.revision) == (25, 3)
+    assert (churn.unowned_partition_seconds_min, churn.unowned_partition_seconds_max) == (1.0 + 8.0, 10.0 + 24.0)
+    assert {
+        f.finding: ((f.since - START) // SECOND, f.detail.split(": ")[1]) for f in rows.group_health[-1].findings
+    } == {
+        "not_converged": (25, "c"),
+        "topic_recreated": (19, "bills (2 partitions instead of 3, 2 partitions with offsets of the topic before)"),
+        "rewound": (30, "orders 0 rewound by 50"),
+        "offset_deleted": (30, "orders (1 partition)"),
+    }
+
+
+def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other_strategies_had_given() -> None:
+    life = resumed("classic")
+    racks = (("r1", "r2"), ("r2",)) * 2
+    rows = life.take(make_tick(70, make_topic("orders", 4, topic_id=TOPIC_ID, racks=racks))).what_if
+    # a had all four, then 0 and 1; by racks a gets 0 and 2, b 1 and 3.
+    assert [(row.record_offset, row.moves, row.reason) for row in rows if row.strategy == "range"] == [
+        (30, 2, None),
+        (35, 2, None),
+    ]
+
+
+def test_a_migration_of_version_1_is_told_on_the_way_up_and_on_the_way_down() -> None:
+    (up,) = resumed("upgrading").take(*read([stands(3)], 15)).rebalance_churn
+    assert (up.kind, up.record_offset, up.incarnation, up.moves, up.joined) == ("migration", 15, 5, 0, ())
+    members = (make_member("a", assigned={"orders": (0, 1)}), make_member("b", assigned={"orders": (2,)}))
+    (down,) = resumed("ending").take(make_record(36, members, generation=4)).rebalance_churn
+    assert (down.kind, down.incarnation, down.left, down.moves, down.in_transfer) == ("migration", 5, ("n",), 0, 1)
 
 
 def test_a_field_appended_later_with_a_default_is_no_new_version() -> None:
