@@ -25,7 +25,7 @@ def test_ours_is_timed_on_the_group_on_which_java_is_timed() -> None:
         "server-uniform, 5 members x 24 partitions, different subscriptions",
         "  one member joins",
     ]
-    assert all("Java " in figure.note for figure in (*clients, *brokers))
+    assert all(figure.note.startswith("Java ") and figure.note.endswith(" x") for figure in (*clients, *brokers))
 
 
 def test_a_figure_whose_result_is_not_javas_is_refused() -> None:
