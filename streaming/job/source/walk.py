@@ -115,7 +115,7 @@ def _walk(batch: Any) -> Iterator[Record]:
 
 def _in_the_clear(batch: Any) -> bytes:
     try:
-        batch._maybe_uncompress()  # noqa: SLF001 - half private, as all of this package's reading (see fetch.py)
+        batch._maybe_uncompress()  # noqa: SLF001 - half private, as all of this package's reading (see whole_batches.py)
     except KafkaError:
         raise
     except Exception as error:  # each codec's package has exceptions of its own

@@ -14,10 +14,10 @@ from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from streaming.job.source import fetch
+from streaming.job.source import whole_batches
 from streaming.job.source.batches import FetchedRun, Missing
-from streaming.job.source.fetch import take_whole_batches
 from streaming.job.source.walk import Record, walk
+from streaming.job.source.whole_batches import take_whole_batches
 
 PARTITION = TopicPartition("t", 0)
 OURS = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
@@ -25,7 +25,7 @@ OURS = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.
 
 @pytest.fixture(autouse=True, params=[0, 2**30], ids=["as runs", "batch by batch"])
 def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "_FEW_BYTES", request.param)
+    monkeypatch.setattr(whole_batches, "_FEW_BYTES", request.param)
 
 
 def batch(offset: int, count: int, *, magic: int = 2, producer: int = -1, transactional: bool = False) -> bytes:

@@ -12,8 +12,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
 from streaming.devcluster.broker import EmbeddedBroker
-from streaming.job.source import fetch as fetch_module
 from streaming.job.source import lanes as lanes_module
+from streaming.job.source import whole_batches
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import (
     FetchedBatch,
@@ -21,10 +21,10 @@ from streaming.job.source.fetch import (
     Gone,
     OffsetRange,
     RangeReader,
-    take_whole_batches,
 )
 from streaming.job.source.lanes import lanes
 from streaming.job.source.walk import Record, walk
+from streaming.job.source.whole_batches import take_whole_batches
 from streaming.offsets_log.record_columns import RecordColumns
 
 pytestmark = pytest.mark.kafka
@@ -155,7 +155,7 @@ def test_any_range_equals_the_plain_consumers(bootstrap: str, mixed: tuple[str, 
 def test_any_range_read_in_runs_equals_the_plain_consumers(
     bootstrap: str, mixed: tuple[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fetch_module, "_FEW_BYTES", 0)
+    monkeypatch.setattr(whole_batches, "_FEW_BYTES", 0)
     monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 0)
     topic, end = mixed
     expected = plainly(bootstrap, topic, end)

@@ -15,7 +15,7 @@ from kafka.errors import KafkaConnectionError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from streaming.job.source import fetch as fetch_module
+from streaming.job.source import whole_batches
 from streaming.job.source.fetch import (
     TO_THE_END,
     FetchedBatch,
@@ -25,8 +25,8 @@ from streaming.job.source.fetch import (
     OffsetRange,
     RangeReader,
 )
-from streaming.job.source.fetch import take_whole_batches as whole
 from streaming.job.source.walk import walk
+from streaming.job.source.whole_batches import take_whole_batches
 
 PLACE = TopicPartition("t", 0)
 
@@ -52,7 +52,7 @@ def log_batch(offset: int, count: int, *, left: int | None = None, control: bool
 
 def part_of(records: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = ()) -> Any:
     """A partition's part of a fetch response, as our class takes it."""
-    ours = whole(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
+    ours = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
     transactions = [SimpleNamespace(producer_id=pid, first_offset=first) for pid, first in aborted]
     return ours(
         offset,
@@ -130,9 +130,9 @@ def read(end: int, responses: Sequence[bytes], items_per_poll: int) -> list[Fetc
     return [item for _, item in reader.read_runs([OffsetRange(PLACE.topic, 0, 0, end)])]
 
 
-@pytest.fixture(params=[0, fetch_module._FEW_BYTES], ids=["runs", "one by one"])
+@pytest.fixture(params=[0, whole_batches._FEW_BYTES], ids=["runs", "one by one"])
 def _way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch_module, "_FEW_BYTES", request.param)
+    monkeypatch.setattr(whole_batches, "_FEW_BYTES", request.param)
 
 
 @pytest.mark.usefixtures("_way")

@@ -1,0 +1,137 @@
+"""Whole record batches out of kafka-python's fetcher.
+
+kafka-python hands out records one by one, each a tuple of thirteen fields; that costs more than everything that
+follows here. Its fetcher, however, takes partitions apart in one replaceable class, `Fetcher.PartitionRecords`:
+the class here yields all record batches of a response as one item instead, and the rest of the client (connections,
+security, leader changes, fetch sessions) stays as it is. This leans on kafka-python 3.0.12 half in private; the
+release is pinned, and a contract test compares the result with the plain consumer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from kafka import KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import Fetcher, IsolationLevel
+from kafka.errors import CorruptRecordError
+from kafka.record import MemoryRecords
+
+from streaming.job.source.batches import (
+    CONTROL,
+    TRANSACTIONAL,
+    FetchedBatch,
+    FetchedRun,
+    Missing,
+    by_magic,
+    chased,
+    missing_from,
+    run_of,
+)
+
+__all__ = ["take_whole_batches"]
+
+# A response with less than this (some 200 records) is taken apart quicker batch by batch. So is what a steady batch
+# reads of a partition of the log, where hardly a key comes twice.
+_FEW_BYTES = 24 * 1024
+
+
+class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python ships no types
+    """Takes one partition of a fetch response as a run of record batches (a few, and those before magic 2, one by one).
+
+    As the method it replaces (kafka-python 3.0.12, `Fetcher.PartitionRecords._unpack_records`): aborted
+    transactions are left out under `read_committed`, control batches always. Checksums are not verified:
+    kafka-python does that in Python, at a cost above everything else here; brokers verify them on write.
+    """
+
+    def _unpack_records(
+        self,
+        tp: TopicPartition,
+        records: Any,
+        key_deserializer: object,  # noqa: ARG002 - the signature of the method it replaces
+        value_deserializer: object,  # noqa: ARG002
+    ) -> Iterator[FetchedRun | FetchedBatch | Missing]:
+        try:
+            yield from self._items(tp, memoryview(records._buffer))  # noqa: SLF001 - see the module's docstring
+        except Exception:
+            # kafka-python 3.0.12 would ask for ever a part that gives nothing more and is not drained.
+            self.drain()
+            raise
+        self.drain()
+
+    def _items(self, tp: TopicPartition, data: memoryview) -> Iterator[FetchedRun | FetchedBatch | Missing]:
+        places, sound = chased(data)
+        if places[-1] < _FEW_BYTES:
+            yield from self._one_by_one(MemoryRecords(data[: places[-1]]))
+        else:
+            for old, some in by_magic(data, places):
+                if old:
+                    yield from self._one_by_one(MemoryRecords(data[some[0] : some[-1]]))
+                else:
+                    yield from self._run(run_of(data, some))
+        if not sound:
+            where = f"{tp.topic}-{tp.partition} from offset {self.next_fetch_offset} on"
+            message = f"the record batch of {where} has an impossible length"
+            raise CorruptRecordError(message)
+
+    def _run(self, whole: FetchedRun) -> Iterator[FetchedRun | Missing]:
+        missing = missing_from(whole, self.next_fetch_offset)
+        if missing is not None:
+            yield missing
+        run = self._left(whole)
+        if run is not None:
+            yield run
+
+    def _one_by_one(self, records: MemoryRecords) -> Iterator[FetchedBatch | Missing]:
+        committed = self.isolation_level == IsolationLevel.READ_COMMITTED
+        while (batch := records.next_batch()) is not None:
+            if batch.magic < 2:
+                old = list(batch)
+                if old:
+                    self.next_fetch_offset = old[-1].offset + 1
+                    yield FetchedBatch(old[0].offset, old[-1].offset, old[-1].timestamp, old)
+                continue
+            if batch.base_offset > self.next_fetch_offset:
+                yield Missing(self.next_fetch_offset, batch.base_offset - 1)
+            if batch.records_count < batch.next_offset - batch.base_offset:
+                yield Missing(batch.base_offset, batch.last_offset)
+            aborted = committed and batch.has_producer_id() and self._is_aborted(batch)
+            self.leader_epoch = batch.leader_epoch
+            self.next_fetch_offset = batch.next_offset
+            if aborted or batch.is_control_batch:
+                continue
+            self.records_read += batch.records_count
+            self.bytes_read += batch.size_in_bytes
+            yield FetchedBatch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch)
+
+    def _left(self, run: FetchedRun) -> FetchedRun | None:
+        """A run without control batches and aborted transactions; None when nothing is left of it."""
+        left = (run.attributes & CONTROL) == 0
+        committed = self.isolation_level == IsolationLevel.READ_COMMITTED
+        if committed and (self.aborted_transactions or self.aborted_producer_ids):
+            told = ((run.attributes & (CONTROL | TRANSACTIONAL)) != 0) & (run.producer_id >= 0)
+            for row in np.flatnonzero(told).tolist():
+                left[row] &= not self._is_aborted(run.batch(row).records)
+        self.leader_epoch = int(run.leader_epoch[-1])
+        self.next_fetch_offset = run.offset + 1
+        rest = run.where(left)
+        if rest is not None:
+            self.records_read += int(rest.records.sum())
+            self.bytes_read += int(rest.size.sum())
+        return rest
+
+    def _is_aborted(self, batch: Any) -> bool:
+        self._consume_aborted_transactions_up_to(batch.last_offset)
+        # Compaction can empty a control batch; kafka-python's look into it would raise then. Java's consumer, too,
+        # takes an emptied one for no abort marker (CompletedFetch.containsAbortMarker).
+        if batch.is_control_batch and batch.records_count and self._contains_abort_marker(batch):
+            self.aborted_producer_ids.discard(batch.producer_id)
+            return True
+        return bool(self._is_batch_aborted(batch))
+
+
+def take_whole_batches(consumer: KafkaConsumer) -> KafkaConsumer:
+    """Make a consumer's `poll` bring runs of record batches instead of records; returns the same consumer."""
+    consumer._fetcher.PartitionRecords = _WholeBatches  # noqa: SLF001 - see the module's docstring
+    return consumer
