@@ -168,7 +168,8 @@ def what_if_rows(
         counts = _counts(state, decision, verdict, config) if why_not is None else {}
         why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
         racks = None if why_not else _racks(state, decision, verdict, counts, config)
-        told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, config))
+        least = _least_imbalance(state, decision)
+        told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, config))
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
@@ -243,12 +244,19 @@ def _racks(
     return newest_racks(state, counts) or None
 
 
+def _least_imbalance(state: GroupState, decision: Decision) -> float | None:
+    """The least imbalance with the counts that the assignment shows, where it was worked out already."""
+    newest = state.current is not None and state.current.record.record == decision.record.record
+    return state.imbalance_least if newest else None
+
+
 def _told(
     decision: Decision,
     runs: str,
     verdict: Verdict,
     counts: Mapping[str, int],
     racks: PartitionRacks | None,
+    least: float | None,
     config: GroupConfig,
 ) -> Iterator[Told]:
     record, before = decision.record, decision.before
@@ -257,7 +265,7 @@ def _told(
     silent = Group(tuple([replace(m, owned=(), generation=None, user_data=None) for m in members]), counts)
     had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
     if before is not None and counts == leader_counts(record):
-        bounds = Bounds(decision.moves_least, imbalance_least(as_it_was))  # of which the first was worked out already
+        bounds = Bounds(decision.moves_least, imbalance_least(as_it_was) if least is None else least)
     else:
         bounds = bounds_of(as_it_was, had)
     matched = verdict.library if verdict.verdict == IDENTICAL else None
