@@ -142,7 +142,8 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     if not members:
         return result
     board = Board.of_others(group, members)
-    in_racks = rack_info(board, racks, _racks_of(board))
+    # (A rack told as an empty text is one in which there is nothing; its own members without a rack tell it so.)
+    in_racks = rack_info(board, racks, [member.rack for member in members])
     newest, before = _owners(members)
     ids = {
         place: board.base[row] + place[1]
@@ -164,15 +165,6 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     if len(results) > 1:
         raise CannotTell(_TOPIC_ORDER, tuple(results))
     return results[0]
-
-
-def _racks_of(board: Board) -> list[str | None]:
-    """Racks of the members, as librdkafka has them: only of those that may have an existing topic.
-
-    It takes a rack told as an empty text for one in which there is nothing, and only one not told for none. (Its own
-    members without a rack tell an empty one.)
-    """
-    return [m.rack if any(topic in board.index for topic in m.topics) else None for m in board.members]
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:

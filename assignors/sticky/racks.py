@@ -76,8 +76,7 @@ def rack_info(
     Args:
         board: The group.
         racks: Racks of the replicas.
-        of_members: Racks of the members that may have an existing topic, as `RackInfo` has them; None where all
-            members count and an empty rack is none, as in Java.
+        of_members: Racks of the members, as `RackInfo` has them; None where an empty rack is none, as in Java.
 
     Raises:
         CannotTell: Members have racks and the replicas' racks are not known.

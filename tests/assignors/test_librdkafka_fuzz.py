@@ -21,7 +21,7 @@ from assignors.sticky.librdkafka import ABORTS
 
 INSTALLED = "librdkafka:2.16"
 CASES = int(os.environ.get("CASES", "0"))
-_AT_ONCE = 2_000
+_AT_ONCE = 5_000
 
 # A partition that went back to where it came from goes on to another member: too rare to wait for one at random.
 MOVES_ON = Group(
@@ -103,6 +103,20 @@ def test_decisions_in_racks_are_those_of_librdkafka_s_own_cooperative_sticky() -
             mattered += plain is None or not same(expected, plain)
     assert mattered > told * 0.2
     assert silent < told * 0.02
+
+
+def test_the_rack_of_a_member_counts_whose_topic_does_not_exist() -> None:
+    members = (
+        Subscription("m0", ("gone",), rack="r1"),
+        Subscription("m1", ("a",), rack="r2"),
+        Subscription("m2", ("a",)),
+    )
+    case = Case("cooperative-sticky", Group(members, {"a": 3}), {"a": [(), (), ("r1",)]})
+
+    (theirs,) = ask_librdkafka(case.strategy, [case])
+    assert not isinstance(theirs, Unanswered)
+    assert same(theirs, {"m1": {"a": (0,)}, "m2": {"a": (1, 2)}})
+    assert same(theirs, ours(case) or {})
 
 
 def _chain(random: Random) -> list[Case]:
