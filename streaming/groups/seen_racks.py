@@ -59,7 +59,8 @@ class SeenRacks:
     Attributes:
         views: What they were, by topic, at each time that a leader may have looked: at the decision first, then after
             it, then before; no more than are tried. Topics that no round has told of are missing.
-        told: Rounds at or before the decision have told those of all topics.
+        told: Rounds have told those of all topics for as long as a leader may have known them. (One that looked before
+            the first round may have seen in a rack what was down ever since.)
         seen: All that a leader may have looked at, of whatever topic, in a view or not.
         left_out: They have changed too often: there were more views.
     """
@@ -129,7 +130,7 @@ def seen_racks(state: GroupState, record: MembershipRecord, config: GroupConfig,
         views.setdefault(tuple(map(id, view.values())), view)
     seen = tuple([entry for racks in by_topic.values() for entry in racks[_place_at(racks, horizon) :]])
     # (Of a topic that does not exist there is nothing to tell.)
-    told = all(_told(of.racks, now, horizon) for of in known.values() if of.racks or of.counts[-1].count)
+    told = all(of.racks and of.racks[0].first <= horizon for of in known.values() if of.racks or of.counts[-1].count)
     return SeenRacks(tuple(views.values()), told, seen, left_out=len(times) > _MOST_VIEWS)
 
 
@@ -143,12 +144,6 @@ def newest_racks(state: GroupState, counts: Mapping[str, int]) -> PartitionRacks
     """Racks of the replicas as the newest round shows them; topics of which they are not known are missing."""
     known = {topic: state.topics[topic].racks for topic in counts if topic in state.topics}
     return racks_of({topic: racks[-1] for topic, racks in known.items() if racks}, counts)
-
-
-def _told(racks: Sequence[RacksSeen], now: int, horizon: int) -> bool:
-    if not racks or racks[0].first > now:
-        return False
-    return len(racks) < _MOST_KEPT or racks[0].first <= horizon
 
 
 def _at(racks: Sequence[RacksSeen], time: int) -> RacksSeen:

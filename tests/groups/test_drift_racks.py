@@ -149,6 +149,15 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
         assert verdict_of(life).verdict == expected
 
 
+def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
+    # What it knew is ten minutes old at the most: of 1400 s.
+    for first_round, expected in ((1400, "drifted"), (1401, "valid_unverified")):
+        life = Life()
+        life.take(make_tick(first_round, make_topic("x", 2, racks=FOREIGN)))
+        life.take(make_record(2000, two((1,), (0,), **JAVA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
+        assert verdict_of(life).verdict == expected
+
+
 def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None:
     life = Life()
     life.take(make_tick(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
