@@ -16,8 +16,10 @@ again after the last of these: by then the newest record of each of its keys is 
 
 What this does not show: tombstones that are gone as well (`delete.retention.ms`, a day by default), and with them all
 that they stood for. Nor a cleaner at work: it replaces segments one after the other, so for some seconds the log is
-cleaned in front and not yet behind, and a key that comes twice there ends the stretch too early. Source of the rules: Kafka's `LogCleaner` and `MemoryRecords.filterTo` (2.0 to 4.3): a batch keeps
-its base and last offset, records keep theirs.
+cleaned in front and not yet behind, and a key that comes twice there ends the stretch too early.
+
+Source of the rules: Kafka's `LogCleaner` and `MemoryRecords.filterTo` (2.0 to 4.3): a batch keeps its base and last
+offset, records keep theirs.
 """
 
 from __future__ import annotations
