@@ -9,11 +9,11 @@ from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import OffsetSpec
-from kafka.errors import GroupIdNotFoundError, UnknownTopicOrPartitionError
+from kafka.errors import CoordinatorLoadInProgressError, GroupIdNotFoundError, UnknownTopicOrPartitionError
 
 from e2e.journal import Place
 
-__all__ = ["Bracket", "Owner", "Reading", "RoundsWatch", "owners", "read_now"]
+__all__ = ["Bracket", "Owner", "Reading", "RoundsWatch", "group_ids", "owners", "read_now"]
 
 _ROUND_S = 90.0
 """A round every two seconds; a machine that starts JVMs beside it takes many times that."""
@@ -60,17 +60,26 @@ class Owner:
     assigned: frozenset[tuple[str, int]]
 
 
-def read_now(admin: KafkaAdminClient) -> Reading:
-    """Take a reading of all groups; while a topic or a group is being deleted, once more."""
+def group_ids(admin: KafkaAdminClient) -> list[str]:
+    """All groups; while a coordinator loads its part of the log, which passes, it is asked again."""
     while True:
         try:
-            groups = [group["group_id"] for group in admin.list_groups()]
+            return [group["group_id"] for group in admin.list_groups()]
+        except CoordinatorLoadInProgressError:
+            continue
+
+
+def read_now(admin: KafkaAdminClient) -> Reading:
+    """Take a reading of all groups; while one is being deleted, or a coordinator loads, once more."""
+    while True:
+        try:
+            groups = group_ids(admin)
             offsets = admin.list_group_offsets(groups)
             topics = {p.topic for of_group in offsets.values() for p in of_group}
             found = admin.describe_topics(sorted(topics & set(admin.list_topics())))
             asked = [TopicPartition(t["name"], p["partition_index"]) for t in found for p in t["partitions"]]
             ends = admin.list_partition_offsets(dict.fromkeys(asked, OffsetSpec.LATEST))
-        except (UnknownTopicOrPartitionError, GroupIdNotFoundError):
+        except (UnknownTopicOrPartitionError, GroupIdNotFoundError, CoordinatorLoadInProgressError):
             continue
         return Reading(
             {
@@ -85,7 +94,7 @@ def read_now(admin: KafkaAdminClient) -> Reading:
 
 def owners(admin: KafkaAdminClient) -> list[Owner]:
     """All members of all groups."""
-    described = admin.describe_groups([group["group_id"] for group in admin.list_groups()])
+    described = admin.describe_groups(group_ids(admin))
     return [
         Owner(
             group,

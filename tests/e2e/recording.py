@@ -21,7 +21,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
 from e2e.journal import Played
-from e2e.readings import Bracket, Owner, Reading, RoundsWatch, owners, read_now
+from e2e.readings import Bracket, Owner, Reading, RoundsWatch, group_ids, owners, read_now
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.devcluster.java_tools import GroupOffset, describe_all_groups
 from streaming.leash import LeashedProcess
@@ -129,7 +129,7 @@ def record(
         _wait_until(lambda: bool(Played(folder / "journal.jsonl").lines("quiet")), "the stories go quiet")
         quiet = watch.wait_for_closed(watch.end(), 2)
         witnessed = (read_now(admin), tuple(describe_all_groups(bootstrap)), tuple(owners(admin)))
-        groups = frozenset(group["group_id"] for group in admin.list_groups())
+        groups = frozenset(group_ids(admin))
         when_quiet()
         traffic.terminate()
         code = traffic.wait(_PATIENCE_S)
