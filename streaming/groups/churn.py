@@ -149,7 +149,6 @@ def end_membership(
     close_members(state, tombstone.record, tombstone.record_time, group, config, rows)
     if state.current is not None and state.tombstoned is None:
         state.tombstoned = tombstone.record
-        state.tombstone_time = tombstone.record_time
     state.transfer = None
     state.cost = None
     if state.tick_time < 0:

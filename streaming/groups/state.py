@@ -226,7 +226,7 @@ class GroupState(msgspec.Struct, array_like=True):
         modern: Key type of the metadata record (3, 11 or 17) that the group lives by; None for a classic group.
         modern_ended: Log offset of the last tombstone of its metadata record; None when there was none.
         tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
-        tombstone_time: Its record time, ms.
+        unused_time: As `unused`.
         current: The newest decision; None before the first.
         waiting: Decisions that no round has judged yet, oldest first.
         verdict: Verdict of the newest judged decision; None before the first.
@@ -266,7 +266,7 @@ class GroupState(msgspec.Struct, array_like=True):
     modern: int | None = None
     modern_ended: int | None = None
     tombstoned: int | None = None
-    tombstone_time: int = -1
+    unused_time: int = -1
     current: Decision | None = None
     waiting: list[Decision] = []
     verdict: str | None = None
