@@ -50,6 +50,7 @@ def test_a_closing_record_is_read() -> None:
         ({"log_end": [5, 3]}, "a hold of log partition 1, which nothing holds back"),
         ({"holds": [{"partition": 2, "since": 1, "groups": 2}]}, "a hold of log partition 2 with 2 groups"),
         ({"events": {"0": [8, 3]}}, "event positions 8 to 3 of partition '0'"),
+        ({"events": {"9" * 5_000: [0, 1]}}, f"event positions 0 to 1 of partition '{'9' * 20}'"),
         ({"resting": {"0": [0, 2**70]}}, f"event positions 0 to {2**70} of partition '0'"),
         ({"resting": {"x": [0, 1]}}, "event positions 0 to 1 of partition 'x'"),
         ({"resting": {"-1": [0, 1]}}, "event positions 0 to 1 of partition '-1'"),

@@ -28,7 +28,6 @@ __all__ = [
     "RoundRecord",
     "TakenRound",
     "VoidRecord",
-    "partition_number",
     "plan_batch",
 ]
 
@@ -129,8 +128,6 @@ class Batch:
 # Last millisecond of the year 9999: beyond it no table and no datetime can show a time, so it cannot be one.
 LATEST_MS = 253_402_300_799_999
 
-# Kafka partitions are int32; a longer name of one is no number worth reading.
-_LONGEST_PARTITION = 10
 
 # Numbers travel on as int64.
 _LARGEST = 2**63 - 1
@@ -247,14 +244,9 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         if position > limits.log.get(partition, -1):
             return f"position {position} of partition {partition} lies beyond the offsets log"
     for name, (_, end) in closed.events.items():
-        if end > limits.events.get(partition_number(name), -1):
-            return f"position {end} of partition {name[:20]} lies beyond the events topic"
+        if end > limits.events.get(int(name), -1):
+            return f"position {end} of partition {name} lies beyond the events topic"
     return None
-
-
-def partition_number(name: str) -> int:
-    """The number that a closing record's key of `events` means; -1 for one that no partition can have."""
-    return int(name) if len(name) <= _LONGEST_PARTITION else -1
 
 
 def _short(number: int) -> str:

@@ -21,7 +21,7 @@ from streaming.events import RoundClosed
 from streaming.groups.quarantine import LogGap
 from streaming.job.source.exceptions import LogTruncatedError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
-from streaming.job.source.plan import Batch, Limits, MostRead, partition_number, plan_batch
+from streaming.job.source.plan import Batch, Limits, MostRead, plan_batch
 from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import MOST_RECORDS, RoundsTopic
 from streaming.job.source.settings import SourceSettings
@@ -292,10 +292,7 @@ class Planner:
 
 def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: Limits) -> bool:
     # Partitions that were added a moment ago are not in the client's metadata yet.
-    return any(
-        len(c.log) > len(limits.log) or any(partition_number(name) not in limits.events for name in c.events)
-        for c in closed
-    )
+    return any(len(c.log) > len(limits.log) or any(int(name) not in limits.events for name in c.events) for c in closed)
 
 
 def _first_short(read: Mapping[int, int], ends: Mapping[int, int]) -> tuple[int, int, int] | None:

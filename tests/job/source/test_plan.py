@@ -93,7 +93,7 @@ def test_a_batch_has_one_number_of_log_partitions() -> None:
         (closed(0, [9, 10**10]), "position 10000000000 of partition 1 lies beyond the offsets log"),
         (closed(0, [9] * 60), "position 9 of partition 50 lies beyond the offsets log"),
         (closed(0, [9, 9], {"0": (0, 10**10)}), "position 10000000000 of partition 0 lies beyond the events topic"),
-        (closed(0, [9, 9], {"9" * 5000: (0, 1)}), f"position 1 of partition {'9' * 20} lies beyond the events topic"),
+        (closed(0, [9, 9], {"999": (0, 1)}), "position 1 of partition 999 lies beyond the events topic"),
         (closed(99, [9, 9]), "it closes a round that cannot have been opened before it, number 99"),
         (closed(-1, [9, 9]), "it closes a round that cannot have been opened before it, number -1"),
         (
