@@ -55,5 +55,5 @@ def _clients(size: Size, say: Say) -> list[Figure]:
         group = client_group(size, first)
         packed = replace(group, members=tuple(replace(member, owned=pack(member.owned)) for member in group.members))
         figures.append(timed("  one member joins", packed, size.join_aim, 1)[0])
-        figures.append(timed("  the same, owned partitions as tuples", group, "", 1)[0])
+        figures.append(timed("  the same, owned partitions as tuples", group, size.join_aim, 1)[0])
     return figures
