@@ -115,17 +115,31 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
 def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
     if not members:
         return "The group has no members that the log tells of."
-    if verdict is None or verdict["record_offset"] < max(member["record_offset"] for member in members):
+    newest = max(members, key=lambda member: member["record_offset"])
+    if verdict is None or (verdict["record_offset"] < newest["record_offset"] and not _same_decision(verdict, newest)):
         return "The newest decision waits for its verdict: shown is who owns what, not yet who should."
     if verdict["verdict"] not in {"identical", "drifted"}:
         return f"Shown is who owns what. Who should cannot be recomputed: {verdict['reason'] or 'no reason was given'}."
+    ids = {member["member_id"] for member in members}
+    if any(not ids.issuperset(_involved(item)) for item in verdict["drifted_partitions"] or ()):
+        return "Shown is who owns what. A member that drifted partitions concern is not among these any more."
     return ""
+
+
+def _same_decision(verdict: Row, member: Row) -> bool:
+    """Whether a member of a newer record is one of the decision that was judged: a static member only came back."""
+    return bool(verdict["incarnation"] == member["incarnation"] and verdict["generation"] == member["generation"])
+
+
+def _involved(item: Row) -> set[str]:
+    """Members that a drifted partition concerns."""
+    return {name for name in (item["expected"], *(item["actual"] or ())) if name is not None}
 
 
 def _columns(members: Sequence[Row], drifted: Sequence[Row]) -> Sequence[Row]:
     if len(members) <= MOST_MEMBERS:
         return members
-    involved = {name for item in drifted for name in (item["expected"], *(item["actual"] or ()))}
+    involved = {name for item in drifted for name in _involved(item)}
     first = [m for m in members if m["member_id"] in involved] + [m for m in members if m["member_id"] not in involved]
     chosen = {m["member_id"] for m in first[:MOST_MEMBERS]}
     return [m for m in members if m["member_id"] in chosen]

@@ -7,14 +7,24 @@ from dashboards.matrix import MOST_MEMBERS, MOST_ROWS, matrix
 OFFSET = 100
 
 
-def member(name: str, *partitions: int, topic: str = "t", offset: int = OFFSET) -> dict[str, Any]:
+def member(
+    name: str, *partitions: int, topic: str = "t", offset: int = OFFSET, generation: int = 5, incarnation: int = 90
+) -> dict[str, Any]:
     given = [{"topic": topic, "partitions": list(partitions)}] if partitions else []
-    return {"member_id": name, "client_id": name, "record_offset": offset, "partitions": given}
+    return {
+        "member_id": name,
+        "client_id": name,
+        "incarnation": incarnation,
+        "generation": generation,
+        "record_offset": offset,
+        "partitions": given,
+    }
 
 
 def verdict(*drifted: tuple[int, str, str | None, list[str]], kind: str = "drifted", offset: int = OFFSET) -> Any:
     rows = [{"topic": "t", "partition": p, "kind": k, "expected": e, "actual": a} for p, k, e, a in drifted]
-    return {"verdict": kind, "reason": "why", "record_offset": offset, "drifted_partitions": rows}
+    decision = {"record_offset": offset, "incarnation": 90, "generation": 5}
+    return {"verdict": kind, "reason": "why", "drifted_partitions": rows} | decision
 
 
 def shown(*arguments: Any) -> list[tuple[int, dict[int, str], str | None]]:
@@ -50,10 +60,25 @@ def test_an_unassigned_partition_has_a_row_with_who_should_own_it() -> None:
 
 
 def test_an_older_verdict_says_nothing_of_a_newer_decision() -> None:
-    found = matrix([member("a", 0, offset=101)], verdict((0, "misplaced", "b", ["a"])), [])
-    assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
-    assert not found.judged
-    assert "waits for its verdict" in found.why_not
+    for changes in ({"generation": 6}, {"incarnation": 101}):
+        found = matrix([member("a", 0, offset=101, **changes)], verdict((0, "misplaced", "b", ["a"])), [])
+        assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
+        assert not found.judged
+        assert "waits for its verdict" in found.why_not
+
+
+def test_a_static_member_that_came_back_under_another_id_leaves_the_verdict_as_it_is() -> None:
+    back = [member("a2", 0, offset=101), member("b", 1)]
+    assert shown(back, verdict(kind="identical"), []) == [(0, {0: "ok"}, None), (1, {1: "ok"}, None)]
+    members = [*back, member("c", offset=101)]
+    assert shown(members, verdict((1, "misplaced", "c", ["b"])), []) == [
+        (0, {0: "ok"}, None),
+        (1, {1: "wrong", 2: "expected"}, "misplaced"),
+    ]
+    # The verdict knows it under its id of before.
+    found = matrix(members, verdict((1, "misplaced", "a1", ["b"])), [])
+    assert [row.cells for row in found.rows] == [{0: "unjudged"}, {1: "unjudged"}]
+    assert found.why_not.endswith("is not among these any more.")
 
 
 def test_what_cannot_be_recomputed_shows_owners_only_with_the_reason() -> None:
