@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import sin
 from pathlib import Path
 from typing import Any
@@ -107,10 +107,10 @@ class MadeLake:
         self._append(tables)
 
     def next_round(self) -> None:
-        """Write one more round, a moment from now."""
+        """Write one more round of now, but of another second than the one before, which is as exact as pages tell."""
         self.last += 1
         tables: dict[str, list[list[Any]]] = {}
-        self.end = datetime.now(UTC)
+        self.end = max(datetime.now(UTC), self.end + timedelta(seconds=1))
         self._round(tables, self.last, self._ms(0), 0)
         self._append(tables)
 
