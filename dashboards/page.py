@@ -59,10 +59,15 @@ def main() -> None:
     st.html(_STYLE)
     if "go" in st.session_state:
         st.query_params.from_dict(st.session_state.pop("go"))
+    # Only a whole run follows the address (a link, the browser's back, a first look). The browser sends its address
+    # with each refresh too, and a refresh that it asked for before it heard of a new one would draw the old view.
+    st.session_state["address"] = st.query_params.to_dict()
     st.fragment(_guarded, run_every=_refresh())()
 
 
 def _guarded() -> None:
+    if "go" in st.session_state:
+        st.rerun()
     try:
         _view()
     except Exception:  # noqa: BLE001 - people get a sentence; the log has the rest
@@ -73,19 +78,18 @@ def _guarded() -> None:
             "mild": False,
         }
         board(render("head.html.j2", clusters=[], newest=None, silent=False, notes=[note], empty=None), key="head")
-    if "go" in st.session_state:
-        st.rerun()
 
 
 def _view() -> None:
+    address = st.session_state["address"]
     view = View(
         lake=_lake(),
         now=datetime.now(UTC),
         zone=_zone(),
-        cluster=st.query_params.get("cluster"),
-        group=st.query_params.get("group"),
-        show=st.query_params.get("show"),
-        span=st.query_params.get("span"),
+        cluster=address.get("cluster"),
+        group=address.get("group"),
+        show=address.get("show"),
+        span=address.get("span"),
     )
     if not head(view):
         return
