@@ -13,7 +13,7 @@ from dashboards.theme import THEME
 from streaming.config import PageSettings, load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 
-__all__ = ["main", "options", "serve"]
+__all__ = ["is_news", "main", "options", "serve"]
 
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -53,6 +53,7 @@ def serve(lake: str | None = None, port: int | None = None) -> NoReturn:
     from streamlit import net_util  # noqa: PLC0415 - two seconds of imports, not before the port is known
     from streamlit.web import bootstrap  # noqa: PLC0415
 
+    logging.getLogger("uvicorn.error").addFilter(is_news)
     # Streamlit 1.67 asks a host in the network for this machine's address when a foreign site knocks.
     net_util.get_external_ip = lambda: None
     flags = options(settings.page)
@@ -92,6 +93,16 @@ def options(page: PageSettings) -> dict[str, Any]:
         "runner_magicEnabled": False,
         **THEME,
     }
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Whether a line of the web server belongs in the log: not that a viewer left just when something was sent.
+
+    (Streamlit 1.67 takes Starlette's `WebSocketDisconnected` for a text frame and fails as it refuses it: two long
+    tracebacks, and nobody to whom it matters.)
+    """
+    kind = record.exc_info[0] if record.exc_info else None
+    return kind is None or kind.__name__ != "WebSocketDisconnected"
 
 
 def _check_port(page: PageSettings) -> None:

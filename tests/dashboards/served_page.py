@@ -40,7 +40,8 @@ def served(lake: Path, log: Path) -> Iterator[str]:
                 process.kill()
                 raise
         assert code == 0
-        assert "Traceback" not in log.read_text()
+        told = log.read_text()
+        assert "Traceback" not in told, told
 
 
 def _await(address: str, process: subprocess.Popen[bytes], log: Path) -> None:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import asyncio
 import http.client
+import logging
 import os
 import socket
 import subprocess
@@ -8,11 +10,13 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from served_page import served
+from starlette.websockets import WebSocket, WebSocketState
 
-from dashboards.serve import options
+from dashboards.serve import is_news, options
 from dashboards.theme import DARK, LIGHT
 from streaming.config import PageSettings
 
@@ -45,6 +49,22 @@ def test_a_port_that_is_taken_is_one_sentence_and_exit_code_2(tmp_path: Path) ->
     assert done.stderr.startswith(f"The page cannot listen on 127.0.0.1:{port} (")
     assert "--port" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_that_a_viewer_left_is_not_in_the_log_and_every_other_failure_is() -> None:
+    async def nothing(*_: object) -> Any:
+        return None
+
+    gone = WebSocket({"type": "websocket"}, nothing, nothing)
+    gone.application_state = WebSocketState.DISCONNECTED
+    with pytest.raises(RuntimeError) as left:
+        asyncio.run(gone.receive_bytes())
+    told = [(type(error), error, None) for error in (left.value, RuntimeError(str(left.value)), ValueError())]
+    lines = [
+        logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "Exception in ASGI application", None, info)
+        for info in (*told, None)
+    ]
+    assert [is_news(line) for line in lines] == [False, True, True, True]
 
 
 def test_nobody_but_this_machine_is_served_and_nobody_is_told_of_it_unless_asked() -> None:
