@@ -7,7 +7,6 @@ first: a setting, Java, the network, a right, a port, space.
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -71,12 +70,13 @@ def run(
     available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there now, then end.")] = False,
 ) -> None:
     """Run the Spark job alone."""
+    from streaming.job.log import set_up_log  # noqa: PLC0415
     from streaming.job.run import run as run_job  # noqa: PLC0415
     from streaming.probe import check  # noqa: PLC0415
 
     settings = _settings(bootstrap, lake, cluster)
     _refuse(check(settings))
-    _log()
+    set_up_log()
     run_job(settings, available_now=available_now)
 
 
@@ -198,12 +198,6 @@ def _settings(bootstrap: str | None, lake: str | None, cluster: str | None) -> S
 def _refuse(problems: list[Any]) -> None:
     if problems:
         raise SetupError("\n".join(map(str, problems)))
-
-
-def _log() -> None:
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    for noisy in ("kafka", "py4j"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
 
 
 def _custom_strategies() -> dict[str, Strategy]:

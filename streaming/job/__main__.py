@@ -8,6 +8,7 @@ import sys
 
 from streaming.config import load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.job.log import set_up_log
 from streaming.job.run import run
 
 _LOG = logging.getLogger("streaming.job")
@@ -19,10 +20,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--available-now", action="store_true", help="take what is there now, then end")
     parser.add_argument("--checkpoint", help="folder of the checkpoint, in place of the lake's own")
     chosen = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("kafka").setLevel(logging.ERROR)
-    # It shows each call to a JVM that is gone with its stack; we say that in a sentence.
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    set_up_log()
 
     def done(number: int, written: dict[str, int]) -> None:
         _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")

@@ -75,6 +75,7 @@ def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> No
     os.kill(jvm.pid, signal.SIGKILL)
     assert job.wait(_PATIENCE_S) == 1
     assert job.last_line().startswith("Spark's JVM is gone")
+    assert "Traceback" not in job.log.read_text("utf-8")
 
 
 def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progress(start: Start) -> None:

@@ -1,0 +1,39 @@
+"""The job's log: what we say, and of the libraries what nobody else does."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+from pyspark.errors import PySparkRuntimeError
+
+__all__ = ["set_up_log"]
+
+_LOG = logging.getLogger("streaming.job")
+
+_BROKEN = (EOFError, OSError, Py4JError, PySparkRuntimeError)
+
+
+def set_up_log() -> None:
+    """Log to stderr. That the JVM is gone is said by us, in a sentence, and by no library in a traceback."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("kafka").setLevel(logging.ERROR)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # (py4j 0.10.9.9 says one thing on the root logger, to which its own level does not apply.)
+    logging.getLogger().addFilter(_is_not_py4js)
+    # Spark's server for accumulators says so in a thread of its own, at times after our sentence.
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        setattr(server, "handle_error", _tell)  # noqa: B010 - mypy takes an assignment for a mistake
+
+
+def _is_not_py4js(record: logging.LogRecord) -> bool:
+    return "py4j" not in record.pathname
+
+
+def _tell(_server: Any, _request: Any, _client: Any) -> None:
+    """What `socketserver` calls when a connection has failed."""
+    if not isinstance(sys.exc_info()[1], _BROKEN):
+        _LOG.exception("Spark's server for accumulators has failed")
