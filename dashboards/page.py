@@ -66,6 +66,7 @@ def main() -> None:
 
 
 def _guarded() -> None:
+    # A click runs the fragment alone; where it leads is for the whole run.
     if "go" in st.session_state:
         st.rerun()
     try:

@@ -6,7 +6,6 @@ import logging
 import sys
 from typing import Any
 
-from py4j.protocol import Py4JError
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkRuntimeError
 
@@ -14,7 +13,7 @@ __all__ = ["set_up_log"]
 
 _LOG = logging.getLogger("streaming.job")
 
-_BROKEN = (EOFError, OSError, Py4JError, PySparkRuntimeError)
+_BROKEN = (EOFError, OSError, PySparkRuntimeError)
 
 
 def set_up_log() -> None:

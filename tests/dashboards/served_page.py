@@ -20,12 +20,14 @@ REFRESH_MS = 500
 
 
 @contextmanager
-def served(lake: Path, log: Path) -> Iterator[str]:
-    """The page over a lake; its address."""
+def served(lake: Path, log: Path, first: str = "") -> Iterator[str]:
+    """The page over a lake; its address. `first` is Python that its process runs before."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [str(Path(sys.executable).with_name("evenkeel")), "dash", "--lake", str(lake), "--port", str(port)]
+    if first:
+        command = [sys.executable, "-c", f"{first}\nfrom dashboards.serve import serve\nserve({str(lake)!r}, {port})"]
     environment = {**os.environ, "EVENKEEL_PAGE__REFRESH_MS": str(REFRESH_MS)}
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=environment)

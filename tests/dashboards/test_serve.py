@@ -8,12 +8,15 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from served_page import served
 from starlette.websockets import WebSocket, WebSocketDisconnected, WebSocketState
+from websockets import ConnectionClosedError, Origin, Subprotocol
+from websockets.sync.client import connect
 
 from dashboards.serve import is_news, options
 from dashboards.theme import DARK, LIGHT
@@ -64,6 +67,29 @@ def test_that_a_viewer_left_is_not_in_the_log_and_every_other_failure_is() -> No
         for info in (*told, None)
     ]
     assert [is_news(line) for line in lines] == [False, True, True, True]
+
+
+_LEAVING = """
+from starlette.websockets import WebSocket, WebSocketState
+
+receive = WebSocket.receive_bytes
+
+async def find_it_gone(self):
+    await receive(self)
+    self.application_state = WebSocketState.DISCONNECTED  # as when nobody takes what is sent
+    return await receive(self)
+
+WebSocket.receive_bytes = find_it_gone
+"""
+
+
+def test_a_viewer_who_leaves_while_something_is_sent_puts_no_traceback_into_the_pages_log(tmp_path: Path) -> None:
+    with served(tmp_path / "lake", tmp_path / "page.log", first=_LEAVING) as address:
+        stream = f"{address.replace('http:', 'ws:')}_stcore/stream"
+        with connect(stream, origin=Origin(address.rstrip("/")), subprotocols=[Subprotocol("streamlit")]) as viewer:
+            viewer.send(b"")
+            with suppress(ConnectionClosedError):
+                list(viewer)  # until the server ends it
 
 
 def test_nobody_but_this_machine_is_served_and_nobody_is_told_of_it_unless_asked() -> None:

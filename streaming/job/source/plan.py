@@ -128,7 +128,6 @@ class Batch:
 # Last millisecond of the year 9999: beyond it no table and no datetime can show a time, so it cannot be one.
 LATEST_MS = 253_402_300_799_999
 
-
 # Numbers travel on as int64.
 _LARGEST = 2**63 - 1
 
