@@ -263,6 +263,7 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     log_partitions: int
     held_partitions: int
     log_records: int
+    elapsed_ms: int
 
 
 class LogHoldRow(msgspec.Struct, frozen=True, array_like=True):

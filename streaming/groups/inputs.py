@@ -226,6 +226,9 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         held_by_producer: Id of the producer whose open transaction holds the partition; None when not known.
         held_by: Its transactional id; None when not known.
         idle: The group rests, and the rounds until the next heartbeat will not show it unless something moves.
+        elapsed: Time that had passed at this round since the first round that the query took, ms: the steps from round
+            to round summed, each between 0 and 3 intervals. Durations are differences of this, never of `time`:
+            one wrong clock costs one step. -1 where it is not known; `steady` then falls back to `time`.
     """
 
     round: int
@@ -242,6 +245,12 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     held_by_producer: int | None = None
     held_by: str | None = None
     idle: bool = False
+    elapsed: int = -1
+
+    @property
+    def steady(self) -> int:
+        """A time in ms that never jumps, for durations only: `elapsed`, or `time` where that is not known."""
+        return self.elapsed if self.elapsed >= 0 else self.time
 
 
 GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | Tick | Compacted | ModernInput

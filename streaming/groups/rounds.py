@@ -35,6 +35,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         log_records: Offsets of the log between the round before and this one, over all partitions.
         holds: Partitions that an open transaction holds back for more than a few rounds; None where the probe
             does not tell.
+        elapsed: As in `Tick`, ms.
     """
 
     round: int
@@ -49,6 +50,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     held_partitions: int
     log_records: int
     holds: tuple[HeldPartition, ...] | None = None
+    elapsed: int = 0
 
 
 class RoundsState(msgspec.Struct, array_like=True):
@@ -119,6 +121,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 log_partitions=item.log_partitions,
                 held_partitions=item.held_partitions,
                 log_records=item.log_records,
+                elapsed_ms=item.elapsed,
             )
         )
     return RoundsState(before, holds), rows

@@ -28,6 +28,7 @@ __all__ = [
     "RoundRecord",
     "TakenRound",
     "VoidRecord",
+    "elapsed_after",
     "plan_batch",
 ]
 
@@ -128,6 +129,12 @@ class Batch:
 # Last millisecond of the year 9999: beyond it no table and no datetime can show a time, so it cannot be one.
 LATEST_MS = 253_402_300_799_999
 
+# What a step between two rounds counts at the most: three intervals without a round are silence.
+_COUNTED_INTERVALS = 3
+
+# A probe that tells an absurd interval must not make absurd steps.
+_LONGEST_INTERVAL_MS = 600_000
+
 # Numbers travel on as int64.
 _LARGEST = 2**63 - 1
 
@@ -147,6 +154,8 @@ class _Running:
     events: dict[int, int]
     round: int
     rounds: int
+    time: int
+    elapsed: int
     records: int = 0
     size: int = 0
     taken: list[TakenRound] = field(default_factory=list)
@@ -177,7 +186,7 @@ def plan_batch(
         cluster: Configured name of the cluster.
         most: How much is taken; None takes all.
     """
-    running = _Running(dict(start.log), dict(start.events), start.round, start.rounds)
+    running = _Running(dict(start.log), dict(start.events), start.round, start.rounds, start.time, start.elapsed)
     for record in records:
         if record.offset < start.rounds:
             continue
@@ -185,7 +194,7 @@ def plan_batch(
             break
         if _judge(running, record, limits, cluster, most) is _Order.STOP_BEFORE:
             break
-    end = Positions(running.log, running.events, running.rounds, running.round)
+    end = Positions(running.log, running.events, running.rounds, running.round, running.time, running.elapsed)
     return Batch(
         end=end if running.taken else start,
         rounds=tuple(running.taken),
@@ -257,7 +266,26 @@ def _distance(running: _Running, closed: RoundClosed) -> int:
     return sum(position - running.log.get(p, 0) for p, position in enumerate(closed.log))
 
 
+def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
+    """Time that has passed at a round since the first one, ms.
+
+    Steps from round to round are summed, each clamped to 0 to 3 of the probe's intervals. So a broker whose clock is a
+    day ahead for one round adds three intervals, and its return nothing; and of a longer pause nobody can say what held
+    in it.
+
+    Args:
+        time: Time of the round before, ms; -1 when there is none.
+        elapsed: What had passed at it, ms.
+        closed: The round.
+    """
+    if time < 0:
+        return 0
+    return elapsed + max(0, min(closed.time - time, _COUNTED_INTERVALS * min(closed.interval_ms, _LONGEST_INTERVAL_MS)))
+
+
 def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance: int) -> None:
+    running.elapsed = elapsed_after(running.time, running.elapsed, closed)
+    running.time = closed.time
     summary = ClosedRound(
         round=closed.round,
         time=closed.time,
@@ -284,6 +312,7 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
             )
             for h in closed.holds
         ),
+        elapsed=running.elapsed,
     )
     running.taken.append(TakenRound(closed, summary))
     running.records += distance + closed.written

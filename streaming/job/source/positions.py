@@ -4,7 +4,7 @@ As JSON: `{"log": {"0": n, ...}, "events": {"0": n, ...}, "rounds": n, "round": 
 the next offset to read of that partition. A partition that is missing is read from its beginning; so the constant
 with which a query starts (`INITIAL`, which must not depend on the cluster: Spark asks for it again after a crash
 in the first batch) covers partitions that appear later, too. `round` is the number of the newest round that was
-taken; it is missing before the first.
+taken, `time` its time, `elapsed` the time that passed over all rounds; they are missing before the first.
 """
 
 from __future__ import annotations
@@ -28,12 +28,16 @@ class Positions:
         events: Next offset per partition of the events topic.
         rounds: Next offset of the rounds topic.
         round: Number of the newest round that was taken; -1 before the first.
+        time: Its time, ms; -1 before the first.
+        elapsed: Time that passed from the first round taken to the newest one, ms: see `plan.elapsed_after`.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
     events: Mapping[int, int] = field(default_factory=dict)
     rounds: int = 0
     round: int = -1
+    time: int = -1
+    elapsed: int = 0
 
     @classmethod
     def read(cls, offsets: Mapping[str, Any]) -> Positions:
@@ -43,6 +47,8 @@ class Positions:
             events={int(partition): int(offset) for partition, offset in offsets["events"].items()},
             rounds=int(offsets["rounds"]),
             round=int(offsets.get("round", -1)),
+            time=int(offsets.get("time", -1)),
+            elapsed=int(offsets.get("elapsed", 0)),
         )
 
     def write(self) -> dict[str, Any]:
@@ -53,5 +59,5 @@ class Positions:
             "rounds": self.rounds,
         }
         if self.round >= 0:
-            offsets["round"] = self.round
+            offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
         return offsets

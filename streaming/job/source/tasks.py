@@ -157,10 +157,9 @@ def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogS
 
 
 def _events_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[EventsShare]:
-    closed = [taken.closed for taken in batch.rounds]
     for partition, reached in end.events.items():
         first = start.events.get(partition, 0)
-        rounds = event_rounds(closed, partition)
+        rounds = event_rounds(batch.rounds, partition)
         # Rounds can lie below what was read: two probes at once, or a topic that was created again.
         read_from = min([first, *(r.first for r in rounds)])
         last = max([reached if first < reached else 0, *(r.end for r in rounds)])

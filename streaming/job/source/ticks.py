@@ -13,10 +13,10 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.events import Event, GroupEvent, GroupGone, Rejected, RoundClosed, TopicEvent, decode_event
+from streaming.events import Event, GroupEvent, GroupGone, Rejected, TopicEvent, decode_event
 from streaming.groups.inputs import Tick, TopicTick
 from streaming.groups.quarantine import QuarantinedRecord
-from streaming.job.source.plan import LATEST_MS
+from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.job.source.unreadable import quarantined
 from streaming.job.source.walk import Record
 from streaming.offsets_log import partition_for
@@ -36,6 +36,7 @@ class EventRound:
         first: First offset of the round's events in the partition.
         end: Exclusive end of them.
         log: The round's position in each partition of the offsets log.
+        elapsed: As in `Tick`, ms.
     """
 
     round: int
@@ -43,14 +44,15 @@ class EventRound:
     first: int
     end: int
     log: tuple[int, ...]
+    elapsed: int = -1
 
 
-def event_rounds(closed: Iterable[RoundClosed], partition: int) -> tuple[EventRound, ...]:
+def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
     """The rounds with events in a partition of the events topic."""
     return tuple(
-        EventRound(c.round, c.time, first, end, c.log)
-        for c in closed
-        for name, (first, end) in c.events.items()
+        EventRound(t.closed.round, t.closed.time, first, end, t.closed.log, t.summary.elapsed)
+        for t in taken
+        for name, (first, end) in t.closed.events.items()
         if int(name) == partition and first < end
     )
 
@@ -195,6 +197,7 @@ class TickAssembler:
             held_by_producer=told.held_by_producer if told else None,
             held_by=told.held_by if told else None,
             idle=told is not None and told.idle,
+            elapsed=self._rounds[event.round].elapsed,
         )
         self._ticks.setdefault(event.group, []).append(tick)
         self.made += 1

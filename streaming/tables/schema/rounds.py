@@ -127,6 +127,11 @@ ROUNDS: Final = Table(
         Column("log_partitions", INT, "Partitions of __consumer_offsets"),
         Column("held_partitions", INT, "Those whose last stable offset was below their high watermark"),
         Column("log_records", LONG, "Offsets of __consumer_offsets since the round before"),
+        Column(
+            "elapsed_ms",
+            LONG,
+            "Time since the job's first round, ms: steps between rounds summed, each 0 to 3 intervals. What durations are differences of",
+        ),
     ),
     key=("cluster",),
     newest_by=("round_time", "round"),
