@@ -264,6 +264,8 @@ class AlertSettings(_Section):
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
+        trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
+            supervises it opens everything anew.
     """
 
     rules: Path | None = None
@@ -276,6 +278,7 @@ class AlertSettings(_Section):
     timeout_ms: int = Field(default=10_000, ge=100)
     longest_retry_ms: int = Field(default=60_000, ge=1_000)
     give_up_after_ms: int = Field(default=86_400_000, ge=1_000)
+    trouble_exit_ms: int = Field(default=600_000, ge=1_000)
 
     @field_validator("targets")
     @classmethod

@@ -90,7 +90,6 @@ class Lane:
         patience: Patience,
         results: queue.SimpleQueue[Delivery],
         wake: threading.Event,
-        sent: Iterable[str] = (),
     ) -> None:
         """Prepare; `start` begins.
 
@@ -100,14 +99,13 @@ class Lane:
             patience: How long to try.
             results: Where each attempt is told.
             wake: Set when something was told.
-            sent: Occurrences (`alert_id`) whose firing this target has been sent.
         """
         self.name = name
         self._send = send
         self._patience = patience
         self._results = results
         self._wake = wake
-        self._sent = set(sent)
+        self._sent: set[str] = set()
         self._items: list[_Item] = []
         self._ended: set[str] = set()
         self._fresh = False
@@ -116,6 +114,11 @@ class Lane:
         self._stopped = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
+
+    def remember(self, sent: Iterable[str]) -> None:
+        """Take the occurrences (`alert_id`) whose firing this target had been sent before."""
+        with self._changed:
+            self._sent |= set(sent)
 
     def start(self) -> None:
         """Begin to send."""

@@ -30,7 +30,7 @@ def check_alerts(evidence: Evidence) -> Iterator[str]:
     told: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for row in evidence.rows(
         "SELECT rule, group_id, state FROM alerts WHERE state = 'firing' OR (closed AND from_state = 'firing') "
-        "ORDER BY decision, round_time, round"
+        "ORDER BY decision, round"
     ):
         told[row["rule"], row["group_id"]].append(row["state"])
     for (rule, group), states in _TOLD.items():

@@ -21,7 +21,7 @@ WITH churn AS (
 )
 SELECT h.group_id, h.state, h.closed, h.verdict, verdicts, rebalances, replaced, moves, h.lag_total, h.lag_status
 FROM (
-  SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round_time DESC, round DESC) AS age
+  SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round DESC) AS age
   FROM group_health
 ) AS h
 LEFT JOIN churn USING (cluster, group_id) LEFT JOIN verdicts USING (cluster, group_id)

@@ -292,8 +292,8 @@ def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(em
     for number in range(10):
         silent.writer.write(number, {})
         assert silent.at(number * 10 + 1) == []
-    assert silent.at(119) == []
-    assert silent.at(121) == [("silence", "firing")]
+    assert silent.at(121) == [], "the last round was read at 91 s"
+    assert silent.at(122) == [("silence", "firing")]
     assert silent.at(500) == []
     silent.writer.write(60, {})
     assert silent.at(601) == [("silence", "resolved")]

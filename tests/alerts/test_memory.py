@@ -32,13 +32,14 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     state, transitions = step(State("c", {"drift": drift}), fired)
     decisions = Decisions(lake, "c")
     decisions.remember()
-    decided = decisions.commit(transitions, 7, time_of(8), [False])
+    decided = decisions.commit(transitions, 7, time_of(8), [False], {"gaps": 3})
     assert [t.state for t in decided] == ["firing"]
     forget_statistics(lake, "alerts")
 
     again = Decisions(lake, "c")
 
     assert again.remember().active.keys() == state.active.keys()
+    assert again.remember().seen == {"gaps": 3}
     assert again.after(0) == decided
     assert again.since(time_of(8)) == decided
 

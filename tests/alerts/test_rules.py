@@ -13,6 +13,7 @@ from alerts.build import DRIFT, UNEVEN, rules
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.rules import SHIPPED, load_rules
 from streaming.cli import app
+from streaming.exceptions import SetupError
 
 _GOOD = {
     "name": "lag",
@@ -114,7 +115,7 @@ def test_a_wrong_rule_is_one_sentence_with_file_rule_and_reason(
 def test_a_file_that_holds_no_rules_is_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(content)
-    with pytest.raises(RulesError, match=reason):
+    with pytest.raises(SetupError, match=reason):
         load_rules(file)
 
 

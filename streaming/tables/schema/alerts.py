@@ -48,7 +48,7 @@ ALERTS: Final = Table(
         Column("decision", LONG, "Number of the alerter's commit, grows by one"),
     ),
     key=("cluster", "rule", "entity"),
-    newest_by=("decision", "round_time", "round"),
+    newest_by=("decision", "round"),
     closes=True,
 )
 
