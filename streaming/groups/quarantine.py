@@ -86,6 +86,7 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
         to_offset: First offset that was there (exclusive end of the gap).
         reason: Why, as far as it is known.
         topic: The offsets log, or one of the probe's topics.
+        kind: `log`, `truncated` or `recreated`, as in the table `gaps`.
     """
 
     partition: int
@@ -93,6 +94,7 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
     to_offset: int
     reason: str
     topic: str = "__consumer_offsets"
+    kind: str = "log"
 
 
 PartitionInput = QuarantinedRecord | UnknownRecords | LogGap
@@ -157,7 +159,7 @@ def advance_partition(state: PartitionState, inputs: list[PartitionInput], clust
             rows.gaps.append(
                 GapRow(
                     cluster=cluster,
-                    kind="log",
+                    kind=item.kind,
                     topic=item.topic,
                     partition=item.partition,
                     from_offset=item.from_offset,

@@ -85,7 +85,7 @@ class Writer:
         self._elapsed = 0
 
     def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]], jump_ms: int = 0) -> None:
-        """Write one batch: rows by table of a round and of those after it; the clock is wrong by `jump_ms` meanwhile."""
+        """Write one batch: rows by table of a round and of those after it; the clock is off by `jump_ms` meanwhile."""
         rows: dict[str, list[list[Any]]] = {}
         for number, tables in enumerate(rounds, start=first):
             time = time_of(number) + jump_ms

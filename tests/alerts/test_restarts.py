@@ -73,7 +73,7 @@ class _NoEvents:
     """No rows that belong to no round."""
 
     def begin(self, seen: object, written_after: int) -> None:
-        assert not seen
+        assert (seen, written_after) == ({}, 0)
 
 
 def _stored(active: dict[Key, Active], transitions: Sequence[Transition]) -> dict[Key, Active]:

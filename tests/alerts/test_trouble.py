@@ -1,4 +1,4 @@
-"""What the alerter does when tables break, clocks lie, or its own table cannot be written: never silent, never muted."""
+"""What the alerter does when tables break, clocks lie, or its own table cannot be written: it is never muted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -227,8 +226,8 @@ def _record(offset: int, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def events(tmp_path: Path) -> Iterator[Watched]:
-    yield Watched(tmp_path, BROKEN_RECORDS)
+def events(tmp_path: Path) -> Watched:
+    return Watched(tmp_path, BROKEN_RECORDS)
 
 
 def test_an_event_fires_once_and_resolves_when_none_has_come_for_a_while(events: Watched) -> None:

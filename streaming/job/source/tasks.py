@@ -124,6 +124,14 @@ def share_out(
     ]
 
 
+def gap_rows(gaps: Sequence[LogGap]) -> list[tuple[str, bytes]]:
+    """Gaps under the keys of their partitions."""
+    found: dict[str, list[PartitionInput]] = {}
+    for gap in gaps:
+        found.setdefault(partition_key(gap.topic, gap.partition), []).append(gap)
+    return [(key, encode_partition_inputs(inputs)) for key, inputs in found.items()]
+
+
 def ready_rows(topic: str, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
     """The rows that come from the rounds topic: the rounds taken, what of it cannot be read, what is gone of it.
 

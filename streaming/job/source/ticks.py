@@ -32,6 +32,7 @@ class EventRound:
 
     Attributes:
         round: Number of the round.
+        opened: Offset of its opening record, which its events name.
         time: The round's time, ms.
         first: First offset of the round's events in the partition.
         end: Exclusive end of them.
@@ -40,6 +41,7 @@ class EventRound:
     """
 
     round: int
+    opened: int
     time: int
     first: int
     end: int
@@ -50,7 +52,7 @@ class EventRound:
 def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
     """The rounds with events in a partition of the events topic."""
     return tuple(
-        EventRound(t.closed.round, t.closed.time, first, end, t.closed.log, t.summary.elapsed)
+        EventRound(t.summary.round, t.closed.round, t.closed.time, first, end, t.closed.log, t.summary.elapsed)
         for t in taken
         for name, (first, end) in t.closed.events.items()
         if int(name) == partition and first < end
@@ -102,7 +104,7 @@ class TickAssembler:
         self.unread: list[QuarantinedRecord] = []
         self._topic = topic
         self._partition = partition
-        self._rounds: Mapping[int, EventRound] = {r.round: r for r in rounds}
+        self._rounds: Mapping[int, EventRound] = {r.opened: r for r in rounds}
         self._start = start
         self._watches = watches
         self._watches_topic = watches_topic
@@ -182,8 +184,9 @@ class TickAssembler:
     def _emit(self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicTick, ...]) -> None:
         self._done.add((event.round, event.group))
         told = event if isinstance(event, GroupEvent) else None
+        current = self._rounds[event.round]
         tick = Tick(
-            round=event.round,
+            round=current.round,
             time=event.time,
             log_partition=event.log_partition,
             log_position=event.log_position,
@@ -197,7 +200,7 @@ class TickAssembler:
             held_by_producer=told.held_by_producer if told else None,
             held_by=told.held_by if told else None,
             idle=told is not None and told.idle,
-            elapsed=self._rounds[event.round].elapsed,
+            elapsed=current.elapsed,
         )
         self._ticks.setdefault(event.group, []).append(tick)
         self.made += 1

@@ -132,6 +132,11 @@ ROUNDS: Final = Table(
             LONG,
             "Time since the job's first round, ms: steps between rounds summed, each 0 to 3 intervals. What durations are differences of",
         ),
+        Column(
+            "opened_offset",
+            LONG,
+            "Offset of the round's opening record in the rounds topic; round less this is what was added to offsets since that topic was created again",
+        ),
     ),
     key=("cluster",),
     newest_by=("round",),

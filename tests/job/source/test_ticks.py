@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from job.source.made_rounds import closed
+from job.source.made_rounds import CLUSTER, FAR, at, closed
 from streaming.events import Event, GroupEvent, GroupGone, TopicEvent, encode_event
 from streaming.groups.inputs import Tick, TopicTick
 from streaming.groups.quarantine import QuarantinedRecord
+from streaming.job.source.plan import plan_batch
+from streaming.job.source.positions import Positions
 from streaming.job.source.ticks import EventRound, TickAssembler, event_rounds
 from streaming.offsets_log import partition_for
 
@@ -19,7 +21,7 @@ class Made:
 
 
 LOG = (100, 200)
-ROUND = EventRound(round=7, time=1_000, first=10, end=90, log=LOG)
+ROUND = EventRound(round=7, opened=7, time=1_000, first=10, end=90, log=LOG)
 
 
 def group(name: str, topics: int, number: int = 7, **changes: object) -> GroupEvent:
@@ -198,9 +200,20 @@ def test_filters_drop_groups_and_topics_but_not_completeness() -> None:
 
 
 def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
-    rounds = [closed(0, [1], {"0": (3, 5)}), closed(2, [1], {"1": (0, 4)}), closed(4, [2], {"0": (5, 5)})]
+    records = [
+        at(1, closed(0, [1], {"0": (3, 5)})),
+        at(3, closed(2, [1], {"1": (0, 4)})),
+        at(5, closed(4, [2], {"0": (5, 5)})),
+    ]
+    rounds = plan_batch(Positions(), records, FAR, CLUSTER).rounds
     assert [r.round for r in event_rounds(rounds, 0)] == [0]
     assert [r.round for r in event_rounds(rounds, 1)] == [2]
+
+
+def test_a_tick_has_the_round_s_number_and_elapsed_time_and_its_events_the_offset() -> None:
+    renumbered = replace(ROUND, round=107, elapsed=4_000)
+    ticks = assemble([group("g", 0)], rounds=(renumbered,)).ticks
+    assert [(tick.round, tick.elapsed) for tick in ticks["g"]] == [(107, 4_000)]
 
 
 def test_a_tick_tells_that_its_group_is_idle() -> None:
