@@ -75,7 +75,7 @@ def group_view(view: View) -> None:
 
 
 def _find(view: View) -> Row | None:
-    groups = view.ask("groups", cluster=view.cluster, group_id=None)
+    groups = view.groups(view.cluster)
     named = [group for group in groups if group["group_id"] == view.group]
     return next(iter(named or [g for g in groups if words.key_of(g["group_id"]) == view.group]), None)
 

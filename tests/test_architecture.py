@@ -36,6 +36,7 @@ ROOMS = {
     "streaming.exceptions": room(),
     "streaming.events": room("msgspec"),
     "streaming.config": room("pydantic pydantic_settings", "streaming.exceptions"),
+    "streaming.thresholds": room("yaml", "streaming.exceptions"),
     "streaming.environment": room("pydantic", "streaming.config"),
     "streaming.java": room("", "streaming.exceptions"),
     "streaming.leash": room(),
@@ -56,7 +57,8 @@ ROOMS = {
         "streaming.offsets_log streaming.tables",
     ),
     "streaming.alerts": room(
-        "apprise deltalake duckdb pyarrow yaml", "streaming.config streaming.exceptions streaming.tables"
+        "apprise deltalake duckdb pyarrow",
+        "streaming.config streaming.exceptions streaming.tables streaming.thresholds",
     ),
     "streaming.serve": room(
         "deltalake duckdb fastapi msgspec prometheus_client uvicorn",
@@ -69,7 +71,8 @@ ROOMS = {
     ),
     "streaming.up": room(
         "deltalake duckdb pydantic rich supervisor",
-        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables",
+        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables "
+        "streaming.thresholds",
     ),
     "streaming.devcluster": room(
         "confluent_kafka jgo kafka rich",
@@ -80,7 +83,9 @@ ROOMS = {
     "streaming.bench": room(
         "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow pyspark rich", "assignors dashboards streaming"
     ),
-    "dashboards": room("jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables"),
+    "dashboards": room(
+        "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables streaming.thresholds"
+    ),
 }
 
 PURE = ("assignors", "streaming.groups", "streaming.offsets_log")

@@ -5,7 +5,10 @@ A query that begins anew beside them would read everything once more, and write 
 
 from __future__ import annotations
 
+import logging
+
 import pyarrow.fs as pa_fs
+from deltalake.exceptions import DeltaError
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
@@ -13,6 +16,8 @@ from streaming.tables import TABLES, has_rows_of
 from streaming.tables.dataset import file_system
 
 __all__ = ["refuse_lost_checkpoint"]
+
+_LOG = logging.getLogger("streaming.job")
 
 
 def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
@@ -41,4 +46,10 @@ def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
 
 def _has_offsets(checkpoint: str) -> bool:
     offsets = pa_fs.FileSelector("offsets", allow_not_found=True)
-    return any(info.base_name.isdecimal() for info in file_system(checkpoint).get_file_info(offsets))
+    try:
+        found = file_system(checkpoint).get_file_info(offsets)
+    except (OSError, ValueError, DeltaError) as error:
+        # Spark reaches stores that we do not (HDFS): it is not for us to refuse what we cannot see.
+        _LOG.warning("cannot look whether the checkpoint %s is there: %s", checkpoint, error)
+        return True
+    return any(info.base_name.isdecimal() for info in found)

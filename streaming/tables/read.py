@@ -31,7 +31,7 @@ def has_rows_of(root: str, table: Table, cluster: str) -> bool:
         return False
     rows = all_rows(table, opened, location, lambda file: _can_hold(file, cluster))
     found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == cluster)
-    return found.num_rows > 0
+    return bool(found.num_rows)
 
 
 def _can_hold(file: Mapping[str, Any], cluster: str) -> bool:
