@@ -341,7 +341,7 @@ class Settings(BaseSettings):
 
     Attributes:
         cluster: Name of the monitored cluster, as the tables show it.
-        lake: Folder (or object store URI) of the Delta tables; the checkpoint lies beside them.
+        lake: Folder of the Delta tables; the checkpoint lies beside them.
         kafka: The connection.
         filters: What is watched.
         probe: The probe.
