@@ -264,6 +264,7 @@ class AlertSettings(_Section):
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
+        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
     """
 
     rules: Path | None = None
@@ -276,6 +277,8 @@ class AlertSettings(_Section):
     timeout_ms: int = Field(default=10_000, ge=100)
     longest_retry_ms: int = Field(default=60_000, ge=1_000)
     give_up_after_ms: int = Field(default=86_400_000, ge=1_000)
+    # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
+    digest_above: int = Field(default=10, ge=1)
 
     @field_validator("targets")
     @classmethod

@@ -20,9 +20,10 @@ from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import Feed, LostTrackError
 from streaming.alerts.firing import FIRING, Transition
-from streaming.alerts.lanes import Delivery, Lane, Patience
+from streaming.alerts.lanes import Delivery, Lane, Patience, Way
+from streaming.alerts.messages import trial_message
 from streaming.alerts.rules import Rule, load_rules
-from streaming.alerts.targets import Message, Outcome, Target, trial_message
+from streaming.alerts.targets import Target
 from streaming.alerts.truths import Judge
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
@@ -50,8 +51,6 @@ _PASSING = (
 # A clock that is set, or a machine that slept: how long we have waited ourselves is counted anew.
 _CLOCK_STEP_S = 5.0
 
-Send = Callable[[Message], Outcome]
-
 
 class Alerter:
     """One cluster's alerts. A context manager; `look` again and again, from one thread.
@@ -64,7 +63,7 @@ class Alerter:
         self,
         settings: Settings,
         rules: Sequence[Rule],
-        targets: Mapping[str, Send],
+        targets: Mapping[str, Way],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,7 +72,7 @@ class Alerter:
         Args:
             settings: All settings.
             rules: The rules.
-            targets: What sends a message, by name of the target.
+            targets: What sends messages, by name of the target.
             clock: Seconds since the epoch.
             steady: Seconds that no setting of the clock moves.
         """
@@ -197,7 +196,7 @@ class Alerter:
         for lane in self._lanes:
             lane.offer(decided, fresh)
 
-    def _open_lanes(self, targets: Mapping[str, Send]) -> list[Lane]:
+    def _open_lanes(self, targets: Mapping[str, Way]) -> list[Lane]:
         now = self._ms()
         firing = {alert.alert_id for alert in self._decisions.remember().active.values()}
         self._offered = self._decisions.number
@@ -205,8 +204,8 @@ class Alerter:
         known = self._deliveries.know(list(targets), [d.transition_id for d in decided], now)
         patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
         lanes = []
-        for name, send in targets.items():
-            lane = Lane(name, send, patience, self._results, self.wake, known[name].sent)
+        for name, way in targets.items():
+            lane = Lane(name, way, patience, self._results, self.wake, known[name].sent, self._alerts.digest_above)
             left = known[name].left(decided, firing)
             if left:
                 _LOG.info("%d transitions of before are still to be sent to %s", sum(d.told for d in left), name)
@@ -282,7 +281,7 @@ def main(settings: Settings) -> int:
     try:
         rules = load_rules(settings.alerts.rules)
         targets = open_targets(settings)
-        with Alerter(settings, rules, {name: target.send for name, target in targets.items()}) as alerter:
+        with Alerter(settings, rules, targets) as alerter:
 
             def end(*_: object) -> None:
                 stop.set()
