@@ -266,6 +266,7 @@ class AlertSettings(_Section):
         give_up_after_ms: Deliveries are given up this long after the decision.
         trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
             supervises it opens everything anew.
+        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
     """
 
     rules: Path | None = None
@@ -279,6 +280,8 @@ class AlertSettings(_Section):
     longest_retry_ms: int = Field(default=60_000, ge=1_000)
     give_up_after_ms: int = Field(default=86_400_000, ge=1_000)
     trouble_exit_ms: int = Field(default=600_000, ge=1_000)
+    # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
+    digest_above: int = Field(default=10, ge=1)
 
     @field_validator("targets")
     @classmethod

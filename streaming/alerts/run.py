@@ -19,10 +19,11 @@ from streaming.alerts.events import EventFeed
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
-from streaming.alerts.lanes import Delivery, Lane, Patience
+from streaming.alerts.lanes import Delivery, Lane, Patience, Way
 from streaming.alerts.liveness import Liveness, NewestRound
+from streaming.alerts.messages import trial_message
 from streaming.alerts.rules import Rule, load_rules
-from streaming.alerts.targets import Message, Outcome, Target, trial_message
+from streaming.alerts.targets import Target
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.truths import ByClock, Judge
 from streaming.config import Settings
@@ -42,8 +43,6 @@ _DIRECT_AFTER_S = 30.0
 
 _NOT_WRITTEN = "delivered directly: the table alerts cannot be written now"
 
-Send = Callable[[Message], Outcome]
-
 
 class Alerter:
     """One cluster's alerts. A context manager; `look` again and again, from one thread.
@@ -56,7 +55,7 @@ class Alerter:
         self,
         settings: Settings,
         rules: Sequence[Rule],
-        targets: Mapping[str, Send],
+        targets: Mapping[str, Way],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -65,13 +64,12 @@ class Alerter:
         Args:
             settings: All settings.
             rules: The rules.
-            targets: What sends a message, by name of the target.
+            targets: What sends messages, by name of the target.
             clock: Seconds since the epoch.
             steady: Seconds that no setting of the clock moves.
         """
         self._settings, self._alerts = settings, settings.alerts
         self._clock, self._steady = clock, steady
-        self._targets = targets
         self._decisions: Decisions | None = None
         self._deliveries: Deliveries | None = None
         judge = Judge(rules)
@@ -92,7 +90,10 @@ class Alerter:
         self.wake = threading.Event()
         """Set when a lane has something to write down."""
         patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
-        self._lanes = [Lane(name, send, patience, self._results, self.wake) for name, send in targets.items()]
+        self._lanes = [
+            Lane(name, way, patience, self._results, self.wake, self._alerts.digest_above)
+            for name, way in targets.items()
+        ]
 
     def __enter__(self) -> Alerter:
         for lane in self._lanes:
@@ -346,7 +347,7 @@ def main(settings: Settings) -> int:
     try:
         rules = load_rules(settings.alerts.rules)
         targets = open_targets(settings)
-        with Alerter(settings, rules, {name: target.send for name, target in targets.items()}) as alerter:
+        with Alerter(settings, rules, targets) as alerter:
 
             def end(*_: object) -> None:
                 stop.set()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from streaming.alerts.messages import Message
 from streaming.alerts.rules import Rule, load_rules
+from streaming.alerts.targets import PEOPLE, Outcome
 from streaming.tables import DeltaLake, LakeReader, table_named
 
 START = 1_800_000_000_000
@@ -122,3 +124,24 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "lag": {"closed": False, "subscribed": True, "lag_status": "ok"},
     "drift": {"drifted_partitions": []},
 }
+
+
+class Notebook:
+    """A target that takes everything, as people read it.
+
+    Attributes:
+        messages: What it took, in order.
+    """
+
+    reads = PEOPLE
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def send(self, message: Message) -> Outcome:
+        self.messages.append(message)
+        return Outcome(None, 1)
+
+    def titles(self) -> list[str]:
+        """Title of each."""
+        return [message.title for message in self.messages]

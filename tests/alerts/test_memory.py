@@ -50,4 +50,4 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     known = Deliveries(lake, "c").know(["pager"], [decided[0].transition_id], time_of(10))["pager"]
     assert known.added == time_of(8)
     assert known.done == {decided[0].transition_id}
-    assert known.sent == {decided[0].alert_id}
+    assert known.sent == {decided[0].alert_id: decided[0].alert_id}

@@ -98,7 +98,7 @@ class World:
 
     def start(self) -> None:
         """Start alerter and page."""
-        targets = {name: target.send for name, target in open_targets(self.settings).items()}
+        targets = open_targets(self.settings)
         self.alerter = Alerter(self.settings, self.made, targets, lambda: START / 1000 + self.steady_s, self._steady)
         self.alerter.__enter__()
         span = timedelta(milliseconds=HEARTBEAT_ROUNDS * INTERVAL)

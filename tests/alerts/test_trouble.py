@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Writer, rules, time_of
+from alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 from streaming.alerts import Alerter
-from streaming.alerts.targets import Message, Outcome
 from streaming.config import AlertSettings, JobSettings, Settings
 
 _DAY_S = 86_400
@@ -45,19 +44,22 @@ class Watched:
         self.writer = Writer(folder)
         self.made = rules(folder, *texts)
         self.wall_ms, self.steady_s = float(START), 0.0
-        self.sent: list[str] = []
+        self.target = Notebook()
         self.alerts = AlertSettings(start_grace_ms=0, **alerts)
         self.alerter = self.start()
 
     def start(self) -> Alerter:
         settings = Settings(cluster="c", lake=self.writer.root, alerts=self.alerts, job=JobSettings())
 
-        def send(message: Message) -> Outcome:
-            self.sent.append(message.body.splitlines()[0])
-            return Outcome(None, 1)
-
-        self.alerter = Alerter(settings, self.made, {"ops": send}, lambda: self.wall_ms / 1000, lambda: self.steady_s)
+        self.alerter = Alerter(
+            settings, self.made, {"ops": self.target}, lambda: self.wall_ms / 1000, lambda: self.steady_s
+        )
         return self.alerter
+
+    @property
+    def sent(self) -> list[str]:
+        """First line of each message."""
+        return [message.body.splitlines()[0] for message in self.target.messages]
 
     def after(self, seconds: float) -> list[tuple[str, str | None, str]]:
         """Look once more, so much later."""
