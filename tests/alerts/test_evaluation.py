@@ -12,8 +12,9 @@ from deltalake import DeltaTable
 
 from alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Writer, rules, time_of
 from streaming.alerts import Alerter
+from streaming.alerts.messages import Message
 from streaming.alerts.rules import Rule
-from streaming.alerts.targets import Message, Outcome
+from streaming.alerts.targets import PEOPLE, Outcome
 from streaming.config import AlertSettings, JobSettings, Settings
 
 _Rows = dict[str, list[dict[str, Any]]]
@@ -102,6 +103,19 @@ class _Clock:
         return self.ms / 1000
 
 
+class _Titles:
+    """A target that keeps titles."""
+
+    reads = PEOPLE
+
+    def __init__(self, sent: list[str]) -> None:
+        self._sent = sent
+
+    def send(self, message: Message) -> Outcome:
+        self._sent.append(message.title)
+        return Outcome(None, 1)
+
+
 def _settings(root: str, **alerts: Any) -> Settings:
     return Settings(cluster="c", lake=root, alerts=AlertSettings(**alerts), job=JobSettings(heartbeat_ms=1_000_000))
 
@@ -109,12 +123,7 @@ def _settings(root: str, **alerts: Any) -> Settings:
 def _alerter(
     writer: Writer, made: Iterable[Rule], clock: Callable[[], float], sent: list[str] | None = None, **alerts: Any
 ) -> Alerter:
-    def send(message: Message) -> Outcome:
-        assert sent is not None
-        sent.append(message.title)
-        return Outcome(None, 1)
-
-    targets = {} if sent is None else {"ops": send}
+    targets = {} if sent is None else {"ops": _Titles(sent)}
     return Alerter(_settings(writer.root, **alerts), tuple(made), targets, clock, clock)
 
 
