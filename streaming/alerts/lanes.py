@@ -19,6 +19,7 @@ from typing import Protocol
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.digests import Open, chosen, told
+from streaming.alerts.exceptions import LostLaneError
 from streaming.alerts.firing import FIRING
 from streaming.alerts.messages import Message
 from streaming.alerts.targets import Outcome
@@ -133,6 +134,7 @@ class Lane:
         self._failures = 0
         self._rests_until = 0.0
         self._stopped = False
+        self._lost: Exception | None = None
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
@@ -152,7 +154,12 @@ class Lane:
         Args:
             decided: Transitions that were not delivered yet; those that are not for people are passed over.
             fresh: The newest round is new: what is firing now is still true. Late ones wait for this.
+
+        Raises:
+            LostLaneError: The lane's thread has ended by a mistake.
         """
+        if self._lost is not None:
+            raise LostLaneError(self.name, self._lost) from self._lost
         with self._changed:
             for transition in decided:
                 if not transition.told:
@@ -181,6 +188,13 @@ class Lane:
             self._thread.join(max(0.0, patience_s))
 
     def _run(self) -> None:
+        try:
+            self._deliver()
+        except Exception as error:  # noqa: BLE001 - whatever it is: the next `offer` says it, and the process ends
+            self._lost = error
+            self._wake.set()
+
+    def _deliver(self) -> None:
         while (items := self._next()) is not None:
             decided = [item.decided for item in items]
             message = told(decided, self._open)

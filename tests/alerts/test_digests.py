@@ -22,6 +22,7 @@ from alerts.services import Services
 from alerts.test_delivery import Lake, _until_idle
 from streaming.alerts.decisions import Decided
 from streaming.alerts.digests import rule_incident
+from streaming.alerts.exceptions import LostLaneError
 from streaming.alerts.lanes import DELIVERED, FAILED, SKIPPED, Delivery, Lane, Patience
 from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
 from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
@@ -250,6 +251,20 @@ def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires
     assert opened >= {str(kept[alert]) for alert in still}
     if reads != PEOPLE:
         assert opened == {str(kept[alert]) for alert in still}
+
+
+def test_a_lane_whose_thread_has_ended_is_not_offered_anything_in_silence() -> None:
+    class Broken(_Way):
+        def send(self, message: Message) -> Outcome:
+            message = "no such thing"
+            raise KeyError(message)
+
+    made = _Lane(Broken(PEOPLE))
+    made.lane.offer([_decided("g")], fresh=True)
+    made.lane.start()
+    made.lane.join(60)
+    with pytest.raises(LostLaneError, match=r"Nothing is delivered to ops any more \(KeyError\): "):
+        made.lane.offer([], fresh=True)
 
 
 def _pager(services: Services) -> list[tuple[str, str]]:
