@@ -25,11 +25,12 @@ import yaml
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
 from streaming.alerts.text import placeholders
+from streaming.places import own_file, shipped
 from streaming.tables.schema import Table, table_named
 
 __all__ = ["SEVERITIES", "SHIPPED", "SILENT_S", "Rule", "load_rules"]
 
-SHIPPED = Path(__file__).resolve().parents[2] / "conf" / "alerts.yaml"
+SHIPPED = shipped("alerts.yaml")
 """The rules that come with Evenkeel."""
 
 SEVERITIES = ("info", "warning", "critical")
@@ -94,14 +95,17 @@ def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
     """Read and check the rules.
 
     Args:
-        file: The file; None takes `conf/alerts.yaml` of the working folder, and the shipped one where there is none.
+        file: The file; None takes the user's `alerts.yaml` (`streaming/places.py`), and the shipped one where there is
+            none.
 
     Raises:
         RulesError: The file cannot be read, or a rule is wrong: file, rule and reason in one sentence.
     """
     if file is None:
-        own = Path("conf") / "alerts.yaml"
-        file = own if own.is_file() else SHIPPED
+        try:
+            file = own_file("alerts.yaml") or SHIPPED
+        except OSError as error:
+            raise RulesError(Path("alerts.yaml"), None, f"it cannot be looked for ({error})") from None
     try:
         content = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from streaming.config import JobSettings
 from streaming.java import find_java
 from streaming.job.source import EvenkeelSource
+from streaming.places import shipped_folder
 
-__all__ = ["CONF_DIR", "start_session"]
-
-CONF_DIR = Path(__file__).resolve().parents[2] / "conf"
-"""The checkout's `conf/`: spark-defaults.conf and log4j2.properties."""
+__all__ = ["start_session"]
 
 
 def start_session(job: JobSettings, name: str) -> SparkSession:
@@ -28,8 +25,9 @@ def start_session(job: JobSettings, name: str) -> SparkSession:
     """
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
-    if CONF_DIR.is_dir():
-        os.environ.setdefault("SPARK_CONF_DIR", str(CONF_DIR))
+    # (spark-defaults.conf and log4j2.properties. On a cluster the packages come without it, and the environment says.)
+    if shipped_folder().is_dir():
+        os.environ.setdefault("SPARK_CONF_DIR", str(shipped_folder()))
     # Workers must run this very interpreter: another one has neither our packages nor pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).config("spark.sql.shuffle.partitions", job.shuffle_partitions)
