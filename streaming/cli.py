@@ -6,6 +6,7 @@ first: a setting, Java, the network, a right, a port, space.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -183,6 +184,9 @@ def main() -> None:
 
 
 def _console() -> Console:
+    # (A terminal whose encoding lacks "…" shows it escaped: that ends nothing.)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Without a terminal rich would wrap every table at 80 columns, also in a log file that has no width.
     return Console() if sys.stdout.isatty() else Console(width=160)
 

@@ -79,7 +79,8 @@ ROOMS = {
     ),
     "streaming.up": room(
         "deltalake duckdb rich supervisor",
-        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables",
+        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables "
+        "streaming.terminal",
     ),
     "streaming.devcluster": room(
         "confluent_kafka kafka rich",

@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.tables import LakeReader
+from streaming.up.cells import cell, lines
 
-__all__ = ["render", "shown"]
+__all__ = ["render"]
 
 # Colours that a colour-blind person can tell apart, and a sign beside each, so that colour is never alone.
 _VERDICTS = {
@@ -42,14 +43,15 @@ def render(reader: LakeReader, height: int, notice: str = "") -> RenderableType:
     fixed = 2 + 4 + rebalances + 5 + (notice.count("\n") + 1 if notice else 0)
     newest = reader.rows(_NEWEST)[0]
     if not newest["n"]:
-        return Text("waiting for the first round: the probe and Spark need about half a minute …\n" + notice)
+        waiting = "waiting for the first round: the probe and Spark need about half a minute …"
+        return lines(f"{waiting}\n{notice}")
     groups = reader.rows(_GROUPS, [max(5, height - fixed)])
     total = reader.count("group_health_current")
-    head = Text(f"newest round {_age(newest['newest'])} ago, {newest['n']} rounds, {total} groups", style="bold")
+    head = Text(f"newest round {_age(newest['newest'])}, {newest['n']} rounds, {total} groups", style="bold")
     if total > len(groups):
         head.append(f" ({len(groups)} shown)", style="dim")
     if notice:
-        head.append(f"\n{notice}", style="yellow not bold")
+        head.append("\n").append(lines(notice, style="yellow not bold"))
     return Group(head, _groups_table(groups), _churn_table(reader.rows(_CHURN, [rebalances])))
 
 
@@ -69,20 +71,19 @@ def _groups_table(groups: list[dict[str, Any]]) -> Table:
         table.add_column(name, **options)
     for group in groups:
         sign, style = _VERDICTS.get(group["verdict"], ("?", ""))
-        verdict = Text(f"{sign} {group['verdict']}", style=style)
-        lag = Text("-" if group["lag_total"] is None else f"{group['lag_total']:,}")
+        lag = cell(group["lag_total"], ",")
         if group["lag_status"] in _BAD_LAG:
             lag = Text(f"{lag.plain} {group['lag_status']}", style="bold magenta")
         table.add_row(
-            shown(group["group_id"]),
-            group["state"],
-            shown(group["strategy"] or "-"),
-            str(group["members"]),
-            "-" if group["generation"] is None else str(group["generation"]),
-            verdict,
+            cell(group["group_id"]),
+            cell(group["state"]),
+            cell(group["strategy"] or None),
+            cell(group["members"]),
+            cell(group["generation"]),
+            Text(f"{sign} ", style=style).append(cell(group["verdict"])),
             lag,
             _imbalance(group["imbalance"], group["imbalance_least"]),
-            shown(", ".join(f["finding"] for f in group["findings"])),
+            cell(", ".join(str(f["finding"]) for f in group["findings"] or ())),
         )
     return table
 
@@ -94,18 +95,18 @@ def _churn_table(decisions: list[dict[str, Any]]) -> Table:
     for name in ("gen", "joined", "left", "moves (least)", "unowned ≤ s"):
         table.add_column(name, justify="right")
     for row in decisions:
-        moves = "-" if row["moves"] is None else str(row["moves"])
+        moves = cell(row["moves"])
         if row["moves_least"] is not None:
-            moves += f" ({row['moves_least']})"
+            moves.append(" (").append(cell(row["moves_least"])).append(")")
         table.add_row(
-            f"{row['record_time']:%H:%M:%S}",
-            shown(row["group_id"]),
-            row["kind"],
-            str(row["generation"]),
-            "-" if row["joined"] is None else str(row["joined"]),
-            str(row["gone"]),
+            cell(row["record_time"], "%H:%M:%S"),
+            cell(row["group_id"]),
+            cell(row["kind"]),
+            cell(row["generation"]),
+            cell(row["joined"]),
+            cell(row["gone"]),
             moves,
-            "-" if row["cost"] is None else f"{row['cost']:,.1f}",
+            cell(row["cost"], ",.1f"),
         )
     return table
 
@@ -117,14 +118,8 @@ def _imbalance(value: float | None, least: float | None) -> Text:
     return Text(f"{value:.2f}", style="bold red" if value - (least or 0.0) > 0.5 else "")
 
 
-def shown(name: str) -> Text:
-    """A name as text: nothing in it is markup, and no control character reaches the terminal."""
-    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name[:500])
-    if len(visible) > 48:
-        visible = f"{visible[:23]}…{visible[-24:]}"
-    return Text(visible)
-
-
-def _age(time: datetime) -> str:
+def _age(time: datetime | None) -> str:
+    if time is None:
+        return "of unknown age"
     seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"{seconds:.0f} s ago" if seconds < 120 else f"{seconds / 60:.0f} min ago"

@@ -172,6 +172,10 @@ class Programs:
                 kept.down_since = None
                 kept.said.clear()
 
+    def note(self, sentence: str) -> None:
+        """Write a sentence to `up.log`, and tell nobody."""
+        self._own_log.warning(sentence)
+
     def stop(self, names: Sequence[str] | None = None) -> None:
         """Stop programs, the last started first; all of them, or those of these names."""
         if names is None:
