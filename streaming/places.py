@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["cache_folder", "own_file", "shipped", "shipped_folder"]
+__all__ = ["cache_folder", "open_private", "own_file", "private_folder", "shipped", "shipped_folder"]
 
 _PACKAGED = Path(__file__).with_name("conf")
 _CHECKOUT = Path(__file__).resolve().parents[1]
@@ -58,6 +58,21 @@ def cache_folder() -> Path:
     if not _PACKAGED.is_dir():
         return _CHECKOUT / ".cache" / "evenkeel"
     return (_xdg("XDG_CACHE_HOME", ".cache") or Path(".cache").resolve()) / "evenkeel"
+
+
+def private_folder(path: Path) -> None:
+    """Make a folder that this user alone may look into; one that is there keeps its rights.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def open_private(path: str, flags: int) -> int:
+    """Open a file that, where it is new, this user alone may read: an `opener` of `open`."""
+    return os.open(path, flags, 0o600)
 
 
 def _own_folders() -> Iterator[Path]:

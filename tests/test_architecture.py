@@ -40,6 +40,7 @@ ROOMS = {
     "streaming.events": room("msgspec"),
     "streaming.terminal": room(),
     "streaming.places": room(),
+    "streaming.lock": room("", "streaming.exceptions streaming.places"),
     "streaming.config": room(
         "pydantic pydantic_settings",
         "streaming.config_sources streaming.exceptions streaming.kafka_settings streaming.places streaming.terminal",
@@ -64,12 +65,12 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
         "kafka lz4 msgspec numpy pandas py4j pyarrow pydantic pyspark snappy zstandard",
-        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.offsets_log "
-        "streaming.places streaming.tables",
+        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.leash "
+        "streaming.lock streaming.offsets_log streaming.places streaming.tables",
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow yaml",
-        "streaming.config streaming.exceptions streaming.places streaming.tables",
+        "streaming.config streaming.exceptions streaming.lock streaming.places streaming.tables",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -79,8 +80,8 @@ ROOMS = {
     ),
     "streaming.up": room(
         "deltalake duckdb rich supervisor",
-        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.probe streaming.tables "
-        "streaming.terminal",
+        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.lock streaming.places "
+        "streaming.probe streaming.tables streaming.terminal",
     ),
     "streaming.devcluster": room(
         "confluent_kafka kafka rich",

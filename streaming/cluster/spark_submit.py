@@ -25,7 +25,7 @@ from streaming.environment import environment_of
 from streaming.exceptions import SetupError
 from streaming.java import find_java
 from streaming.kafka_settings import KAFKA_SECRETS
-from streaming.leash import LeashedProcess
+from streaming.leash import SAFE_PATH, LeashedProcess
 from streaming.places import shipped, shipped_folder
 
 __all__ = ["PACKAGES", "pack", "submit"]
@@ -81,6 +81,7 @@ def submit(
             *("--properties-file", str(shipped("spark-defaults.conf")), "--load-spark-defaults"),
             # In place of the loopback of a job without a cluster: executors connect to the driver.
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
+            *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
             *more,
             str(_ENTRY),

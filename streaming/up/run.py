@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
@@ -21,6 +20,7 @@ from rich.live import Live
 from streaming.config import Settings
 from streaming.environment import environment_of
 from streaming.exceptions import SetupError
+from streaming.lock import UP, only_one
 from streaming.probe import check
 from streaming.tables import LakeReader
 from streaming.tables.exceptions import LakeUnreadableError
@@ -72,7 +72,7 @@ def up(settings: Settings, console: Console) -> None:
     console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
     follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
-    with _alone(logs), stop_signals() as stop, follower as logged:
+    with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, follower as logged:
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
                 if stop.is_set():
@@ -98,29 +98,6 @@ def page_url(settings: Settings) -> str:
     page = settings.page
     host = f"[{page.address}]" if ":" in page.address else page.address
     return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
-
-
-@contextmanager
-def _alone(logs: Path) -> Iterator[None]:
-    """Keep a second `up` from the same cluster and lake: its job would have the same checkpoint.
-
-    Raises:
-        SetupError: There is one, or the folder cannot be written.
-    """
-    try:
-        logs.mkdir(parents=True, exist_ok=True)
-        file = (logs / "up.lock").open("w")
-    except OSError as error:
-        message = f"The folder {logs} cannot be written ({error.strerror}): give this user the right, or another lake."
-        raise SetupError(message) from error
-    with file:
-        try:
-            # (It goes with the process, however that ends.)
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            message = f"Another `evenkeel up` runs with the logs {logs}: end that one, or choose another lake."
-            raise SetupError(message) from None
-        yield
 
 
 def _print(line: str) -> None:
