@@ -45,15 +45,15 @@ class Environment(EnvSettingsSource):
         except (ValueError, RecursionError) as error:
             why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
             message = (
-                f"The environment variable {self._name_of(value)} is no JSON{why}: it takes a list such as "
+                f"The environment variable {self._name_of(field_name, value)} is no JSON{why}: it takes a list such as "
                 '["a", "b"], or an object such as {"name": "value"}, of which each entry may also be a variable of its '
                 "own, with __NAME after this one's name."
             )
             raise NoJsonError(message) from None
 
-    def _name_of(self, value: Any) -> str:
+    def _name_of(self, field_name: str, value: Any) -> str:
         for name, given in self.env_vars.items():
-            if given == value and name.startswith(self.env_prefix.lower()):
+            if given == value and name.startswith(self.env_prefix.lower()) and name.endswith(field_name.lower()):
                 return next((real for real in os.environ if real.lower() == name), name)
         return self.env_prefix + "..."
 

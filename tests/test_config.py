@@ -209,6 +209,7 @@ def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
 def test_a_variable_that_is_no_json_is_named_and_not_shown(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # which may be what it likes
     monkeypatch.setenv(name, value)
     with pytest.raises(SetupError, match=rf"^The environment variable {name} is no JSON") as error:
         load_settings()
