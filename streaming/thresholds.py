@@ -13,10 +13,11 @@ from typing import Any
 import yaml
 
 from streaming.exceptions import SetupError
+from streaming.places import own_file, shipped
 
 __all__ = ["SHIPPED_RULES", "Thresholds", "read_rules_file", "rules_file"]
 
-SHIPPED_RULES = Path(__file__).resolve().parents[1] / "conf" / "alerts.yaml"
+SHIPPED_RULES = shipped("alerts.yaml")
 """The rules that come with Evenkeel."""
 
 
@@ -75,9 +76,15 @@ class Thresholds:
 
 
 def rules_file() -> Path:
-    """The rules file where the settings name none: `conf/alerts.yaml` of the working folder, or the shipped one."""
-    own = Path("conf") / "alerts.yaml"
-    return own if own.is_file() else SHIPPED_RULES
+    """The rules file where the settings name none: the user's own (`streaming/places.py`), or the shipped one.
+
+    Raises:
+        SetupError: Nobody may look for it.
+    """
+    try:
+        return own_file("alerts.yaml") or SHIPPED_RULES
+    except OSError as error:
+        raise _wrong(Path("alerts.yaml"), f"it cannot be looked for ({error})") from None
 
 
 def read_rules_file(file: Path) -> dict[str, Any]:

@@ -143,7 +143,8 @@ def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
     """Read and check the rules.
 
     Args:
-        file: The file; None finds it (`rules_file`).
+        file: The file; None takes the user's `alerts.yaml` (`streaming/places.py`), and the shipped one where there is
+            none.
 
     Raises:
         RulesError: The file cannot be read, or a rule is wrong: file, rule and reason in one sentence.

@@ -28,6 +28,7 @@ from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.truths import ByClock, Judge
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.lock import ALERTER, only_one
 
 __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
@@ -347,7 +348,10 @@ def main(settings: Settings) -> int:
     try:
         rules = load_rules(settings.alerts.rules)
         targets = open_targets(settings)
-        with Alerter(settings, rules, targets) as alerter:
+        with (
+            only_one(ALERTER, settings.lake, settings.cluster),
+            Alerter(settings, rules, targets) as alerter,
+        ):
 
             def end(*_: object) -> None:
                 stop.set()

@@ -13,6 +13,7 @@ from deltalake.exceptions import DeltaError
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import LostTrackError
 from streaming.tables.exceptions import LakeUnreadableError
+from streaming.terminal import printable
 
 __all__ = ["PASSING", "Trouble", "one_line"]
 
@@ -74,5 +75,4 @@ class Trouble:
 
 def one_line(error: Exception) -> str:
     """An exception as one line of text: control characters of paths and names in it are written out."""
-    text = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return printable(" ".join(f"{type(error).__name__}: {error}".split())[:300])

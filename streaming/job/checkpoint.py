@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 
 import pyarrow.fs as pa_fs
-from deltalake.exceptions import DeltaError
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
@@ -48,8 +47,9 @@ def _has_offsets(checkpoint: str) -> bool:
     offsets = pa_fs.FileSelector("offsets", allow_not_found=True)
     try:
         found = file_system(checkpoint).get_file_info(offsets)
-    except (OSError, ValueError, DeltaError) as error:
+    except (OSError, ValueError) as error:
         # Spark reaches stores that we do not (HDFS): it is not for us to refuse what we cannot see.
-        _LOG.warning("cannot look whether the checkpoint %s is there: %s", checkpoint, error)
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        _LOG.warning("cannot look whether the checkpoint %s is there: %s", checkpoint, why)
         return True
     return any(info.base_name.isdecimal() for info in found)
