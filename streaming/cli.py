@@ -20,7 +20,7 @@ from rich.console import Console
 
 from streaming.config import Settings, load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
-from streaming.lock import ALERTER, JOB, only_one
+from streaming.lock import JOB, only_one
 from streaming.terminal import printable
 
 if TYPE_CHECKING:
@@ -160,8 +160,7 @@ def alert(
     if check:
         check_settings(settings, typer.echo)
         return
-    with only_one(ALERTER, settings.lake, settings.cluster):
-        raise typer.Exit(run_alerter(settings))
+    raise typer.Exit(run_alerter(settings))
 
 
 @app.command()
