@@ -26,15 +26,14 @@ class Work:
     Attributes:
         limit: Units that may be spent.
         spent: Units spent so far, never above the limit.
-        exceeded: Whether more was asked for.
     """
 
-    __slots__ = ("_around", "exceeded", "limit", "spent")
+    __slots__ = ("_around", "_what", "limit", "spent")
 
-    def __init__(self, limit: int, around: Work | None = None) -> None:
+    def __init__(self, limit: int, what: str, around: Work | None) -> None:
         self.limit = limit
         self.spent = 0
-        self.exceeded = False
+        self._what = what
         self._around = around
 
     def spend(self, units: int) -> None:
@@ -44,8 +43,7 @@ class Work:
             TooMuchWork: It would be more than is left; then it is not counted.
         """
         if self.spent + units > self.limit:
-            self.exceeded = True
-            reason = f"it takes more than {self.limit:,} units of work"
+            reason = f"it takes more than the {self.limit:,} units of work that {self._what} may take"
             raise TooMuchWork(reason)
         if self._around is not None:
             self._around.spend(units)
@@ -56,16 +54,17 @@ _limit: ContextVar[Work | None] = ContextVar("limit", default=None)
 
 
 @contextmanager
-def at_most(units: int) -> Iterator[Work]:
+def at_most(units: int, what: str = "it") -> Iterator[Work]:
     """Limit the work of the block; a limit that is set already goes on around it.
 
     Args:
         units: What the block may spend, at least 0.
+        what: What is limited, for the reason of `TooMuchWork`.
 
     Yields:
         What is spent in the block. Beyond the limit its computations raise `TooMuchWork`.
     """
-    work = Work(units, _limit.get())
+    work = Work(units, what, _limit.get())
     token = _limit.set(work)
     try:
         yield work

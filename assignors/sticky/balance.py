@@ -242,7 +242,7 @@ class Balance:
             witnessed = sizes[taker] != most[taker] and owner in self.owners[row] and sizes[owner] > sizes[taker] + gap
             if witnessed and gap:
                 return False
-        spend(1 + len(self.moving) // 4)
+        spend(1 + len(self.moving) // 8)
         moving = [sizes[member] for member in self.moving]
         if max(moving) - min(moving) <= 1:
             return True
@@ -252,7 +252,7 @@ class Balance:
         for step in range(len(rows)):
             place = (self.search_from + step) % len(rows)
             row = rows[place]
-            spend((len(self.owners[row]) + len(self.potential.takers[row])) // 4)
+            spend((len(self.owners[row]) + len(self.potential.takers[row])) // 8)
             largest = max(self.owners[row], key=sizes.__getitem__)
             least = min(
                 (m for m in self.potential.takers[row] if sizes[m] != most[m]), key=sizes.__getitem__, default=largest

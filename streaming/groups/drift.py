@@ -19,9 +19,11 @@ from assignors import (
     Assignment,
     from_topics,
     known_strategies,
+    owners,
     strategy_named,
     violations,
 )
+from streaming.groups.budget import of_round
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition, DriftRow
 from streaming.groups.inputs import MembershipRecord, Tick
@@ -33,14 +35,45 @@ from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
 
-__all__ = ["judge", "judged_of", "mismatch", "verdict_row"]
+__all__ = ["judge", "judge_waiting", "judged_of", "mismatch", "verdict_row"]
 
 # The first decision of a new group is seen by a round within an interval or two. Where the first round that shows a
 # topic comes later than this, nobody was looking at the time of the decision.
 _FIRST_SEEN_MS = 60_000
 
+# A leader may know more than the rounds have seen: a topic that was made, or doubled, since. But any number up to
+# 2**31 - 1 can stand in a record, and dealing so many partitions takes as much time and memory as if they were there.
+# Recomputing with a count that no round shows never gives `identical`, so that little is lost beyond this; smaller, and
+# a broken rule for a topic that has just grown would be passed over.
+_TIMES_SEEN = 2
+_BEYOND_SEEN = 100
+
 # Kinds in the words of DESIGN.md 3.
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
+
+
+def judge_waiting(state: GroupState, round_time: int, config: GroupConfig, *, last: bool = False) -> list[Verdict]:
+    """Judge all waiting decisions that can be judged now.
+
+    Once a later decision is judged, nothing is awaited for those before. The newest is judged first, as it is the one
+    that stands in `group_health`: what all of them together may cost is limited (`budget.ROUND`).
+
+    Args:
+        state: The group's state, with the topics of this round taken in.
+        round_time: The round's time, ms.
+        config: Settings.
+        last: No round will come any more.
+
+    Returns:
+        Verdicts of the oldest waiting decisions, in their order; the others go on waiting.
+    """
+    found: list[Verdict] = []
+    with of_round():
+        for decision in reversed(state.waiting):
+            verdict = judge(state, decision, round_time, config, last=last or bool(found))
+            if verdict is not None:
+                found.append(verdict)
+    return found[::-1]
 
 
 def judge(
@@ -91,6 +124,9 @@ def judge(
     custom = config.custom.named(strategy)
     if custom is None and strategy not in known_strategies():
         return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
+    unlikely = _far_beyond_seen(counts)
+    if unlikely is not None:
+        return Verdict(VALID_UNVERIFIED, unlikely)
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, record, config, counts) if in_racks else NO_RACKS
     verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
@@ -188,17 +224,37 @@ def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: Gr
     return None
 
 
+def _far_beyond_seen(counts: dict[str, SeenCounts]) -> str | None:
+    """Why the leader's counts are not recomputed with: far more partitions than rounds have seen; None where not."""
+    for topic, known in counts.items():
+        if known.leader > _TIMES_SEEN * max(known.seen) + _BEYOND_SEEN:
+            return (
+                f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
+                f"{max(known.seen)} partitions: it is not recomputed with so many"
+            )
+    assigned, seen = sum(c.leader for c in counts.values()), sum(max(c.seen) for c in counts.values())
+    if assigned > _TIMES_SEEN * seen + _BEYOND_SEEN:
+        return (
+            f"it assigns partitions as if its topics had {assigned} together, and rounds have seen {seen}: "
+            "it is not recomputed with so many"
+        )
+    return None
+
+
 def _broken(decision: Decision, actual: Assignment, counts: dict[str, SeenCounts]) -> tuple[DriftedPartition, ...]:
     """Partitions that violate an invariant, whoever led; a count is judged only where the rounds are sure."""
     sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
     found = violations(actual, _asked(decision), sure)
+    if not found:
+        return ()
+    who = owners(actual)
     return tuple(
         DriftedPartition(
             topic=v.topic,
             partition=v.partition,
             kind=_KINDS[v.kind],
             expected=None,
-            actual=tuple(m for m, topics in actual.items() if v.partition in topics.get(v.topic, ())),
+            actual=tuple(dict.fromkeys(who[v.topic][v.partition])),
         )
         for v in {(v.topic, v.partition, v.kind): v for v in found}.values()
     )

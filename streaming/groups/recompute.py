@@ -15,7 +15,9 @@ from assignors import (
     PartitionRacks,
     Strategy,
     Subscription,
+    TooMuchWork,
     assign,
+    at_most,
     claimed_partitions,
     differences,
     recognise,
@@ -24,6 +26,8 @@ from assignors import (
     unrecorded,
 )
 from assignors.library import CUSTOM
+from assignors.work import spend
+from streaming.groups.budget import DECISION
 from streaming.groups.facts import DriftedPartition
 from streaming.groups.inputs import MembershipRecord
 from streaming.groups.membership import MAX_GROUP_PARTITIONS, subscription_of
@@ -61,7 +65,24 @@ def recompute(
         counts: Partition counts of all subscribed and assigned topics.
         racks: Racks of their replicas.
         settled: No round that is still to come would show a count that the leader may have known.
+
+    Returns:
+        `identical`, `drifted` or `valid_unverified`; the last also where it takes more work than one decision may,
+        with the candidates that could be computed within it.
     """
+    with at_most(DECISION, "one decision"):
+        return _recompute(record, strategy, actual, counts, racks, settled=settled)
+
+
+def _recompute(
+    record: MembershipRecord,
+    strategy: Strategy,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    racks: SeenRacks,
+    *,
+    settled: bool,
+) -> Verdict:
     leader = {topic: c.leader for topic, c in counts.items()}
     if sum(leader.values()) > MAX_GROUP_PARTITIONS:
         return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
@@ -78,10 +99,19 @@ def recompute(
     libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
     may_fit = False
     for library, known, view in product(libraries, variants, racks.views):
-        shown = _shown(strategy, view, known)
         try:
+            # (Before anything is made of so many. Where it is too much a smaller candidate is still tried.)
+            spend(len(members) + sum(known.values()) // (4 if view else 16))
+            shown = _shown(strategy, view, known)
             result, fits = _computed(strategy, Group(members, known), library, actual, shown)
         except LeaderWouldFail:
+            continue
+        except TooMuchWork as error:
+            candidates = len(libraries) * len(variants) * len(racks.views)
+            cannot = cannot or (
+                f"too large to recompute: with {len(members):,} members, {sum(known.values()):,} partitions and "
+                f"{candidates:,} candidates {error.reason}"
+            )
             continue
         except AssignorError as error:
             cannot = cannot or _reason(error)
