@@ -13,15 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from assignors import Work, at_most
+from assignors import at_most
 
-__all__ = ["DECISION", "RECORD", "ROUND", "of_record", "of_round"]
+__all__ = ["DECISION", "RECORD", "ROUND", "of_decision", "of_record", "of_round"]
 
 DECISION: Final = 8_000_000
-"""For the verdict on one decision, and again for its rows of `what_if`: 2 to 6 s at the worst. All candidates of a group
-of 1,000 members and 10,000 partitions took 2 million; the first candidate of one of 2,000 members and 1,000,000
-partitions, and mostly the first fits, 1.5 million. Less, and drift of large groups would not be told; more, and one
-group could hold up a round, which come every 10 s."""
+"""For the verdict on one decision, and again for its rows of `what_if`: 2 to 6 s.
+
+All candidates of a group of 1,000 members and 10,000 partitions took 2 million; the first candidate of one of 2,000
+members and 1,000,000 partitions, and mostly the first fits, 1.5 million. Less, and drift of large groups would not be
+told; more, and one group could hold up a round, which come every 10 s."""
 
 ROUND: Final = 12_000_000
 """For the verdicts on all decisions of one group that a round makes possible, the newest first, and again for their
@@ -36,6 +37,13 @@ _OF_RETURN = 16
 
 
 @contextmanager
+def of_decision() -> Iterator[None]:
+    """Limit what one decision may take."""
+    with at_most(DECISION, "one decision"):
+        yield
+
+
+@contextmanager
 def of_round() -> Iterator[None]:
     """Limit what all decisions of a round may take together."""
     with at_most(ROUND, "all decisions of one round"):
@@ -43,7 +51,7 @@ def of_round() -> Iterator[None]:
 
 
 @contextmanager
-def of_record(waiting: int, *, decides: bool = True) -> Iterator[Work]:
+def of_record(waiting: int, *, decides: bool = True) -> Iterator[None]:
     """Limit what a record's own row may take.
 
     Args:
@@ -52,5 +60,5 @@ def of_record(waiting: int, *, decides: bool = True) -> Iterator[Work]:
         decides: It is no static member's return.
     """
     share = RECORD // (1 + waiting) if decides else RECORD // _OF_RETURN
-    with at_most(share, "one record") as work:
-        yield work
+    with at_most(share, "one record"):
+        yield

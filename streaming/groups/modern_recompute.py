@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, product
 
-from assignors import AssignorError, LeaderWouldFail, TooMuchWork, at_most, from_topics, same
+from assignors import AssignorError, LeaderWouldFail, TooMuchWork, from_topics, same
 from assignors.server import ServerGroup, assign_on_server, known_server_strategies, member_orders
-from streaming.groups.budget import DECISION
+from streaming.groups.budget import of_decision
 from streaming.groups.consumer_group import Decision
 from streaming.groups.server_inputs import ERAS, PREFIX
 from streaming.groups.verdict import IDENTICAL, VALID_UNVERIFIED, Verdict
@@ -33,7 +33,7 @@ def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
         `identical` or `valid_unverified`: an assignor may be the operator's own, or it takes more work than one
         decision may.
     """
-    with at_most(DECISION, "one decision"):
+    with of_decision():
         return _recompute_target(decision, asked)
 
 

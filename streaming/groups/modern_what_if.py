@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from assignors import Assignment, AssignorError, CannotTell, TooMuchWork, at_most, from_topics, same
+from assignors import Assignment, AssignorError, CannotTell, TooMuchWork, from_topics, same
 from assignors.server import ServerGroup, assign_on_server, known_server_strategies
 from assignors.what_if import bounds_of, outcome
-from streaming.groups.budget import DECISION
+from streaming.groups.budget import of_decision
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.facts import WhatIfRow
@@ -48,7 +48,7 @@ def modern_what_if_rows(
         told = [_untold(name, decision, asked) for name in _names(decision)]
     else:
         try:
-            with at_most(DECISION, "one decision"):
+            with of_decision():
                 told = _told(state, decision, verdict, asked)
         except TooMuchWork as error:
             told = [_untold(name, decision, error.reason) for name in _names(decision)]

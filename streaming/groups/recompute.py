@@ -17,7 +17,6 @@ from assignors import (
     Subscription,
     TooMuchWork,
     assign,
-    at_most,
     claimed_partitions,
     differences,
     recognise,
@@ -27,7 +26,7 @@ from assignors import (
 )
 from assignors.library import CUSTOM
 from assignors.work import spend
-from streaming.groups.budget import DECISION
+from streaming.groups.budget import of_decision
 from streaming.groups.facts import DriftedPartition
 from streaming.groups.inputs import MembershipRecord
 from streaming.groups.membership import MAX_GROUP_PARTITIONS, subscription_of
@@ -70,7 +69,7 @@ def recompute(
         `identical`, `drifted` or `valid_unverified`; the last also where it takes more work than one decision may,
         with the candidates that could be computed within it.
     """
-    with at_most(DECISION, "one decision"):
+    with of_decision():
         return _recompute(record, strategy, actual, counts, racks, settled=settled)
 
 

@@ -25,7 +25,6 @@ from assignors import (
     Outcome,
     PartitionRacks,
     Strategy,
-    at_most,
     from_topics,
     imbalance_least,
     known_strategies,
@@ -35,7 +34,7 @@ from assignors import (
 )
 from assignors.library import CUSTOM, JAVA
 from assignors.what_if import bounds_of, outcome
-from streaming.groups.budget import DECISION, of_round
+from streaming.groups.budget import of_decision, of_round
 from streaming.groups.config import GroupConfig
 from streaming.groups.drift import judged_of
 from streaming.groups.facts import WhatIfRow
@@ -197,7 +196,7 @@ def what_if_rows(
         why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
         racks = None if why_not else _racks(state, decision, verdict, counts, config)
         least = _least_imbalance(state, decision)
-        with at_most(DECISION, "one decision"):
+        with of_decision():
             told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, config))
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
