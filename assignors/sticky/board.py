@@ -145,7 +145,7 @@ class Board:
         rows = self._rows([claimed.topics for claimed in packed])
         lengths = _joined([claimed.lengths for claimed in packed])
         numbers = _joined([claimed.numbers for claimed in packed])
-        spend(numbers.size // 2)
+        spend((numbers.size + lengths.size) // 2)
         if lengths.size != numbers.size or (lengths != 1).any():
             rows = np.repeat(rows, lengths)
         if rows.min(initial=0) < 0:

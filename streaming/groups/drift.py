@@ -41,13 +41,6 @@ __all__ = ["judge", "judge_waiting", "judged_of", "mismatch", "verdict_row"]
 # topic comes later than this, nobody was looking at the time of the decision.
 _FIRST_SEEN_MS = 60_000
 
-# A leader may know more than the rounds have seen: a topic that was made, or doubled, since. But any number up to
-# 2**31 - 1 can stand in a record, and dealing so many partitions takes as much time and memory as if they were there.
-# Recomputing with a count that no round shows never gives `identical`, so that little is lost beyond this; smaller, and
-# a broken rule for a topic that has just grown would be passed over.
-_TIMES_SEEN = 2
-_BEYOND_SEEN = 100
-
 # Kinds in the words of DESIGN.md 3.
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
@@ -124,9 +117,6 @@ def judge(
     custom = config.custom.named(strategy)
     if custom is None and strategy not in known_strategies():
         return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
-    unlikely = _far_beyond_seen(counts)
-    if unlikely is not None:
-        return Verdict(VALID_UNVERIFIED, unlikely)
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, record, config, counts) if in_racks else NO_RACKS
     verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
@@ -221,23 +211,6 @@ def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: Gr
                 if not config.watches_topic(topic):
                     return f"topic {topic[:100]!r} is excluded by the filters: its partition count is not known", False
                 return f"no round has shown topic {topic[:100]!r}: its partition count is not known", True
-    return None
-
-
-def _far_beyond_seen(counts: dict[str, SeenCounts]) -> str | None:
-    """Why the leader's counts are not recomputed with: far more partitions than rounds have seen; None where not."""
-    for topic, known in counts.items():
-        if known.leader > _TIMES_SEEN * max(known.seen) + _BEYOND_SEEN:
-            return (
-                f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
-                f"{max(known.seen)} partitions: it is not recomputed with so many"
-            )
-    assigned, seen = sum(c.leader for c in counts.values()), sum(max(c.seen) for c in counts.values())
-    if assigned > _TIMES_SEEN * seen + _BEYOND_SEEN:
-        return (
-            f"it assigns partitions as if its topics had {assigned} together, and rounds have seen {seen}: "
-            "it is not recomputed with so many"
-        )
     return None
 
 

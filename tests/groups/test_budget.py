@@ -134,6 +134,23 @@ def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(
     assert str(verdict_of(life).reason).startswith(begins)
 
 
+def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_identical() -> None:
+    # (Java from 3.0 on leaves partitions with members that its topic does not have any more.)
+    had = {"a": range(500), "b": range(500, 1_000)}
+    subscribed = {"a": ("x",), "b": ("x", "y")}
+    told = tuple(
+        Subscription(name, subscribed[name], user_data=write_sticky((("x", tuple(numbers)),), 4))
+        for name, numbers in had.items()
+    )
+    given = assign("sticky", Group(told, {"x": 3, "y": 3}), "java:3.7.1")
+    assert max(given["b"]["x"]) >= 500
+    members = [make_member(m.member_id, m.topics, given[m.member_id], user_data=m.user_data) for m in told]
+    life = Life()
+    life.take(make_record(5, members, protocol="sticky"), make_tick(10, make_topic("x", 3), make_topic("y", 3)))
+    life.take(make_tick(605, make_topic("x", 3), make_topic("y", 3)))
+    assert verdict_of(life).verdict == "identical"
+
+
 T100 = tuple(f"t{number:02d}" for number in range(100))
 
 
