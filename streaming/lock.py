@@ -1,7 +1,7 @@
 """One job, one alerter and one `evenkeel up` per cluster and lake on this machine: locks that go with their process.
 
 A lock is `flock` on a file, so it needs no cleaning up after a `kill -9`. The file lies in the lake, under
-`_locks/<cluster>`, where every process of this machine finds it; for a lake in an object store, in a folder of this
+`_locks/<cluster>`, where every process of this machine finds it; for a lake that is no folder, in a folder of this
 user among the temporary files. Two machines do not see each other's locks.
 """
 

@@ -238,7 +238,7 @@ def _refusal() -> str:
     return ""
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_WRONG_ENVIRONMENT)
 def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
     with monkeypatch.context() as patch:
@@ -249,7 +249,7 @@ def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch,
     assert "hunter2" not in told
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.one_of(
         st.binary(max_size=40),

@@ -348,10 +348,7 @@ def main(settings: Settings) -> int:
     try:
         rules = load_rules(settings.alerts.rules)
         targets = open_targets(settings)
-        with (
-            only_one(ALERTER, settings.lake, settings.cluster),
-            Alerter(settings, rules, targets) as alerter,
-        ):
+        with only_one(ALERTER, settings.lake, settings.cluster), Alerter(settings, rules, targets) as alerter:
 
             def end(*_: object) -> None:
                 stop.set()
