@@ -151,7 +151,7 @@ def end_membership(
         state.tombstoned = tombstone.record
     state.transfer = None
     state.cost = None
-    if state.tick_time < 0:
+    if state.steady < 0:
         state.waiting = []
         for topic, partitions in list(state.partitions.items()):
             left = {partition: known for partition, known in partitions.items() if known.committed >= 0}

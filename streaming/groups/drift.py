@@ -44,14 +44,15 @@ _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribe
 
 
 def judge(
-    state: GroupState, decision: Decision, round_time: int, config: GroupConfig, *, last: bool = False
+    state: GroupState, decision: Decision, now: int, latest: int, config: GroupConfig, *, last: bool = False
 ) -> Verdict | None:
     """Judge one decision with what the round after it knows.
 
     Args:
         state: The group's state, with the topics of that round taken in.
         decision: A decision whose record lies below the round's log position.
-        round_time: The round's time, ms.
+        now: The round's time as far as it can be believed (`clock.py`), ms.
+        latest: The latest that it may be, ms.
         config: Settings.
         last: No round will come any more.
 
@@ -70,12 +71,12 @@ def judge(
     if member is not None:
         return Verdict(VALID_UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = seen_counts(state, record, config)
-    settled = round_time - record.record_time >= config.metadata_grace_ms
+    settled = now - record.record_time >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     broken = _broken(decision, actual, counts if settled else {})
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
-    if record.record_time - round_time > config.metadata_grace_ms:
+    if record.record_time - latest > config.metadata_grace_ms:
         return Verdict(VALID_UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())

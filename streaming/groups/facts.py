@@ -136,6 +136,7 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start_offset: int | None
     lag: int | None
     lag_stable: int | None
+    lost_records: int | None
     ahead_by: int | None
     lag_status: str
     reason: str | None
@@ -179,6 +180,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     assigned_partitions: int
     lag_total: int | None
     lag_stable_total: int | None
+    lost_records: int
     lag_max: int | None
     lag_unknown: int
     lag_status: str

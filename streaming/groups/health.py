@@ -22,6 +22,7 @@ from streaming.groups.modern_members import close_modern_members, write_modern_m
 from streaming.groups.modern_verdict import no_verdict_on, strategy_of, write_modern_verdicts
 from streaming.groups.seen_racks import see_racks
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
+from streaming.groups.time_passed import take_time
 from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
 from streaming.groups.what_if import NEWEST, what_if_rows
@@ -37,6 +38,7 @@ _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 
 def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Judge one round: the state has taken in exactly the log records below its position."""
+    passed, rounds = take_time(state, tick)
     _see_topics(state, tick, config)
     write_modern_members(state, group, config, rows)
     if _was_met_empty(state):
@@ -44,22 +46,22 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     write_modern_verdicts(state, tick, group, config, rows)
     _give_verdicts(state, tick, group, config, rows)
     before = len(rows.lag)
-    totals = _lag_rows(state, tick, group, config, rows)
-    offset_events.note(state, tick.time, rows.lag[before:])
-    findings = findings_of(state, tick, config)
+    totals = _lag_rows(state, tick, group, config, rows, passed, rounds)
+    offset_events.note(state, state.clock.now, rows.lag[before:])
+    findings = findings_of(state, tick, config, totals.lost)
     _health_row(state, tick, group, config, rows, totals, findings)
-    state.tick_time = tick.time
 
 
 def pass_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Pass over a round of a time that compaction took out of the log: only verdicts on what is there are given."""
+    take_time(state, tick)
     _see_topics(state, tick, config)
     _give_verdicts(state, tick, group, config, rows)
-    state.tick_time = tick.time
 
 
 def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
+    take_time(state, tick)
     _give_verdicts(state, tick, group, config, rows, last=True)
     close_members(state, tick.log_position, tick.time, group, config, rows)
     write_modern_members(state, group, config, rows)
@@ -75,7 +77,7 @@ def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
 class _Totals:
     """Sums over the partitions of subscribed topics."""
 
-    __slots__ = ("largest", "partitions", "stable", "status", "topics", "total", "unknown")
+    __slots__ = ("largest", "lost", "partitions", "stable", "status", "topics", "total", "unknown")
 
     def __init__(self) -> None:
         self.total: int | None = None
@@ -85,6 +87,7 @@ class _Totals:
         self.partitions = 0
         self.topics = 0
         self.status = 0
+        self.lost: dict[str, dict[int, int]] = {}
 
     def add(self, measured: lag.Measured, status: str) -> None:
         """Add one partition."""
@@ -100,6 +103,11 @@ class _Totals:
         if measured.lag_stable is not None:
             self.stable = (self.stable or 0) + measured.lag_stable
 
+    def lose(self, topic: str, partition: int, lost: int) -> None:
+        """Add what of a partition is gone, as the round before already showed it."""
+        if lost:
+            self.lost.setdefault(topic, {})[partition] = lost
+
 
 def _most(total: int | None) -> int | None:
     """A sum as the tables hold it: int64, which only end offsets that no broker has can exceed."""
@@ -108,29 +116,30 @@ def _most(total: int | None) -> int | None:
 
 def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
     """Remember the counts and racks that this round shows; what is older than any verdict may need is dropped."""
-    horizon = tick.time - 2 * config.metadata_grace_ms
+    now = state.clock.now
+    horizon = now - 2 * config.metadata_grace_ms
     for seen in tick.topics:
         count = seen.partitions or 0
         known = state.topics.get(seen.topic)
         if known is None:
-            known = TopicState([CountSeen(count, tick.time, tick.time)], tick.time, seen.topic_id)
+            known = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
             state.topics[seen.topic] = known
-            see_racks(known, seen, tick.time, horizon)
+            see_racks(known, seen, now, horizon)
             continue
-        see_racks(known, seen, tick.time, horizon)
+        see_racks(known, seen, now, horizon)
         newest = known.counts[-1]
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
             # Deleted and made again under the same name: offsets before say nothing of offsets now.
-            known.renewed = tick.time
+            known.renewed = now
             for partition in state.partitions.get(seen.topic, {}).values():
-                partition.samples = []
+                partition.forget_rounds()
         if offset_events.was_made_anew(known, seen):
-            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), tick.time)
+            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), now)
         known.topic_id = seen.topic_id or known.topic_id
         if newest.count == count:
-            newest.last = tick.time
+            newest.last = now
             continue
-        known.counts.append(CountSeen(count, tick.time, tick.time))
+        known.counts.append(CountSeen(count, now, now))
         # The newest one before the horizon was still in force at it, so it stays.
         while len(known.counts) > 2 and known.counts[1].last < horizon:
             del known.counts[0]
@@ -143,10 +152,11 @@ def _give_verdicts(
     state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
 ) -> None:
     """Judge what can be judged now, in order: once a later decision is judged, nothing is awaited for those before."""
-    verdicts = [judge(state, decision, tick.time, config, last=last) for decision in state.waiting]
+    now, latest = state.clock.now, max(state.clock.now, tick.time)
+    verdicts = [judge(state, decision, now, latest, config, last=last) for decision in state.waiting]
     done = max((at + 1 for at, verdict in enumerate(verdicts) if verdict is not None), default=0)
     for at, (decision, found) in enumerate(zip(state.waiting[:done], verdicts, strict=False)):
-        verdict = found or judge(state, decision, tick.time, config, last=True)
+        verdict = found or judge(state, decision, now, latest, config, last=True)
         if verdict is None:
             continue
         judged = judged_of(decision, group, tick.log_partition)
@@ -159,7 +169,9 @@ def _give_verdicts(
     state.waiting = state.waiting[done:]
 
 
-def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:
+def _lag_rows(
+    state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, passed: int, rounds: int
+) -> _Totals:
     record = _live_record(state)
     subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
     owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
@@ -168,7 +180,7 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
     shown = {t.topic: t for t in tick.topics}
     held = tick.held_since is not None
     # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
-    old = _MOST if tick.idle else tick.time - config.heartbeat_ms
+    old = _MOST if tick.idle else tick.steady - config.heartbeat_ms
     totals = _Totals()
     for topic in sorted({*state.partitions, *shown}):
         seen = shown.get(topic)
@@ -199,8 +211,15 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
             if known.of_topic is not None:
                 offset_events.settle(known, seen)
             measured = lag.measure(known, partition, seen, offsets, held)
-            lag.sample(known, tick.time, measured)
-            status = lag.judge(known, tick.time, measured)
+            if (
+                ours
+                and -1 < known.committed < known.start
+                and known.of_topic is None
+                and (seen is None or _exists(seen, partition))
+            ):
+                totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
+            lag.sample(known, measured, passed, rounds)
+            status = lag.judge(known, measured)
             if ours:
                 totals.add(measured, status)
                 counted = True
@@ -208,12 +227,15 @@ def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, ro
             says = (
                 known.committed if known.committed >= 0 else -1,
                 measured.end,
+                measured.stable,
+                measured.start,
+                measured.lost,
                 owner.member_id if owner is not None else None,
                 status,
                 measured.reason,
                 ours,
             )
-            due = known.row_time <= old
+            due = known.row_at <= old
             if known.row != says or known.commits or known.offset_deleted or due:
                 rows.lag.append(
                     lag.row(
@@ -302,10 +324,10 @@ def _health_row(
     # What makes a new row: anything but the round itself and the commits counted since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
     # (The rounds of an idle group are its heartbeats: the next one may come a little early.)
-    if says != state.health or tick.idle or tick.time - state.health_time >= config.heartbeat_ms:
+    if says != state.health or tick.idle or tick.steady - state.health_at >= config.heartbeat_ms:
         rows.group_health.append(row)
         state.health = says
-        state.health_time = tick.time
+        state.health_at = tick.steady
         state.commits = 0
 
 
@@ -370,6 +392,7 @@ def _health(
         assigned_partitions=assigned,
         lag_total=_most(totals.total),
         lag_stable_total=_most(totals.stable),
+        lost_records=_most(sum(sum(of.values()) for of in totals.lost.values())) or 0,
         lag_max=totals.largest,
         lag_unknown=totals.unknown,
         lag_status=lag.STATUSES[totals.status],

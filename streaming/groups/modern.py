@@ -93,7 +93,7 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
         state.modern_verdict = state.modern_balance = None
         # (Of an empty group nothing goes on: a classic one that begins right behind it begins anew.)
         state.modern_ended = None if was_empty else word.record
-        if was_empty and state.tick_time < 0:
+        if was_empty and state.steady < 0:
             state.unjudged = []  # no round will come to judge a group that none has shown
         state.handed_over = handed_over
         state.pauses = None

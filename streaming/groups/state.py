@@ -7,16 +7,19 @@ shape is a new version with an upgrade function in `_UPGRADES`; appending a fiel
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
+from streaming.groups.clock import RoundClock
 from streaming.groups.consumer_group import Decision as ModernDecision
 from streaming.groups.consumer_group import ModernGroup
 from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import CommitWindow, MembershipRecord
 from streaming.groups.pauses import Pauses
+from streaming.groups.rhythm import Rhythm
+from streaming.groups.trend import Trend
 
 __all__ = [
     "GROUP_METADATA_TYPES",
@@ -29,7 +32,6 @@ __all__ = [
     "Owned",
     "PartitionState",
     "RacksSeen",
-    "Sample",
     "TopicState",
     "Transfer",
     "decode_reserved",
@@ -45,22 +47,6 @@ GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
 belong to the same groups and follow them (kafka.md 2.2)."""
 
 
-class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One partition at one round: what the judgement of lag looks back on.
-
-    Attributes:
-        time: The round's time, ms.
-        committed: Committed offset.
-        lag: High watermark minus committed offset, at least 0.
-        commits: Commits since the sample before.
-    """
-
-    time: int
-    committed: int
-    lag: int
-    commits: int
-
-
 class PartitionState(msgspec.Struct, array_like=True, gc=False):
     """One partition as the group consumes it.
 
@@ -68,14 +54,14 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False):
         committed: Last committed offset; -1 when there is none.
         commit_time: Record time of the last commit, ms; -1 when there is none.
         commits: Commits since the last row of `lag`.
-        sampled_commits: Commits since the last sample.
+        sampled_commits: Commits since the last round that knew the lag.
         rewound_by: Largest step back since the last row, in offsets.
         offset_deleted: The committed offset was deleted since the last row.
-        longest_pause: Longest time between successive commits seen, ms; -1 before the second commit.
-        active_rounds: Rounds that brought commits, counted up to what the judgement of lag asks for.
-        samples: Newest rounds with a known lag, oldest first.
+        rhythm: Its recent pauses.
+        trend: What its newest rounds have shown.
+        start: Log start offset at the newest round that knew it; -1 before the first.
         row: What the last row said, as far as a change of it makes a new row; None before the first row.
-        row_time: Round time of the last row, ms.
+        row_at: Steady time of the last row, ms.
         of_topic: Topic id of the last commit, or "" where it has none and the topic was made anew since; None where it
             is a commit of the topic that the newest round showed (`offset_events.py`).
     """
@@ -86,12 +72,17 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False):
     sampled_commits: int = 0
     rewound_by: int = 0
     offset_deleted: bool = False
-    longest_pause: int = -1
-    active_rounds: int = 0
-    samples: list[Sample] = []
-    row: tuple[int, int | None, str | None, str, str | None, bool] | None = None
-    row_time: int = -1
+    rhythm: Rhythm = msgspec.field(default_factory=Rhythm)
+    trend: Trend = msgspec.field(default_factory=Trend)
+    start: int = -1
+    row: tuple[int, int | None, int | None, int | None, int | None, str | None, str, str | None, bool] | None = None
+    row_at: int = -1
     of_topic: str | None = None
+
+    def forget_rounds(self) -> None:
+        """Judge anew from here on: what rounds have shown until now is of another topic, or records are missing."""
+        self.trend = Trend()
+        self.start = -1
 
     def is_void(self) -> bool:
         """Whether nothing is known that a row or a judgement could still need."""
@@ -222,11 +213,9 @@ class GroupState(msgspec.Struct, array_like=True):
 
     Attributes:
         windows: Commits since the last boundary, not yet taken in.
-        unused: Nothing: a place that must be kept, for fields are packed in order.
         modern: Key type of the metadata record (3, 11 or 17) that the group lives by; None for a classic group.
         modern_ended: Log offset of the last tombstone of its metadata record; None when there was none.
         tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
-        unused_time: As `unused`.
         current: The newest decision; None before the first.
         waiting: Decisions that no round has judged yet, oldest first.
         verdict: Verdict of the newest judged decision; None before the first.
@@ -239,11 +228,14 @@ class GroupState(msgspec.Struct, array_like=True):
         topics: Topics seen in rounds.
         partitions: Partitions by topic.
         closed_members: The members' closing rows are written.
-        tick_time: Time of the newest round, ms; -1 before the first.
+        clock: What time it is by the rounds.
+        steady: Steady time of the newest round, ms; -1 before the first.
+        step: Steady time between the two newest rounds that came in a row, ms; 0 before the second.
+        rested: The newest round told the group as idle: the rounds since then did not show it, and nothing moved.
         findings: Since when each finding holds, by its name.
         commits: Commits since the last row of `group_health`.
         health: Packed last row of `group_health` without round and times; None before the first.
-        health_time: Its round time, ms.
+        health_at: Steady time of that, ms.
         modern_group: What the log has told of a group of a newer protocol; None for a classic group.
         modern_epoch: Epoch of its newest decision; None before the first.
         modern_incarnation: Its incarnation; None before the first decision.
@@ -262,11 +254,9 @@ class GroupState(msgspec.Struct, array_like=True):
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
-    unused: dict[int, Any] = {}
     modern: int | None = None
     modern_ended: int | None = None
     tombstoned: int | None = None
-    unused_time: int = -1
     current: Decision | None = None
     waiting: list[Decision] = []
     verdict: str | None = None
@@ -279,11 +269,14 @@ class GroupState(msgspec.Struct, array_like=True):
     topics: dict[str, TopicState] = {}
     partitions: dict[str, dict[int, PartitionState]] = {}
     closed_members: bool = True
-    tick_time: int = -1
+    clock: RoundClock = msgspec.field(default_factory=RoundClock)
+    steady: int = -1
+    step: int = 0
+    rested: bool = False
     findings: dict[str, int] = {}
     commits: int = 0
     health: bytes | None = None
-    health_time: int = -1
+    health_at: int = -1
     modern_group: ModernGroup | None = None
     modern_epoch: int | None = None
     modern_incarnation: int | None = None
@@ -307,7 +300,7 @@ class GroupState(msgspec.Struct, array_like=True):
         a closed group leave nothing. (A group that ends by moving to another protocol writes both ends in one
         append, which no batch parts.)
         """
-        if self.tick_time >= 0 or self.modern is not None:
+        if self.steady >= 0 or self.modern is not None:
             return False
         if self.waiting or self.partitions:
             return False

@@ -1,0 +1,75 @@
+"""The times of rounds, as far as they can be believed: a broker whose clock is wrong for one round changes nothing.
+
+Rounds carry two times (`Tick`). `steady` never jumps, and stands still in outages: durations of the watching, such as
+heartbeats and pauses, are differences of it. But leaders decide, and records are written, by the brokers' clocks. What
+is compared with the time of a record needs a time of the same clocks, which goes on in an outage.
+
+So the round's own time is believed as long as it runs beside the steady one. Where it has jumped, one round cannot tell
+whether a clock is wrong or nobody looked for a while: that round is taken to be where the steady time puts it. The next
+one tells. If it agrees with the jump, the jump is believed from there on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from streaming.groups.inputs import Tick
+
+__all__ = ["RoundClock", "Shift", "read"]
+
+# Clocks that run beside each other, and a wrong one that has come and gone, leave less than this between the two times
+# (three intervals at 20 s); it is small beside all that is measured by it (`metadata_grace`, rebalance timeouts).
+_BESIDE_MS = 60_000
+
+
+class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Where the brokers' time stands beside the steady one. Changed in place by `read`.
+
+    Attributes:
+        ahead: Time of the rounds minus steady time, ms; None before the first round.
+        sure: More than one round agrees.
+        other: The same of the newest round, where that one has jumped; None where it has not.
+        now: Time that the newest round is taken to have, ms; -1 before the first.
+    """
+
+    ahead: int | None = None
+    sure: bool = False
+    other: int | None = None
+    now: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """Times that were kept by a clock that is no longer believed.
+
+    Attributes:
+        since: Times from this one on are meant, ms.
+        by: What is to be added to them, ms.
+    """
+
+    since: int
+    by: int
+
+
+def read(clock: RoundClock, tick: Tick) -> Shift | None:
+    """Take in the time of a round; `clock.now` is what it is taken to be.
+
+    Returns:
+        How times that were kept at earlier rounds have to be moved, so that they lie as far apart as they did; None
+        where they are right as they are.
+    """
+    ahead = tick.time - tick.steady
+    if clock.ahead is None or abs(ahead - clock.ahead) <= _BESIDE_MS:
+        clock.sure = clock.ahead is not None
+        clock.ahead, clock.other, clock.now = ahead, None, tick.time
+        return None
+    if clock.other is None or abs(ahead - clock.other) > _BESIDE_MS:
+        clock.other, clock.now = ahead, clock.ahead + tick.steady
+        return None
+    # Forwards: nobody looked for a while, and only the first round after that was taken to be too early. Backwards, or
+    # where the clock was wrong when the group was met: all before was.
+    shift = Shift(clock.now if clock.sure and ahead > clock.ahead else 0, ahead - clock.ahead)
+    clock.ahead, clock.other, clock.sure, clock.now = ahead, None, True, tick.time
+    return shift
