@@ -1,12 +1,12 @@
 """The times of rounds, as far as they can be believed: a broker whose clock is wrong for one round changes nothing.
 
-Rounds carry two times (`Tick`). `steady` never jumps, and stands still in outages: durations of the watching, such as
-heartbeats and pauses, are differences of it. But leaders decide, and records are written, by the brokers' clocks. What
-is compared with the time of a record needs a time of the same clocks, which goes on in an outage.
+Rounds carry two times (`Tick`, `ClosedRound`). `steady` never jumps, and stands still in outages: durations of the
+watching, such as heartbeats and pauses, are differences of it. But leaders decide, and records are written, by the
+brokers' clocks. What is compared with the time of a record needs a time of the same clocks, which goes on in an outage.
 
 So the round's own time is believed as long as it runs beside the steady one. Where it has jumped, one round cannot tell
 whether a clock is wrong or nobody looked for a while: that round is taken to be where the steady time puts it. The next
-one tells. If it agrees with the jump, the jump is believed from there on.
+one tells: a wrong clock comes back, and what does not was a jump indeed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import msgspec
-
-from streaming.groups.inputs import Tick
 
 __all__ = ["RoundClock", "Shift", "read"]
 
@@ -53,23 +51,28 @@ class Shift:
     by: int
 
 
-def read(clock: RoundClock, tick: Tick) -> Shift | None:
-    """Take in the time of a round; `clock.now` is what it is taken to be.
+def read(clock: RoundClock, time: int, steady: int) -> Shift | None:
+    """Take in the two times of a round, ms; `clock.now` is what it is taken to be.
 
     Returns:
         How times that were kept at earlier rounds have to be moved, so that they lie as far apart as they did; None
         where they are right as they are.
     """
-    ahead = tick.time - tick.steady
+    ahead = time - steady
+    shift = None
+    if clock.ahead is not None and clock.other is not None and _goes_on(clock.ahead, clock.other, ahead):
+        # Forwards: nobody looked for a while, and only the round after that was taken to be too early. Backwards, or
+        # where the clock was wrong when the group was met: all before was.
+        shift = Shift(clock.now if clock.sure and clock.other > clock.ahead else 0, clock.other - clock.ahead)
+        clock.ahead, clock.sure = clock.other, True
     if clock.ahead is None or abs(ahead - clock.ahead) <= _BESIDE_MS:
         clock.sure = clock.ahead is not None
-        clock.ahead, clock.other, clock.now = ahead, None, tick.time
-        return None
-    if clock.other is None or abs(ahead - clock.other) > _BESIDE_MS:
-        clock.other, clock.now = ahead, clock.ahead + tick.steady
-        return None
-    # Forwards: nobody looked for a while, and only the first round after that was taken to be too early. Backwards, or
-    # where the clock was wrong when the group was met: all before was.
-    shift = Shift(clock.now if clock.sure and ahead > clock.ahead else 0, ahead - clock.ahead)
-    clock.ahead, clock.other, clock.sure, clock.now = ahead, None, True, tick.time
+        clock.ahead, clock.other, clock.now = ahead, None, time
+    else:
+        clock.other, clock.now = ahead, clock.ahead + steady
     return shift
+
+
+def _goes_on(believed: int, other: int, ahead: int) -> bool:
+    """Whether a round has jumped at least as far as the one before it: a wrong clock would have come back."""
+    return ahead >= other - _BESIDE_MS if other > believed else ahead <= other + _BESIDE_MS

@@ -135,6 +135,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
             (`ConsumerGroup.fromClassicGroup`).
         topology: Of streams groups; None otherwise.
         dropped: Too many have come since for it to be judged: what it was about is not kept (`modern.py`).
+        more: Decisions before it that were dropped likewise, and of which nothing is kept (`churn.drop_oldest`).
     """
 
     record: int
@@ -159,6 +160,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     carried_over: bool = False
     topology: StreamsTopology | None = None
     dropped: bool = False
+    more: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):

@@ -31,7 +31,7 @@ from streaming.groups.seen_counts import SeenCounts, seen_counts
 from streaming.groups.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
+from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_UNVERIFIED, Judged, Verdict, too_many
 
 __all__ = ["judge", "judged_of", "mismatch", "verdict_row"]
 
@@ -62,7 +62,7 @@ def judge(
     """
     record = decision.record
     if decision.kind == "dropped":
-        return Verdict(VALID_UNVERIFIED, TOO_MANY)
+        return Verdict(VALID_UNVERIFIED, too_many(decision.more))
     if not record.members:
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if not is_consumer(record):

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from assignors import from_topics, moves
-from streaming.groups.churn import WAITING_MAX, generations_between
+from streaming.groups.churn import WAITING_MAX, drop_oldest, generations_between
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
@@ -131,6 +131,7 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
     if len(state.unjudged) > WAITING_MAX:
         at = len(state.unjudged) - WAITING_MAX - 1
         state.unjudged[at] = _dropped(state.unjudged[at])
+        drop_oldest(state.unjudged)
     state.unnamed.append(decision)
     if len(state.unnamed) > WAITING_MAX:
         oldest, *rest = state.unnamed

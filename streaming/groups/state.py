@@ -153,6 +153,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         before: What each member had before it, while it waits; None where that is not known, or not needed.
         moves_least: As in its churn row, while it waits.
         first_half: It gave up partitions that the next one gives on (cooperative).
+        more: Decisions before it that were dropped as it was, and of which nothing is kept (`churn.drop_oldest`).
     """
 
     record: MembershipRecord
@@ -162,6 +163,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     before: Owned | None = None
     moves_least: int | None = None
     first_half: bool = False
+    more: int = 0
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True):

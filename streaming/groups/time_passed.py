@@ -21,7 +21,7 @@ def take_time(state: GroupState, tick: Tick) -> tuple[int, int]:
         Steady time since the group's round before, as far as it was seen, ms; and how many rounds this one stands for:
         one that tells a group as idle comes after many in which nothing moved.
     """
-    shift = clock.read(state.clock, tick)
+    shift = clock.read(state.clock, tick.time, tick.steady)
     if shift is not None:
         _move(state, shift)
     gap = tick.steady - state.steady if 0 <= state.steady <= tick.steady else 0
