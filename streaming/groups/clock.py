@@ -5,7 +5,7 @@ watching, such as heartbeats and pauses, are differences of it. But leaders deci
 brokers' clocks. What is compared with the time of a record needs a time of the same clocks, which goes on in an outage.
 
 So the round's own time is believed as long as it runs beside the steady one. Where it has jumped, one round cannot tell
-whether a clock is wrong or nobody looked for a while: that round is taken to be where the steady time puts it. The next
+whether a clock is wrong or nobody looked for a while: that round is taken to be right behind the one before. The next
 one tells: a wrong clock comes back, and what does not was a jump indeed.
 """
 
@@ -29,12 +29,14 @@ class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         ahead: Time of the rounds minus steady time, ms; None before the first round.
         sure: More than one round agrees.
         other: The same of the newest round, where that one has jumped; None where it has not.
+        told: Time that the round told which has jumped, ms; -1 where none has.
         now: Time that the newest round is taken to have, ms; -1 before the first.
     """
 
     ahead: int | None = None
     sure: bool = False
     other: int | None = None
+    told: int = -1
     now: int = -1
 
 
@@ -63,13 +65,15 @@ def read(clock: RoundClock, time: int, steady: int) -> Shift | None:
     if clock.ahead is not None and clock.other is not None and _goes_on(clock.ahead, clock.other, ahead):
         # Forwards: nobody looked for a while, and only the round after that was taken to be too early. Backwards, or
         # where the clock was wrong when the group was met: all before was.
-        shift = Shift(clock.now if clock.sure and clock.other > clock.ahead else 0, clock.other - clock.ahead)
+        forwards = clock.sure and clock.other > clock.ahead
+        shift = Shift(clock.now, clock.told - clock.now) if forwards else Shift(0, clock.other - clock.ahead)
         clock.ahead, clock.sure = clock.other, True
     if clock.ahead is None or abs(ahead - clock.ahead) <= _BESIDE_MS:
         clock.sure = clock.ahead is not None
-        clock.ahead, clock.other, clock.now = ahead, None, time
+        clock.ahead, clock.other, clock.told, clock.now = ahead, None, -1, time
     else:
-        clock.other, clock.now = ahead, clock.ahead + steady
+        # (Later than what was kept at the rounds before, and no later than the next one.)
+        clock.other, clock.told, clock.now = ahead, time, clock.now + 1
     return shift
 
 
