@@ -73,7 +73,7 @@ _FIRST_EPOCH_SINCE_4_3 = 2
 _STABLE = 0
 
 
-class ModernGroup(msgspec.Struct, array_like=True):
+class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What the log has told of one modern group. Changed in place by `take`; packs as it is.
 
     Attributes:
@@ -106,7 +106,7 @@ class ModernGroup(msgspec.Struct, array_like=True):
     before: dict[str, IdPartitions | None] = {}
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True):
+class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One decision of the coordinator.
 
     Attributes:

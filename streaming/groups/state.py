@@ -1,7 +1,9 @@
 """All that is known of one group, as one versioned value.
 
-The state is packed with msgpack, fields in order; a golden file per version lies in the tests. A change of its
-shape is a new version with an upgrade function in `_UPGRADES`; appending a field with a default is none.
+The state is packed with msgpack, fields in order. Any change of its shape is a new version with an upgrade function in
+`_UPGRADES`, an appended field too: an older release would read what it knows, drop the rest and write the state back
+without it. So a state with more fields than are known is refused, as one of a later version is. The tests hold the
+shape of each version, and a golden file of it (`tests/groups/record_states.py` writes both).
 """
 
 from __future__ import annotations
@@ -41,13 +43,14 @@ __all__ = [
 ]
 
 STATE_VERSION: Final = 1
+"""Of the states of groups and of the reserved keys alike."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
 """Key types that tell that a group of a newer protocol lives: consumer, share and streams groups. Types up to 24
 belong to the same groups and follow them (kafka.md 2.2)."""
 
 
-class PartitionState(msgspec.Struct, array_like=True, gc=False):
+class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """One partition as the group consumes it.
 
     Attributes:
@@ -89,7 +92,7 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False):
         return self.committed < 0 and not self.commits and not self.offset_deleted and self.row is None
 
 
-class CountSeen(msgspec.Struct, array_like=True):
+class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A partition count (0: the topic did not exist) and the first and last round time that showed it."""
 
     count: int
@@ -97,7 +100,7 @@ class CountSeen(msgspec.Struct, array_like=True):
     last: int
 
 
-class RacksSeen(msgspec.Struct, array_like=True):
+class RacksSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Racks of a topic's replicas, and the first and last round time that showed them.
 
     Attributes:
@@ -114,7 +117,7 @@ class RacksSeen(msgspec.Struct, array_like=True):
     last: int
 
 
-class TopicState(msgspec.Struct, array_like=True):
+class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One topic of the group.
 
     Attributes:
@@ -141,7 +144,7 @@ Owned = dict[str, dict[str, tuple[int, ...]]]
 """Partitions by topic by member id."""
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True):
+class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A decision of the group that waits for its verdict, or the newest one.
 
     Attributes:
@@ -166,7 +169,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     more: int = 0
 
 
-class Transfer(msgspec.Struct, frozen=True, array_like=True):
+class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Partitions given up in a cooperative generation and not yet given on.
 
     Attributes:
@@ -180,7 +183,7 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True):
     owners: dict[str, dict[int, str]]
 
 
-class OffsetEvents(msgspec.Struct, array_like=True):
+class OffsetEvents(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What happened to committed offsets and is still to be said (`offset_events.py`).
 
     Attributes:
@@ -196,7 +199,7 @@ class OffsetEvents(msgspec.Struct, array_like=True):
     deleted_at: int = -1
 
 
-class OpenCost(msgspec.Struct, array_like=True):
+class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The cost of the newest rebalance while commits that bound it are still awaited.
 
     Attributes:
@@ -210,7 +213,7 @@ class OpenCost(msgspec.Struct, array_like=True):
     sum_ms: int = 0
 
 
-class GroupState(msgspec.Struct, array_like=True):
+class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """State of one group.
 
     Attributes:
@@ -316,8 +319,11 @@ class GroupState(msgspec.Struct, array_like=True):
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(GroupState)
 
-# Version that a payload has -> function to the next version's bytes.
-_UPGRADES: dict[int, Callable[[bytes], bytes]] = {}
+_State = TypeVar("_State", bound=msgspec.Struct)
+
+# Kind of state and version that a payload has -> function to the next version's bytes. A kind whose shape has not
+# changed has one that returns what it is given.
+_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {}
 
 
 def encode_state(state: GroupState) -> tuple[int, bytes]:
@@ -331,20 +337,7 @@ def decode_state(version: int, payload: bytes) -> GroupState:
     Raises:
         UnknownStateVersion: The state was written by a later release: going on would lose what it knows.
     """
-    while version != STATE_VERSION:
-        upgrade = _UPGRADES.get(version)
-        if upgrade is None:
-            message = (
-                f"the checkpoint holds state of version {version}, this release knows up to {STATE_VERSION}: "
-                "run the release that wrote it, or start a new checkpoint"
-            )
-            raise UnknownStateVersion(message)
-        payload = upgrade(payload)
-        version += 1
-    return _DECODER.decode(payload)
-
-
-_Reserved = TypeVar("_Reserved", bound=msgspec.Struct)
+    return _unpacked(version, payload, GroupState, _DECODER)
 
 
 def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
@@ -352,16 +345,32 @@ def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
     return STATE_VERSION, _ENCODER.encode(state)
 
 
-def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_Reserved]) -> _Reserved:
+def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _State:
     """Unpack what `encode_reserved` wrote; an empty one when nothing is stored.
 
     Raises:
         UnknownStateVersion: The state was written by a later release.
     """
-    if stored is None:
-        return kind()
-    version, payload = stored
+    return kind() if stored is None else _unpacked(*stored, kind, msgspec.msgpack.Decoder(kind))
+
+
+def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec.msgpack.Decoder[_State]) -> _State:
     if version > STATE_VERSION:
-        message = f"the checkpoint holds state of version {version}, this release knows up to {STATE_VERSION}"
-        raise UnknownStateVersion(message)
-    return msgspec.msgpack.decode(payload, type=kind)
+        raise UnknownStateVersion(_refusal(version, f"this release knows up to {STATE_VERSION}"))
+    while version < STATE_VERSION:
+        upgrade = _UPGRADES.get((kind.__name__, version))
+        if upgrade is None:
+            raise UnknownStateVersion(_refusal(version, "which no release has written"))
+        payload = upgrade(payload)
+        version += 1
+    try:
+        return decoder.decode(payload)
+    except msgspec.ValidationError as error:
+        raise UnknownStateVersion(_refusal(version, f"with other fields than this release knows ({error})")) from None
+
+
+def _refusal(version: int, why: str) -> str:
+    return (
+        f"the checkpoint holds state of version {version}, {why}: "
+        "run the release that wrote it, or start a new checkpoint"
+    )
