@@ -85,7 +85,7 @@ def look(
             trend.rounds += rounds
     trend.lag = lag
     if commits:
-        _take_commits(trend, rhythm, committed, lag, end, passed)
+        _take_commits(trend, rhythm, committed, lag, end, passed, rounds)
 
 
 def look_away(trend: Trend) -> None:
@@ -94,12 +94,13 @@ def look_away(trend: Trend) -> None:
     trend.whole = False
 
 
-def _take_commits(trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int) -> None:
+def _take_commits(trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int, rounds: int) -> None:
     moved = committed != trend.committed
     left = trend.left
     if rhythm.rounds < COMMITTED_ROUNDS:
         rhythm.rounds += 1
-    if trend.whole and (moved or trend.waited):
+    # (A group that rests is not woken by commits that repeat the offset: they came at any time since the round before.)
+    if trend.whole and (moved or (trend.waited and rounds == 1)):
         # Where more was left than has arrived since, and it becomes less, the group works off a backlog.
         arrived = end - trend.end
         pause = trend.waited or passed  # (what was read at once stood there for less than a round)

@@ -24,7 +24,7 @@ WEEKEND = 60 * HOUR
 
 def interval(rhythm: str) -> int:
     """Seconds between two rounds: those of whole weeks are taken a minute apart, to be done in time."""
-    return MINUTE if rhythm == "nightly" else INTERVAL
+    return {"nightly": MINUTE, "hourly": 3 * INTERVAL}.get(rhythm, INTERVAL)
 
 
 def jittered(every: int, until: int, share: float, since: int = 0, seed: int = 7) -> list[int]:
@@ -98,6 +98,13 @@ def test_a_consumer_that_dies_in_the_middle_of_its_first_backlog_is_found_on_the
     assert 2 * DAY < first(life, STOPPED, life.dies()) <= 3 * DAY
 
 
+def test_weekends_of_a_nightly_job_are_learned_within_three_of_them() -> None:
+    life = Life(8 * 7 * DAY, interval=10 * MINUTE, rate=1.0)
+    life.commit(day * DAY + 2 * HOUR for day in range(8 * 7) if day % 7 < 5)
+    stopped = [(second - 3 * HOUR) // (7 * DAY) for second, told in statuses(life) if told == STOPPED]
+    assert sorted(set(stopped)) == [0, 1, 2]
+
+
 def test_a_night_in_which_nothing_comes_is_no_pause() -> None:
     life = Life(4 * DAY)
     for day in range(3):
@@ -152,6 +159,16 @@ def test_a_consumer_slower_than_what_comes_is_told_whatever_its_rhythm() -> None
 
 # Groups without members (the rule `nobody_consumes`): where nothing is produced either, they rest, and rounds show them
 # once in ten minutes.
+
+
+def test_commits_that_do_not_wake_a_group_that_rests_make_it_no_more_patient() -> None:
+    # It commits the same offset again and again, with lag, while nothing is produced.
+    life = Life(10 * HOUR)
+    life.commit(range(5, HOUR, INTERVAL))
+    life.commit(range(HOUR, 6 * HOUR, INTERVAL), lambda _: 1.0)
+    life.quiet, life.rest = ((HOUR + MINUTE, life.ends),), HOUR + 3 * MINUTE
+    died = life.dies()
+    assert first(life, STOPPED, died) <= 20 * MINUTE
 
 
 @pytest.mark.parametrize("rhythm", RHYTHMS)
