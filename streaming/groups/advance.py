@@ -88,19 +88,16 @@ def _take_in(state: GroupState, rows: Rows) -> None:
     """Take in what was folded since the boundary before."""
     for topic, windows in state.windows.items():
         partitions = state.partitions.get(topic, {})
+        seen = state.topics.get(topic)
+        topic_id = seen.topic_id if seen is not None else None
         for partition, window in windows.items():
-            known = before = partitions.get(partition)
+            known = partitions.get(partition)
             if known is None:
                 if not window.commits:
                     continue  # the tombstone of a commit that nobody knows of
                 known = partitions[partition] = PartitionState()
             cost.commit_after_rebalance(state, window)
-            pause = known.longest_pause
-            lag.absorb(known, window)
-            if before is not None and compaction.is_compacted(state, window.first_record):
-                # Commits are missing between the one before and those that are there: how long the group paused is not
-                # known. (Between those that are there none is: the cleaner leaves one, and behind it all.)
-                known.longest_pause = pause
+            lag.absorb(known, window, topic_id)
         if partitions:
             state.partitions[topic] = partitions
     state.windows = {}

@@ -10,7 +10,7 @@ generations: KIP-429.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -18,6 +18,7 @@ from assignors import AssignorError, least_moves
 from streaming.groups.budget import of_record
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
+from streaming.groups.consumer_group import Decision as ModernDecision
 from streaming.groups.cost import EAGER, open_cost
 from streaming.groups.facts import ChurnRow, ReplacedMember, Rows
 from streaming.groups.inputs import MembershipRecord, MembershipTombstone
@@ -27,14 +28,20 @@ from streaming.groups.state import Decision, GroupState, Owned, Transfer
 from streaming.groups.times import day_of
 from streaming.groups.what_if import await_verdict, by_member
 
-__all__ = ["WAITING_MAX", "decide", "end_membership", "generations_between"]
+__all__ = ["WAITING_MAX", "decide", "drop_oldest", "end_membership", "generations_between"]
 
 WAITING_MAX: Final = 64
 """A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps nobody.
 The dropped ones get the verdict `valid_unverified` with this reason."""
 
+# Of a dropped decision some hundred bytes are kept, for its row of `drift`. A group that flaps for a weekend without a
+# round makes tens of thousands: beyond this many they are only counted. `rebalance_churn` has a row of each.
+_DROPPED_MAX = 1_000
+
 # Generations are int32, and a broken record may have any.
 _INT32 = 2**31 - 1
+
+_Waiting = TypeVar("_Waiting", Decision, ModernDecision)
 
 
 def decide(state: GroupState, record: MembershipRecord, group: str, config: GroupConfig, rows: Rows) -> None:
@@ -126,6 +133,14 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         at = len(state.waiting) - WAITING_MAX - 1
         oldest = state.waiting[at]
         state.waiting[at] = Decision(msgspec.structs.replace(oldest.record, members=()), "dropped", oldest.incarnation)
+        drop_oldest(state.waiting)
+
+
+def drop_oldest(waiting: list[_Waiting]) -> None:
+    """Keep of the oldest dropped decision no more than that there was one, once there are too many; in place."""
+    if len(waiting) > WAITING_MAX + _DROPPED_MAX:
+        more = waiting.pop(0).more + 1
+        waiting[0] = msgspec.structs.replace(waiting[0], more=waiting[0].more + more)
 
 
 def generations_between(before: int, generation: int) -> int:
@@ -154,7 +169,7 @@ def end_membership(
         state.tombstoned = tombstone.record
     state.transfer = None
     state.cost = None
-    if state.tick_time < 0:
+    if state.steady < 0:
         state.waiting = []
         for topic, partitions in list(state.partitions.items()):
             left = {partition: known for partition, known in partitions.items() if known.committed >= 0}

@@ -36,7 +36,7 @@ def take_in(state: GroupState, stretch: Compacted) -> None:
     state.cost = state.pauses = None
     for partitions in state.partitions.values():
         for known in partitions.values():
-            known.samples = []
+            known.forget_rounds()
     if state.modern_group is not None:
         consumer_group.forget_before(state.modern_group)
 

@@ -73,7 +73,7 @@ _FIRST_EPOCH_SINCE_4_3 = 2
 _STABLE = 0
 
 
-class ModernGroup(msgspec.Struct, array_like=True):
+class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What the log has told of one modern group. Changed in place by `take`; packs as it is.
 
     Attributes:
@@ -106,7 +106,7 @@ class ModernGroup(msgspec.Struct, array_like=True):
     before: dict[str, IdPartitions | None] = {}
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True):
+class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One decision of the coordinator.
 
     Attributes:
@@ -135,6 +135,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
             (`ConsumerGroup.fromClassicGroup`).
         topology: Of streams groups; None otherwise.
         dropped: Too many have come since for it to be judged: what it was about is not kept (`modern.py`).
+        more: Decisions before it that were dropped likewise, and of which nothing is kept (`churn.drop_oldest`).
     """
 
     record: int
@@ -159,6 +160,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     carried_over: bool = False
     topology: StreamsTopology | None = None
     dropped: bool = False
+    more: int = 0
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):

@@ -33,7 +33,7 @@ from streaming.groups.seen_counts import SeenCounts, seen_counts
 from streaming.groups.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
+from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_UNVERIFIED, Judged, Verdict, too_many
 
 __all__ = ["judge", "judge_waiting", "judged_of", "mismatch", "verdict_row"]
 
@@ -45,7 +45,9 @@ _FIRST_SEEN_MS = 60_000
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
 
-def judge_waiting(state: GroupState, round_time: int, config: GroupConfig, *, last: bool = False) -> list[Verdict]:
+def judge_waiting(
+    state: GroupState, now: int, latest: int, config: GroupConfig, *, last: bool = False
+) -> list[Verdict]:
     """Judge all waiting decisions that can be judged now.
 
     Once a later decision is judged, nothing is awaited for those before. The newest is judged first, as it is the one
@@ -53,7 +55,8 @@ def judge_waiting(state: GroupState, round_time: int, config: GroupConfig, *, la
 
     Args:
         state: The group's state, with the topics of this round taken in.
-        round_time: The round's time, ms.
+        now: The round's time as far as it can be believed (`clock.py`), ms.
+        latest: The latest that it may be, ms.
         config: Settings.
         last: No round will come any more.
 
@@ -63,21 +66,22 @@ def judge_waiting(state: GroupState, round_time: int, config: GroupConfig, *, la
     found: list[Verdict] = []
     with of_round():
         for decision in reversed(state.waiting):
-            verdict = judge(state, decision, round_time, config, last=last or bool(found))
+            verdict = judge(state, decision, now, latest, config, last=last or bool(found))
             if verdict is not None:
                 found.append(verdict)
     return found[::-1]
 
 
 def judge(
-    state: GroupState, decision: Decision, round_time: int, config: GroupConfig, *, last: bool = False
+    state: GroupState, decision: Decision, now: int, latest: int, config: GroupConfig, *, last: bool = False
 ) -> Verdict | None:
     """Judge one decision with what the round after it knows.
 
     Args:
         state: The group's state, with the topics of that round taken in.
         decision: A decision whose record lies below the round's log position.
-        round_time: The round's time, ms.
+        now: The round's time as far as it can be believed (`clock.py`), ms.
+        latest: The latest that it may be, ms.
         config: Settings.
         last: No round will come any more.
 
@@ -87,7 +91,7 @@ def judge(
     """
     record = decision.record
     if decision.kind == "dropped":
-        return Verdict(VALID_UNVERIFIED, TOO_MANY)
+        return Verdict(VALID_UNVERIFIED, too_many(decision.more))
     if not record.members:
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if not is_consumer(record):
@@ -96,12 +100,12 @@ def judge(
     if member is not None:
         return Verdict(VALID_UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = seen_counts(state, record, config)
-    settled = round_time - record.record_time >= config.metadata_grace_ms
+    settled = now - record.record_time >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     broken = _broken(decision, actual, counts if settled else {})
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
-    if record.record_time - round_time > config.metadata_grace_ms:
+    if record.record_time - latest > config.metadata_grace_ms:
         return Verdict(VALID_UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())

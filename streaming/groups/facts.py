@@ -55,7 +55,7 @@ class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
     partitions: tuple[int, ...]
 
 
-class ReplacedMember(msgspec.Struct, frozen=True, array_like=True):
+class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A static member that came back under another member id."""
 
     group_instance_id: str
@@ -63,7 +63,7 @@ class ReplacedMember(msgspec.Struct, frozen=True, array_like=True):
     new_member_id: str
 
 
-class ChurnRow(msgspec.Struct, frozen=True, array_like=True):
+class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One row of `rebalance_churn`; it lies in the state too (`OpenCost`), so new columns come last, with a default."""
 
     cluster: str
@@ -136,6 +136,7 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start_offset: int | None
     lag: int | None
     lag_stable: int | None
+    lost_records: int | None
     ahead_by: int | None
     lag_status: str
     reason: str | None
@@ -179,6 +180,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     assigned_partitions: int
     lag_total: int | None
     lag_stable_total: int | None
+    lost_records: int
     lag_max: int | None
     lag_unknown: int
     lag_status: str

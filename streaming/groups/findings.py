@@ -6,6 +6,8 @@ record times, never a clock of ours.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from streaming.groups.config import GroupConfig
 from streaming.groups.cost import EAGER
 from streaming.groups.facts import Finding
@@ -19,15 +21,25 @@ from streaming.groups.state import GroupState, Transfer
 __all__ = ["findings_of"]
 
 
-def findings_of(state: GroupState, tick: Tick, config: GroupConfig) -> tuple[Finding, ...]:
-    """Find what holds at this round, and keep since when in the state."""
+def findings_of(
+    state: GroupState, tick: Tick, config: GroupConfig, lost: Mapping[str, Mapping[int, int]]
+) -> tuple[Finding, ...]:
+    """Find what holds at this round, and keep since when in the state.
+
+    Args:
+        state: The group's state, with this round taken in.
+        tick: The round.
+        config: Settings.
+        lost: Offsets that were deleted before the group committed past them, by topic and partition.
+    """
+    now = state.clock.now
     found = list(_log_findings(tick))
     if state.current is not None and state.tombstoned is None and state.modern is None:
         found.extend(_membership_findings(state, state.current.record, tick, config))
     behind = not_converged(state)
     if behind is not None:
         found.append(behind)
-    found.extend(findings_of_offsets(state, tick.time))
+    found.extend(findings_of_offsets(state, now, lost))
     kept = {}
     result = []
     for name, since, detail in found:
@@ -58,6 +70,7 @@ def _membership_findings(
     state: GroupState, record: MembershipRecord, tick: Tick, config: GroupConfig
 ) -> list[tuple[str, int, str]]:
     found: list[tuple[str, int, str]] = []
+    now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
     if subscribed is None or owners is None:
@@ -67,7 +80,7 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(("topic_unseen", tick.time, f"subscribed, but no such topic was seen: {some(unseen)}"))
+        found.append(("topic_unseen", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
@@ -75,7 +88,7 @@ def _membership_findings(
     in_transfer = _still_in_transfer(state.transfer, shown)
     # Who gives up and takes over in two steps leaves holes for a while: between two generations, or where a round
     # sees the first and not yet the second.
-    settled = record.protocol in EAGER or tick.time - record.record_time > _rebalance_timeout(record)
+    settled = record.protocol in EAGER or now - record.record_time > _rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
@@ -86,7 +99,7 @@ def _membership_findings(
         grown_at = _grown_at(state, topic, known_to_leader, record) if seen.partitions > known_to_leader else None
         if grown_at is not None:
             text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
-            late = tick.time - grown_at >= config.metadata_grace_ms
+            late = now - grown_at >= config.metadata_grace_ms
             (orphaned if late else stale).append((grown_at, text))
         if settled and len(of_topic) < known_to_leader:
             known = range(min(known_to_leader, seen.partitions))
@@ -99,7 +112,7 @@ def _membership_findings(
     count = sum(map(len, in_transfer.values()))
     if count and state.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
-        if tick.time - state.transfer.time <= _rebalance_timeout(record):
+        if now - state.transfer.time <= _rebalance_timeout(record):
             found.append(("in_transfer", state.transfer.time, detail))
         else:
             orphaned.append((state.transfer.time, detail))

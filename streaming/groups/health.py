@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping
-
 import msgspec
 
 from streaming.groups import lag, offset_events
@@ -13,15 +10,16 @@ from streaming.groups.consumer_group import asked_assignors, state_of
 from streaming.groups.drift import judge_waiting, judged_of, mismatch, verdict_row
 from streaming.groups.facts import Finding, GroupHealthRow, Rows
 from streaming.groups.findings import findings_of
-from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
+from streaming.groups.inputs import MembershipRecord, Tick
+from streaming.groups.lag_rows import Totals, close_partition, lag_rows, live_record
 from streaming.groups.member_rows import close_members
-from streaming.groups.membership import counts_of, is_consumer, owning_members, subscribed_topics
-from streaming.groups.modern import modern_owners, modern_topics
-from streaming.groups.modern_inputs import SHARE, STREAMS, ModernMember
+from streaming.groups.membership import counts_of, is_consumer
+from streaming.groups.modern_inputs import SHARE, STREAMS
 from streaming.groups.modern_members import close_modern_members, write_modern_members
 from streaming.groups.modern_verdict import no_verdict_on, strategy_of, write_modern_verdicts
 from streaming.groups.seen_racks import see_racks
-from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
+from streaming.groups.state import CountSeen, GroupState, TopicState
+from streaming.groups.time_passed import take_time
 from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
 from streaming.groups.what_if import what_if_of_judged
@@ -32,11 +30,10 @@ PENDING = "pending"
 
 _MOST = 2**63 - 1
 
-_EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
-
 
 def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Judge one round: the state has taken in exactly the log records below its position."""
+    passed, rounds = take_time(state, tick)
     _see_topics(state, tick, config)
     write_modern_members(state, group, config, rows)
     if _was_met_empty(state):
@@ -44,22 +41,22 @@ def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     write_modern_verdicts(state, tick, group, config, rows)
     _give_verdicts(state, tick, group, config, rows)
     before = len(rows.lag)
-    totals = _lag_rows(state, tick, group, config, rows)
-    offset_events.note(state, tick.time, rows.lag[before:])
-    findings = findings_of(state, tick, config)
+    totals = lag_rows(state, tick, group, config, rows, passed, rounds)
+    offset_events.note(state, state.clock.now, rows.lag[before:])
+    findings = findings_of(state, tick, config, totals.lost)
     _health_row(state, tick, group, config, rows, totals, findings)
-    state.tick_time = tick.time
 
 
 def pass_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Pass over a round of a time that compaction took out of the log: only verdicts on what is there are given."""
+    take_time(state, tick)
     _see_topics(state, tick, config)
     _give_verdicts(state, tick, group, config, rows)
-    state.tick_time = tick.time
 
 
 def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
     """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
+    take_time(state, tick)
     _give_verdicts(state, tick, group, config, rows, last=True)
     close_members(state, tick.log_position, tick.time, group, config, rows)
     write_modern_members(state, group, config, rows)
@@ -68,37 +65,8 @@ def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
     for topic, partitions in sorted(state.partitions.items()):
         for partition, known in sorted(partitions.items()):
             if known.row is not None or known.commits:
-                _close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=True)
-    rows.group_health.append(_health(state, tick, group, config, _Totals(), (), closed=True))
-
-
-class _Totals:
-    """Sums over the partitions of subscribed topics."""
-
-    __slots__ = ("largest", "partitions", "stable", "status", "topics", "total", "unknown")
-
-    def __init__(self) -> None:
-        self.total: int | None = None
-        self.stable: int | None = None
-        self.largest: int | None = None
-        self.unknown = 0
-        self.partitions = 0
-        self.topics = 0
-        self.status = 0
-
-    def add(self, measured: lag.Measured, status: str) -> None:
-        """Add one partition."""
-        self.partitions += 1
-        rank = lag.RANKS[status]
-        self.status = max(self.status, rank)
-        if measured.lag is None:
-            self.unknown += 1
-            return
-        self.total = (self.total or 0) + measured.lag
-        if self.largest is None or measured.lag > self.largest:
-            self.largest = measured.lag
-        if measured.lag_stable is not None:
-            self.stable = (self.stable or 0) + measured.lag_stable
+                close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=True)
+    rows.group_health.append(_health(state, tick, group, config, Totals(), (), closed=True))
 
 
 def _most(total: int | None) -> int | None:
@@ -108,29 +76,30 @@ def _most(total: int | None) -> int | None:
 
 def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
     """Remember the counts and racks that this round shows; what is older than any verdict may need is dropped."""
-    horizon = tick.time - 2 * config.metadata_grace_ms
+    now = state.clock.now
+    horizon = now - 2 * config.metadata_grace_ms
     for seen in tick.topics:
         count = seen.partitions or 0
         known = state.topics.get(seen.topic)
         if known is None:
-            known = TopicState([CountSeen(count, tick.time, tick.time)], tick.time, seen.topic_id)
+            known = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
             state.topics[seen.topic] = known
-            see_racks(known, seen, tick.time, horizon)
+            see_racks(known, seen, now, horizon)
             continue
-        see_racks(known, seen, tick.time, horizon)
+        see_racks(known, seen, now, horizon)
         newest = known.counts[-1]
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
             # Deleted and made again under the same name: offsets before say nothing of offsets now.
-            known.renewed = tick.time
+            known.renewed = now
             for partition in state.partitions.get(seen.topic, {}).values():
-                partition.samples = []
+                partition.forget_rounds()
         if offset_events.was_made_anew(known, seen):
-            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), tick.time)
+            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), now)
         known.topic_id = seen.topic_id or known.topic_id
         if newest.count == count:
-            newest.last = tick.time
+            newest.last = now
             continue
-        known.counts.append(CountSeen(count, tick.time, tick.time))
+        known.counts.append(CountSeen(count, now, now))
         # The newest one before the horizon was still in force at it, so it stays.
         while len(known.counts) > 2 and known.counts[1].last < horizon:
             del known.counts[0]
@@ -143,7 +112,8 @@ def _give_verdicts(
     state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
 ) -> None:
     """Judge what can be judged now."""
-    verdicts = judge_waiting(state, tick.time, config, last=last)
+    now, latest = state.clock.now, max(state.clock.now, tick.time)
+    verdicts = judge_waiting(state, now, latest, config, last=last)
     for decision, verdict in zip(state.waiting, verdicts, strict=False):
         rows.drift.append(verdict_row(judged_of(decision, group, tick.log_partition), verdict, tick, config))
         state.verdict = verdict.verdict
@@ -153,153 +123,23 @@ def _give_verdicts(
     state.waiting = state.waiting[len(verdicts) :]
 
 
-def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:
-    record = _live_record(state)
-    subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
-    owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
-        owning_members(record) if record is not None else modern_owners(state)
-    )
-    shown = {t.topic: t for t in tick.topics}
-    held = tick.held_since is not None
-    # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
-    old = _MOST if tick.idle else tick.time - config.heartbeat_ms
-    totals = _Totals()
-    for topic in sorted({*state.partitions, *shown}):
-        seen = shown.get(topic)
-        partitions = state.partitions.get(topic)
-        ours = subscribed is None or topic in subscribed
-        if partitions is None:
-            partitions = state.partitions[topic] = {}
-        of_owner = owners.get(topic, {})
-        if seen is not None and seen.partitions is not None and subscribed is not None and ours:
-            for partition in range(seen.partitions):
-                if partition not in partitions:
-                    partitions[partition] = PartitionState()
-        offsets = _unpack(seen)
-        counted = False
-        for partition in sorted(partitions):
-            known = partitions[partition]
-            owner = of_owner.get(partition)
-            if (
-                known.committed < 0
-                and owner is None
-                and not (ours and subscribed is not None and _exists(seen, partition))
-            ):
-                # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
-                if not known.is_void():
-                    _close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=ours)
-                del partitions[partition]
-                continue
-            if known.of_topic is not None:
-                offset_events.settle(known, seen)
-            measured = lag.measure(known, partition, seen, offsets, held)
-            lag.sample(known, tick.time, measured)
-            status = lag.judge(known, tick.time, measured)
-            if ours:
-                totals.add(measured, status)
-                counted = True
-            state.commits += known.commits
-            says = (
-                known.committed if known.committed >= 0 else -1,
-                measured.end,
-                owner.member_id if owner is not None else None,
-                status,
-                measured.reason,
-                ours,
-            )
-            due = known.row_time <= old
-            if known.row != says or known.commits or known.offset_deleted or due:
-                rows.lag.append(
-                    lag.row(
-                        config.cluster,
-                        group,
-                        topic,
-                        partition,
-                        tick,
-                        known,
-                        measured,
-                        status,
-                        subscribed=ours,
-                        owner=owner,
-                    )
-                )
-                known.row = says
-        totals.topics += counted
-        if not partitions:
-            del state.partitions[topic]
-    return totals
-
-
-def _close_partition(
-    state: GroupState,
-    known: PartitionState,
-    tick: Tick,
-    group: str,
-    topic: str,
-    partition: int,
-    config: GroupConfig,
-    rows: Rows,
-    *,
-    subscribed: bool,
-) -> None:
-    state.commits += known.commits
-    measured = lag.Measured(known.committed, -1, -1, -1, "closed")
-    rows.lag.append(
-        lag.row(
-            config.cluster,
-            group,
-            topic,
-            partition,
-            tick,
-            known,
-            measured,
-            lag.UNKNOWN,
-            subscribed=subscribed,
-            owner=None,
-            closed=True,
-        )
-    )
-
-
-def _exists(seen: TopicTick | None, partition: int) -> bool:
-    return seen is not None and seen.partitions is not None and partition < seen.partitions
-
-
-def _unpack(seen: TopicTick | None) -> lag.Offsets:
-    if seen is None or seen.partitions is None:
-        return _EMPTY
-    count = seen.partitions
-    return (
-        lag.offsets_of(seen.end_offsets, count),
-        lag.offsets_of(seen.stable_offsets, count),
-        lag.offsets_of(seen.start_offsets, count),
-    )
-
-
-def _live_record(state: GroupState) -> MembershipRecord | None:
-    """The newest membership record, as long as its membership has not ended."""
-    if state.current is None or state.tombstoned is not None or state.modern is not None:
-        return None
-    return state.current.record
-
-
 def _health_row(
     state: GroupState,
     tick: Tick,
     group: str,
     config: GroupConfig,
     rows: Rows,
-    totals: _Totals,
+    totals: Totals,
     findings: tuple[Finding, ...],
 ) -> None:
     row = _health(state, tick, group, config, totals, findings, closed=False)
     # What makes a new row: anything but the round itself and the commits counted since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
     # (The rounds of an idle group are its heartbeats: the next one may come a little early.)
-    if says != state.health or tick.idle or tick.time - state.health_time >= config.heartbeat_ms:
+    if says != state.health or tick.idle or tick.steady - state.health_at >= config.heartbeat_ms:
         rows.group_health.append(row)
         state.health = says
-        state.health_time = tick.time
+        state.health_at = tick.steady
         state.commits = 0
 
 
@@ -308,12 +148,12 @@ def _health(
     tick: Tick,
     group: str,
     config: GroupConfig,
-    totals: _Totals,
+    totals: Totals,
     findings: tuple[Finding, ...],
     *,
     closed: bool,
 ) -> GroupHealthRow:
-    record = _live_record(state) if not closed else None
+    record = live_record(state) if not closed else None
     verdict, reason = _verdict(state, record, tick, closed=closed)
     counts = counts_of(record) if record is not None and is_consumer(record) else None
     strategy = record.protocol if record is not None else None
@@ -364,6 +204,7 @@ def _health(
         assigned_partitions=assigned,
         lag_total=_most(totals.total),
         lag_stable_total=_most(totals.stable),
+        lost_records=_most(sum(sum(of.values()) for of in totals.lost.values())) or 0,
         lag_max=totals.largest,
         lag_unknown=totals.unknown,
         lag_status=lag.STATUSES[totals.status],

@@ -33,7 +33,7 @@ TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
 
 
-class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False):
+class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False, forbid_unknown_fields=True):
     """The offset commits of one partition between two boundaries, folded.
 
     A boundary is the log position of a round, or a membership record of the same group: so a window can be
@@ -80,7 +80,7 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
         return self.last_record
 
 
-class Member(msgspec.Struct, frozen=True, array_like=True):
+class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One member of a group metadata record, decoded as far as its bytes allow.
 
     Attributes:
@@ -117,7 +117,7 @@ class Member(msgspec.Struct, frozen=True, array_like=True):
     undecodable: str | None = None
 
 
-class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m"):
+class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
     """A group metadata record (key type 2) with a value.
 
     Attributes:

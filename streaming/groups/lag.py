@@ -1,10 +1,12 @@
 """Lag per partition at a round, and its judgement.
 
-Lag is the high watermark minus the committed offset, both as of the round: the commit is the last one below the
-round's log position, the high watermark was asked after it, so the difference is never negative by order alone.
+Lag is what can still be read: the high watermark minus the committed offset, or minus the log start where that is
+beyond it, all as of the round. The commit is the last one below the round's log position, the offsets of the log were
+asked after it, so the difference is never negative by order alone.
 
-The judgement looks back on the newest rounds of a partition (the idea is Burrow's, peers.md 3; the rules are
-ours) and knows the group's own rhythm: a group that commits every five minutes has not stopped after one.
+The judgement looks back on the newest rounds of a partition that brought commits (`trend.py`; the idea is Burrow's,
+peers.md 3, the rules are ours) and knows the group's own rhythm (`rhythm.py`): a group that commits every five minutes
+has not stopped after one.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from typing import TypeAlias
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import CommitWindow, Member, Tick, TopicTick
 from streaming.groups.modern_inputs import ModernMember
-from streaming.groups.state import PartitionState, Sample
+from streaming.groups.rhythm import longest_wait
+from streaming.groups.state import PartitionState
 from streaming.groups.times import day_of
+from streaming.groups.trend import MARKER, WINDOW, look, look_away
 
 __all__ = [
     "AHEAD",
@@ -33,6 +37,7 @@ __all__ = [
     "Measured",
     "absorb",
     "judge",
+    "lost_below",
     "measure",
     "offsets_of",
     "row",
@@ -54,20 +59,9 @@ STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STO
 RANKS = {status: rank for rank, status in enumerate(STATUSES)}
 """Place of each status in `STATUSES`."""
 
-# Rounds looked back on. Fewer, and a slow poll looks like trouble; more, and trouble is told late. Ten is what
-# Burrow keeps by default, and at 10 s rounds is a minute and a half.
-WINDOW = 10
-
-# A pause counts as stopped only when it is this many times longer than the longest the group has made before.
-_PAUSE_FACTOR = 3
-
-# The group's rhythm counts as known after so many rounds with commits: a batch job may commit a few times in a row
-# and then pause for as long as it likes.
-_RHYTHM_ROUNDS = 5
-
-# Offsets hold what a group cannot consume: after the last record of a transaction stands its marker, and a group
-# that commits what it has read stays one behind for good (exactly-once pipelines that have nothing to do).
-_MARKER = 1
+# A lag has grown when it has by more than so many rounds' worth of records: what arrives between two commits makes it
+# go up and down by about one.
+_GROWN_ROUNDS = 2
 
 # The tables hold int64; a step between two offsets of opposite signs may be longer.
 _MOST = 2**63 - 1
@@ -80,15 +74,19 @@ class Measured:
         end: High watermark; None when it was not to be had.
         stable: Last stable offset; None when it was not to be had.
         start: Log start offset; None when it was not to be had.
-        lag: None with a reason.
-        lag_stable: The same against the last stable offset.
+        lag: Offsets that can still be read; None with a reason.
+        lag_stable: The same up to the last stable offset.
+        lost: Offsets that were deleted before the group committed past them; None when lag is, and when that cannot
+            be told yet.
         ahead_by: How far the commit lies beyond the high watermark; None when lag is None.
         reason: Why lag is None; None when it is not.
     """
 
-    __slots__ = ("ahead_by", "end", "lag", "lag_stable", "reason", "stable", "start")
+    __slots__ = ("ahead_by", "end", "lag", "lag_stable", "lost", "reason", "stable", "start")
 
-    def __init__(self, committed: int, end: int, stable: int, start: int, reason: str | None) -> None:
+    def __init__(
+        self, committed: int, end: int, stable: int, start: int, reason: str | None, start_before: int = -1
+    ) -> None:
         self.end = end if end >= 0 else None
         self.stable = stable if stable >= 0 else None
         self.start = start if start >= 0 else None
@@ -99,30 +97,41 @@ class Measured:
         self.reason: str | None = reason
         self.lag: int | None = None
         self.lag_stable: int | None = None
+        self.lost: int | None = None
         self.ahead_by: int | None = None
         if reason is None:
+            first = committed
+            if start > committed:
+                first = start
+                self.lost = lost_below(committed, start_before) if start_before >= 0 else None
+            elif start >= 0:
+                self.lost = 0
             # Without `min` and `max`, here and below: their calls were a tenth of what a partition costs.
-            self.lag = end - committed if end > committed else 0
+            self.lag = end - first if end > first else 0
             self.ahead_by = committed - end if committed > end else 0
             if stable >= 0:
-                self.lag_stable = stable - committed if stable > committed else 0
+                self.lag_stable = stable - first if stable > first else 0
 
 
-def absorb(state: PartitionState, window: CommitWindow) -> None:
-    """Take a closed window of commits into the partition's state."""
+def lost_below(committed: int, start: int) -> int:
+    """Offsets from a committed one up to the log start; a single one may be a transaction's marker, and is none."""
+    return start - committed if start - committed > MARKER else 0
+
+
+def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) -> None:
+    """Take a closed window of commits into the partition's state.
+
+    Args:
+        state: Of the partition.
+        window: Its commits since the boundary before.
+        topic_id: Id of the topic as rounds have shown it; None when not known.
+    """
     if window.tombstones and (state.committed >= 0 or (window.commits and window.deleted)):
         # (Of a window that begins with a tombstone nobody can tell what it deleted, if anything.)
         state.offset_deleted = True
     if window.commits:
-        if state.commit_time >= 0:
-            pause = window.first_commit_time - state.commit_time
-            state.longest_pause = max(state.longest_pause, pause)
-        if window.commits > 1:
-            # A window tells its ends only: the mean pause inside is the least that the longest can have been.
-            inside = (window.last_commit_time - window.first_commit_time) // (window.commits - 1)
-            state.longest_pause = max(state.longest_pause, inside)
         back = window.step_back
-        if state.committed >= 0 and state.of_topic in {None, window.topic_id}:
+        if state.committed >= 0 and _are_of_one_topic(state, window, topic_id):
             back = max(back, state.committed - window.first_offset)
         if back > state.rewound_by:
             state.rewound_by = min(_MOST, back)
@@ -134,7 +143,15 @@ def absorb(state: PartitionState, window: CommitWindow) -> None:
     if window.deleted:
         state.committed = -1
         state.of_topic = None
-        state.samples = []
+        state.forget_rounds()
+
+
+def _are_of_one_topic(state: PartitionState, window: CommitWindow, topic_id: str | None) -> bool:
+    """Whether the last commit known and those of a window are of one topic, and not of another of its name."""
+    if state.of_topic is not None:
+        return state.of_topic == window.topic_id
+    # (The last commit known is of the topic that rounds show; a late one may be of the topic before.)
+    return window.topic_id is None or topic_id is None or window.topic_id == topic_id
 
 
 def offsets_of(packed: bytes, count: int) -> array[int]:
@@ -164,70 +181,64 @@ def measure(state: PartitionState, partition: int, topic: TopicTick | None, offs
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
     reason = "log_held_back" if held else None if state.of_topic is None else "topic_recreated"
-    return Measured(state.committed, end[partition], stable[partition], start[partition], reason)
+    return Measured(state.committed, end[partition], stable[partition], start[partition], reason, state.start)
 
 
 Offsets: TypeAlias = "tuple[array[int], array[int], array[int]]"
 """High watermarks, last stable offsets and log start offsets by partition."""
 
 
-def sample(state: PartitionState, time: int, measured: Measured) -> None:
-    """Keep one round for the judgement; rounds with an unknown lag are not kept."""
-    if measured.lag is None:
+def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) -> None:
+    """Keep one round for the judgement.
+
+    Args:
+        state: Of the partition.
+        measured: At this round.
+        passed: Steady time since the group's round before, ms.
+        rounds: How many rounds this one stands for.
+    """
+    if measured.start is not None:
+        state.start = measured.start
+    if measured.lag is None or measured.end is None:
+        look_away(state.trend)
         return
-    if state.sampled_commits and state.active_rounds < _RHYTHM_ROUNDS:
-        state.active_rounds += 1
-    samples = state.samples
-    samples.append(Sample(time, state.committed, measured.lag, state.sampled_commits))
-    if len(samples) > WINDOW:
-        del samples[0]
+    commits = state.sampled_commits > 0
+    look(state.trend, state.rhythm, state.committed, measured.lag, measured.end, passed, rounds, commits=commits)
     state.sampled_commits = 0
 
 
-def judge(state: PartitionState, time: int, measured: Measured) -> str:
-    """Judge the lag of one partition by its newest rounds.
+def judge(state: PartitionState, measured: Measured) -> str:
+    """Judge the lag of one partition by its newest rounds; the worst of these that hold.
 
-    - `rewound`: the committed offset went back within the window and is still below where it was.
-    - `stopped`: behind in every round, nothing committed in the window nor for three times the longest pause
-      that the group has made before, while the lag did not shrink.
-    - `stalled`: behind in every round, commits go on, the offset does not move.
-    - `falling_behind`: behind in every round, the offset moves, the lag never shrank and grew in more than half, and
-      the group's rhythm is known: somebody who has committed twice by hand is not behind for that.
+    - `stopped`: lag has stood for ten rounds or more without a commit, and for longer than the group's rhythm allows.
+    - `stalled`: ten rounds with commits have left the offset where it is, and lag.
+    - `falling_behind`: in ten rounds with commits or more the lag never shrank, grew in most of the newest ten, and by
+      more than what arrives in two.
+    - `rewound`: the committed offset went back within the last ten rounds with commits and is still below where it
+      was.
     - `ok`: everything else, and whenever there are too few rounds or commits to tell.
 
-    Behind is by more than the marker of a transaction.
+    Lag is what is more than the marker of a transaction. Without a commit nothing of this ends but by lag that goes.
     """
-    if measured.lag is None:
+    lag = measured.lag
+    if lag is None:
         return NO_COMMIT if measured.reason == "no_commit" else UNKNOWN
     if measured.ahead_by:
         return AHEAD
     # This is the most frequent judgement of all, once per partition and round: it looks no further than it must.
-    committed, samples = state.committed, state.samples
-    behind = 0
-    for seen in samples:
-        if seen.committed > committed and measured.lag:
-            return REWOUND
-        if seen.lag > _MARKER:
-            behind += 1
-    if behind < WINDOW:
-        return OK
-    shrank = False
-    grew = 0
-    before = samples[0].lag
-    for seen in samples:
-        if seen.lag < before:
-            shrank = True
-        elif seen.lag > before:
-            grew += 1
-        before = seen.lag
-    if committed != samples[0].committed:
-        known = state.active_rounds >= _RHYTHM_ROUNDS
-        return FALLING_BEHIND if known and not shrank and 2 * grew > WINDOW - 1 else OK
-    if any(seen.commits > 0 for seen in samples[1:]):
-        return STALLED
-    if shrank or state.active_rounds < _RHYTHM_ROUNDS or state.longest_pause < 0:
-        return OK
-    return STOPPED if time - state.commit_time > _PAUSE_FACTOR * state.longest_pause else OK
+    trend = state.trend
+    if lag > MARKER:
+        if trend.rounds >= WINDOW:
+            limit = longest_wait(state.rhythm)
+            if limit is not None and trend.waited > limit:
+                return STOPPED
+        if trend.stood >= WINDOW - 1:
+            return STALLED
+        if trend.run >= WINDOW and 2 * trend.grew.bit_count() > WINDOW - 1:
+            grown, arrived = trend.left - trend.run_lag, trend.end - trend.run_end
+            if grown * (trend.run - 1) > _GROWN_ROUNDS * arrived:
+                return FALLING_BEHIND
+    return REWOUND if lag and trend.high > state.committed else OK
 
 
 def row(
@@ -245,7 +256,7 @@ def row(
     closed: bool = False,
 ) -> LagRow:
     """Write one row of `lag`, and begin to count anew for the next."""
-    # By place: with the names of 25 fields making a row takes twice as long.
+    # By place: with the names of 26 fields making a row takes twice as long.
     result = LagRow(
         cluster,
         group,
@@ -261,6 +272,7 @@ def row(
         measured.start,
         measured.lag,
         measured.lag_stable,
+        measured.lost,
         measured.ahead_by,
         status,
         measured.reason,
@@ -276,5 +288,5 @@ def row(
     state.commits = 0
     state.rewound_by = 0
     state.offset_deleted = False
-    state.row_time = tick.time
+    state.row_at = tick.steady
     return result

@@ -12,7 +12,7 @@ from streaming.groups.times import day_of
 __all__ = ["HeldPartition", "log_holds"]
 
 
-class HeldPartition(msgspec.Struct, frozen=True, array_like=True):
+class HeldPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A partition of the offsets log as one round found it held back.
 
     Attributes:

@@ -12,7 +12,7 @@ import msgspec
 
 from assignors import from_topics, moves
 from streaming.groups.budget import of_record
-from streaming.groups.churn import WAITING_MAX, generations_between
+from streaming.groups.churn import WAITING_MAX, drop_oldest, generations_between
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
@@ -94,7 +94,7 @@ def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig
         state.modern_verdict = state.modern_balance = None
         # (Of an empty group nothing goes on: a classic one that begins right behind it begins anew.)
         state.modern_ended = None if was_empty else word.record
-        if was_empty and state.tick_time < 0:
+        if was_empty and state.steady < 0:
             state.unjudged = []  # no round will come to judge a group that none has shown
         state.handed_over = handed_over
         state.pauses = None
@@ -132,6 +132,7 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
     if len(state.unjudged) > WAITING_MAX:
         at = len(state.unjudged) - WAITING_MAX - 1
         state.unjudged[at] = _dropped(state.unjudged[at])
+        drop_oldest(state.unjudged)
     state.unnamed.append(decision)
     if len(state.unnamed) > WAITING_MAX:
         oldest, *rest = state.unnamed

@@ -47,7 +47,7 @@ IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 """Partitions by topic id (of streams groups by subtopology), in record order: ((id, (partition, ...)), ...)."""
 
 
-class _Record(msgspec.Struct, frozen=True, array_like=True):
+class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """What every record has.
 
     Attributes:

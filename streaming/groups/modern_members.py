@@ -73,8 +73,13 @@ def read_by_tasks(
 
 
 def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
-    """Write the members' rows of the decisions since the round before, with the names that rounds have shown."""
+    """Write the members' rows of the decisions since the round before, with the names that rounds have shown.
+
+    And those of static members that came back under another id since then: where the subscription is the same the
+    coordinator makes no decision of that (`GroupMetadataManager.replaceMember`).
+    """
     if not state.unnamed:
+        _write_returned(state, group, config, rows)
         return
     for told in state.unnamed:
         decision = told
@@ -90,6 +95,35 @@ def write_modern_members(state: GroupState, group: str, config: GroupConfig, row
         # What a closing row needs of it.
         state.modern_rows = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
     state.unnamed = []
+    _write_returned(state, group, config, rows)
+
+
+def _write_returned(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+    last, modern = state.modern_rows, state.modern_group
+    if last is None or modern is None or modern.epoch != last.epoch:
+        return  # (the decision that comes with the new epoch tells it)
+    now = modern.members
+    come = {member.instance_id: member for member in now.values() if member.instance_id is not None}
+    members = list(last.members)
+    for at, member in enumerate(last.members):
+        new = come.get(member.instance_id or "") if member.member_id not in now else None
+        if new is None:
+            continue
+        target = modern.targets.get(new.member_id)
+        told = msgspec.structs.replace(
+            last,
+            record=new.record,
+            record_time=new.record_time,
+            subscriptions=subscriptions_of(modern),
+            targets={new.member_id: target.partitions} if target is not None else {},
+        )
+        rows.members.append(_closing_row(state, member, new.record, new.record_time, group, config))
+        rows.members.append(_member_row(state, new, told, topic_names(state), group, config))
+        members[at] = new
+    if members != list(last.members):
+        state.modern_rows = msgspec.structs.replace(
+            last, members=tuple(members), subscriptions=subscriptions_of(modern)
+        )
 
 
 def as_it_is(state: GroupState, decision: Decision) -> Decision | None:

@@ -31,7 +31,7 @@ from streaming.groups.modern_recompute import recompute_target
 from streaming.groups.modern_what_if import modern_what_if_rows
 from streaming.groups.server_inputs import asked_of
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
+from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, VALID_UNVERIFIED, Judged, Verdict, too_many
 from streaming.groups.what_if import NEWEST
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
@@ -93,7 +93,7 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
     if decision.group_type != CONSUMER:
         return Verdict(NOT_APPLICABLE, no_verdict_on(decision.group_type))
     if decision.dropped:
-        return Verdict(VALID_UNVERIFIED, TOO_MANY)
+        return Verdict(VALID_UNVERIFIED, too_many(decision.more))
     names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:

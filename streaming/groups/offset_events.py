@@ -10,7 +10,7 @@ below where it was, an offset of another topic until the group commits anew, the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from streaming.groups.facts import LagRow
 from streaming.groups.inputs import TopicTick
@@ -24,6 +24,7 @@ RECREATED = "topic_recreated"
 """Finding, and the reason of an unknown lag."""
 
 _OFFSET_DELETED = "offset_deleted"
+_DATA_LOST = "data_lost"
 
 # `PartitionState.of_topic` of a commit without an id that was made before the topic was made anew.
 _OTHER_TOPIC = ""
@@ -52,7 +53,7 @@ def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int
     known.recreated = time
     known.count_before = _count_before(known)
     for partition in partitions:
-        partition.samples = []
+        partition.forget_rounds()
         partition.rewound_by = 0
         if partition.committed >= 0 and partition.of_topic is None:
             partition.of_topic = _OTHER_TOPIC
@@ -94,8 +95,16 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
     state.offset_events = known
 
 
-def findings_of_offsets(state: GroupState, time: int) -> list[tuple[str, int, str]]:
-    """What is to be said of events at a round, as (finding, since, detail)."""
+def findings_of_offsets(
+    state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]
+) -> list[tuple[str, int, str]]:
+    """What is to be said of events at a round, as (finding, since, detail).
+
+    Args:
+        state: The group's state, with this round taken in.
+        time: What time it is, ms.
+        lost: Offsets that were deleted before the group committed past them, by topic and partition.
+    """
     found: list[tuple[str, int, str]] = []
     known = state.offset_events or OffsetEvents()
     anew = {name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0}
@@ -107,6 +116,9 @@ def findings_of_offsets(state: GroupState, time: int) -> list[tuple[str, int, st
     if known.rewound:
         detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])
         found.append((REWOUND, time, f"committed offsets went back: {detail}"))
+    if lost:
+        detail = some([_lost(name, of) for name, of in sorted(lost.items())])
+        found.append((_DATA_LOST, time, f"deleted before the group has committed past it: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
         detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
         found.append((_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
@@ -123,7 +135,7 @@ def _is_back(state: GroupState, row: LagRow) -> bool:
         return row.lag_status == REWOUND
     # A round that does not know the lag knows the commits, and which of them the judgement will look back on.
     partition = state.partitions[row.topic][row.partition]
-    return any(sample.committed > partition.committed for sample in partition.samples)
+    return max(partition.trend.high, partition.trend.committed) > partition.committed
 
 
 def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str:
@@ -141,6 +153,13 @@ def _rewound(name: str, steps: dict[int, int]) -> str:
         [(partition, step)] = steps.items()
         return f"{name[:200]} {partition} rewound by {step:,}"
     return f"{name[:200]} rewound by up to {max(steps.values()):,} on {len(steps)} partitions"
+
+
+def _lost(name: str, partitions: Mapping[int, int]) -> str:
+    if len(partitions) == 1:
+        [(partition, count)] = partitions.items()
+        return f"{name[:200]} {partition} ({count:,} offsets)"
+    return f"{name[:200]} ({sum(partitions.values()):,} offsets on {len(partitions)} partitions)"
 
 
 def _partitions(count: int) -> str:

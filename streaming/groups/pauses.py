@@ -32,7 +32,7 @@ the tables hold int64."""
 _Place = tuple[str, int]
 
 
-class GivenUp(msgspec.Struct, frozen=True, array_like=True):
+class GivenUp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A partition that its owner has no more.
 
     Attributes:
@@ -46,7 +46,7 @@ class GivenUp(msgspec.Struct, frozen=True, array_like=True):
     since: int
 
 
-class Pause(msgspec.Struct, array_like=True):
+class Pause(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A partition on its way to the next owner.
 
     Attributes:
@@ -62,7 +62,7 @@ class Pause(msgspec.Struct, array_like=True):
     since: int = -1
 
 
-class Pauses(msgspec.Struct, array_like=True):
+class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Partitions of one group between two owners. Changed in place by the functions of this module.
 
     Attributes:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class QuarantinedRecord(msgspec.Struct, frozen=True, array_like=True, tag="q"):
+class QuarantinedRecord(msgspec.Struct, frozen=True, array_like=True, tag="q", forbid_unknown_fields=True):
     """One record of the log that could not be decoded.
 
     Attributes:
@@ -100,14 +100,14 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
 PartitionInput = QuarantinedRecord | UnknownRecords | LogGap
 
 
-class Counted(msgspec.Struct, frozen=True, array_like=True):
+class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Records of one unknown type or newer version on one day: how many so far, and the first of them."""
 
     records: int
     sample: QuarantinedRecord
 
 
-class PartitionState(msgspec.Struct, array_like=True):
+class PartitionState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What is remembered of one log partition.
 
     Attributes:

@@ -1,22 +1,27 @@
 """All that is known of one group, as one versioned value.
 
-The state is packed with msgpack, fields in order; a golden file per version lies in the tests. A change of its
-shape is a new version with an upgrade function in `_UPGRADES`; appending a field with a default is none.
+The state is packed with msgpack, fields in order. Any change of its shape is a new version with an upgrade function in
+`_UPGRADES`, an appended field too: an older release would read what it knows, drop the rest and write the state back
+without it. So a state with more fields than are known is refused, as one of a later version is. The tests hold the
+shape of each version, and a golden file of it (`tests/groups/record_states.py` writes both).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
+from streaming.groups.clock import RoundClock
 from streaming.groups.consumer_group import Decision as ModernDecision
 from streaming.groups.consumer_group import ModernGroup
 from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.facts import ChurnRow
 from streaming.groups.inputs import CommitWindow, MembershipRecord
 from streaming.groups.pauses import Pauses
+from streaming.groups.rhythm import Rhythm
+from streaming.groups.trend import Trend
 
 __all__ = [
     "GROUP_METADATA_TYPES",
@@ -29,7 +34,6 @@ __all__ = [
     "Owned",
     "PartitionState",
     "RacksSeen",
-    "Sample",
     "TopicState",
     "Transfer",
     "decode_reserved",
@@ -39,43 +43,28 @@ __all__ = [
 ]
 
 STATE_VERSION: Final = 1
+"""Of the states of groups and of the reserved keys alike."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
 """Key types that tell that a group of a newer protocol lives: consumer, share and streams groups. Types up to 24
 belong to the same groups and follow them (kafka.md 2.2)."""
 
 
-class Sample(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One partition at one round: what the judgement of lag looks back on.
-
-    Attributes:
-        time: The round's time, ms.
-        committed: Committed offset.
-        lag: High watermark minus committed offset, at least 0.
-        commits: Commits since the sample before.
-    """
-
-    time: int
-    committed: int
-    lag: int
-    commits: int
-
-
-class PartitionState(msgspec.Struct, array_like=True, gc=False):
+class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
     """One partition as the group consumes it.
 
     Attributes:
         committed: Last committed offset; -1 when there is none.
         commit_time: Record time of the last commit, ms; -1 when there is none.
         commits: Commits since the last row of `lag`.
-        sampled_commits: Commits since the last sample.
+        sampled_commits: Commits since the last round that knew the lag.
         rewound_by: Largest step back since the last row, in offsets.
         offset_deleted: The committed offset was deleted since the last row.
-        longest_pause: Longest time between successive commits seen, ms; -1 before the second commit.
-        active_rounds: Rounds that brought commits, counted up to what the judgement of lag asks for.
-        samples: Newest rounds with a known lag, oldest first.
+        rhythm: Its recent pauses.
+        trend: What its newest rounds have shown.
+        start: Log start offset at the newest round that knew it; -1 before the first.
         row: What the last row said, as far as a change of it makes a new row; None before the first row.
-        row_time: Round time of the last row, ms.
+        row_at: Steady time of the last row, ms.
         of_topic: Topic id of the last commit, or "" where it has none and the topic was made anew since; None where it
             is a commit of the topic that the newest round showed (`offset_events.py`).
     """
@@ -86,19 +75,24 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False):
     sampled_commits: int = 0
     rewound_by: int = 0
     offset_deleted: bool = False
-    longest_pause: int = -1
-    active_rounds: int = 0
-    samples: list[Sample] = []
-    row: tuple[int, int | None, str | None, str, str | None, bool] | None = None
-    row_time: int = -1
+    rhythm: Rhythm = msgspec.field(default_factory=Rhythm)
+    trend: Trend = msgspec.field(default_factory=Trend)
+    start: int = -1
+    row: tuple[int, int | None, int | None, int | None, int | None, str | None, str, str | None, bool] | None = None
+    row_at: int = -1
     of_topic: str | None = None
+
+    def forget_rounds(self) -> None:
+        """Judge anew from here on: what rounds have shown until now is of another topic, or records are missing."""
+        self.trend = Trend()
+        self.start = -1
 
     def is_void(self) -> bool:
         """Whether nothing is known that a row or a judgement could still need."""
         return self.committed < 0 and not self.commits and not self.offset_deleted and self.row is None
 
 
-class CountSeen(msgspec.Struct, array_like=True):
+class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A partition count (0: the topic did not exist) and the first and last round time that showed it."""
 
     count: int
@@ -106,7 +100,7 @@ class CountSeen(msgspec.Struct, array_like=True):
     last: int
 
 
-class RacksSeen(msgspec.Struct, array_like=True):
+class RacksSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Racks of a topic's replicas, and the first and last round time that showed them.
 
     Attributes:
@@ -123,7 +117,7 @@ class RacksSeen(msgspec.Struct, array_like=True):
     last: int
 
 
-class TopicState(msgspec.Struct, array_like=True):
+class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One topic of the group.
 
     Attributes:
@@ -150,7 +144,7 @@ Owned = dict[str, dict[str, tuple[int, ...]]]
 """Partitions by topic by member id."""
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True):
+class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A decision of the group that waits for its verdict, or the newest one.
 
     Attributes:
@@ -162,6 +156,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
         before: What each member had before it, while it waits; None where that is not known, or not needed.
         moves_least: As in its churn row, while it waits.
         first_half: It gave up partitions that the next one gives on (cooperative).
+        more: Decisions before it that were dropped as it was, and of which nothing is kept (`churn.drop_oldest`).
     """
 
     record: MembershipRecord
@@ -171,9 +166,10 @@ class Decision(msgspec.Struct, frozen=True, array_like=True):
     before: Owned | None = None
     moves_least: int | None = None
     first_half: bool = False
+    more: int = 0
 
 
-class Transfer(msgspec.Struct, frozen=True, array_like=True):
+class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Partitions given up in a cooperative generation and not yet given on.
 
     Attributes:
@@ -187,7 +183,7 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True):
     owners: dict[str, dict[int, str]]
 
 
-class OffsetEvents(msgspec.Struct, array_like=True):
+class OffsetEvents(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """What happened to committed offsets and is still to be said (`offset_events.py`).
 
     Attributes:
@@ -203,7 +199,7 @@ class OffsetEvents(msgspec.Struct, array_like=True):
     deleted_at: int = -1
 
 
-class OpenCost(msgspec.Struct, array_like=True):
+class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The cost of the newest rebalance while commits that bound it are still awaited.
 
     Attributes:
@@ -217,16 +213,14 @@ class OpenCost(msgspec.Struct, array_like=True):
     sum_ms: int = 0
 
 
-class GroupState(msgspec.Struct, array_like=True):
+class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """State of one group.
 
     Attributes:
         windows: Commits since the last boundary, not yet taken in.
-        unused: Nothing: a place that must be kept, for fields are packed in order.
         modern: Key type of the metadata record (3, 11 or 17) that the group lives by; None for a classic group.
         modern_ended: Log offset of the last tombstone of its metadata record; None when there was none.
         tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
-        unused_time: As `unused`.
         current: The newest decision; None before the first.
         waiting: Decisions that no round has judged yet, oldest first.
         verdict: Verdict of the newest judged decision; None before the first.
@@ -239,11 +233,14 @@ class GroupState(msgspec.Struct, array_like=True):
         topics: Topics seen in rounds.
         partitions: Partitions by topic.
         closed_members: The members' closing rows are written.
-        tick_time: Time of the newest round, ms; -1 before the first.
+        clock: What time it is by the rounds.
+        steady: Steady time of the newest round, ms; -1 before the first.
+        step: Steady time between the two newest rounds that came in a row, ms; 0 before the second.
+        rested: The newest round told the group as idle: the rounds since then did not show it, and nothing moved.
         findings: Since when each finding holds, by its name.
         commits: Commits since the last row of `group_health`.
         health: Packed last row of `group_health` without round and times; None before the first.
-        health_time: Its round time, ms.
+        health_at: Steady time of that, ms.
         modern_group: What the log has told of a group of a newer protocol; None for a classic group.
         modern_epoch: Epoch of its newest decision; None before the first.
         modern_incarnation: Its incarnation; None before the first decision.
@@ -262,11 +259,9 @@ class GroupState(msgspec.Struct, array_like=True):
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
-    unused: dict[int, Any] = {}
     modern: int | None = None
     modern_ended: int | None = None
     tombstoned: int | None = None
-    unused_time: int = -1
     current: Decision | None = None
     waiting: list[Decision] = []
     verdict: str | None = None
@@ -279,11 +274,14 @@ class GroupState(msgspec.Struct, array_like=True):
     topics: dict[str, TopicState] = {}
     partitions: dict[str, dict[int, PartitionState]] = {}
     closed_members: bool = True
-    tick_time: int = -1
+    clock: RoundClock = msgspec.field(default_factory=RoundClock)
+    steady: int = -1
+    step: int = 0
+    rested: bool = False
     findings: dict[str, int] = {}
     commits: int = 0
     health: bytes | None = None
-    health_time: int = -1
+    health_at: int = -1
     modern_group: ModernGroup | None = None
     modern_epoch: int | None = None
     modern_incarnation: int | None = None
@@ -307,7 +305,7 @@ class GroupState(msgspec.Struct, array_like=True):
         a closed group leave nothing. (A group that ends by moving to another protocol writes both ends in one
         append, which no batch parts.)
         """
-        if self.tick_time >= 0 or self.modern is not None:
+        if self.steady >= 0 or self.modern is not None:
             return False
         if self.waiting or self.partitions:
             return False
@@ -321,8 +319,11 @@ class GroupState(msgspec.Struct, array_like=True):
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(GroupState)
 
-# Version that a payload has -> function to the next version's bytes.
-_UPGRADES: dict[int, Callable[[bytes], bytes]] = {}
+_State = TypeVar("_State", bound=msgspec.Struct)
+
+# Kind of state and version that a payload has -> function to the next version's bytes. A kind whose shape has not
+# changed has one that returns what it is given.
+_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {}
 
 
 def encode_state(state: GroupState) -> tuple[int, bytes]:
@@ -336,20 +337,7 @@ def decode_state(version: int, payload: bytes) -> GroupState:
     Raises:
         UnknownStateVersion: The state was written by a later release: going on would lose what it knows.
     """
-    while version != STATE_VERSION:
-        upgrade = _UPGRADES.get(version)
-        if upgrade is None:
-            message = (
-                f"the checkpoint holds state of version {version}, this release knows up to {STATE_VERSION}: "
-                "run the release that wrote it, or start a new checkpoint"
-            )
-            raise UnknownStateVersion(message)
-        payload = upgrade(payload)
-        version += 1
-    return _DECODER.decode(payload)
-
-
-_Reserved = TypeVar("_Reserved", bound=msgspec.Struct)
+    return _unpacked(version, payload, GroupState, _DECODER)
 
 
 def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
@@ -357,16 +345,32 @@ def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
     return STATE_VERSION, _ENCODER.encode(state)
 
 
-def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_Reserved]) -> _Reserved:
+def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _State:
     """Unpack what `encode_reserved` wrote; an empty one when nothing is stored.
 
     Raises:
         UnknownStateVersion: The state was written by a later release.
     """
-    if stored is None:
-        return kind()
-    version, payload = stored
+    return kind() if stored is None else _unpacked(*stored, kind, msgspec.msgpack.Decoder(kind))
+
+
+def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec.msgpack.Decoder[_State]) -> _State:
     if version > STATE_VERSION:
-        message = f"the checkpoint holds state of version {version}, this release knows up to {STATE_VERSION}"
-        raise UnknownStateVersion(message)
-    return msgspec.msgpack.decode(payload, type=kind)
+        raise UnknownStateVersion(_refusal(version, f"this release knows up to {STATE_VERSION}"))
+    while version < STATE_VERSION:
+        upgrade = _UPGRADES.get((kind.__name__, version))
+        if upgrade is None:
+            raise UnknownStateVersion(_refusal(version, "which no release has written"))
+        payload = upgrade(payload)
+        version += 1
+    try:
+        return decoder.decode(payload)
+    except msgspec.ValidationError as error:
+        raise UnknownStateVersion(_refusal(version, f"with other fields than this release knows ({error})")) from None
+
+
+def _refusal(version: int, why: str) -> str:
+    return (
+        f"the checkpoint holds state of version {version}, {why}: "
+        "run the release that wrote it, or start a new checkpoint"
+    )

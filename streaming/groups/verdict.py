@@ -18,6 +18,7 @@ __all__ = [
     "VALID_UNVERIFIED",
     "Judged",
     "Verdict",
+    "too_many",
 ]
 
 IDENTICAL = "identical"
@@ -34,6 +35,11 @@ UNASSIGNED = "unassigned"
 
 TOO_MANY = "too many generations passed without a round: not recomputed"
 """Reason of a decision that was dropped (`churn.WAITING_MAX`)."""
+
+
+def too_many(more: int) -> str:
+    """Reason of a decision that was dropped, with how many before it not even their number was kept."""
+    return TOO_MANY if not more else f"{TOO_MANY}, nor are {more:,} before it, which have no row here"
 
 
 @dataclass(frozen=True, slots=True)

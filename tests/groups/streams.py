@@ -319,6 +319,16 @@ _ACTIONS = (
 
 
 @st.composite
+def watched_streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
+    """A life of at most so many actions without a long pause, with a round after each."""
+    group = _Group()
+    for action in draw(st.lists(st.sampled_from([a for a in _ACTIONS if a is not _pause]), max_size=actions)):
+        action(draw, group)
+        _round(draw, group)
+    return group.steps
+
+
+@st.composite
 def streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
     """A life of at most so many actions, and after it what brings to light all that the state holds."""
     group = _Group()

@@ -7,6 +7,7 @@ import pytest
 
 from streaming.groups.facts import ChurnRow, ReplacedMember
 from streaming.groups.inputs import GroupInput, Member
+from streaming.groups.state import encode_state
 from tests.groups.build import (
     GROUP,
     LOG_PARTITION,
@@ -343,3 +344,35 @@ def test_what_cannot_be_decoded_of_a_member_is_null() -> None:
     (row,) = life.rows.members
     assert (row.subscription, row.partition_count, row.partitions) == (None, None, None)
     assert row.undecodable == "subscription: cut"
+
+
+def storm(first: int, last: int) -> list[GroupInput]:
+    """A generation each second."""
+    return [make_record(number, even("x", 2, "a", "b"), generation=number) for number in range(first, last + 1)]
+
+
+def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_and_their_rows_say_so() -> None:
+    life = Life()
+    # A group that flaps for an hour while the probe is away.
+    life.take(*storm(1, 1_200))
+    assert life.state is not None
+    assert len(life.state.waiting) == 64 + 1_000
+    rows = life.take(make_tick(1_300, make_topic("x", 2)))
+    assert len(life.rows.rebalance_churn) == 1_200
+    oldest, second = rows.drift[:2]
+    assert (oldest.generation, oldest.verdict) == (137, "valid_unverified")
+    assert oldest.reason == (
+        "too many generations passed without a round: not recomputed, nor are 136 before it, which have no row here"
+    )
+    assert second.reason == "too many generations passed without a round: not recomputed"
+    assert [row.verdict for row in rows.drift[-64:]] == ["identical"] * 64
+
+
+def test_what_is_kept_of_them_stays_small() -> None:
+    life = Life()
+    life.take(*storm(1, 1_300))
+    assert life.state is not None
+    size = len(encode_state(life.state)[1])
+    life.take(*storm(1_301, 1_500))
+    assert len(encode_state(life.state)[1]) == pytest.approx(size, rel=0.01)
+    assert size < 200_000

@@ -263,7 +263,7 @@ def test_a_group_that_commits_nothing_any_more_while_lag_grows_has_stopped() -> 
     life = Life()
     busy(life)
     statuses = rhythm(life, [None] * 12, list(range(310, 430, 10)), start=310)
-    assert statuses == ["ok"] * 4 + ["falling_behind"] * 4 + ["stopped"] * 4
+    assert statuses == ["ok"] * 9 + ["stopped"] * 3
 
 
 def test_a_group_that_has_committed_twice_by_hand_is_not_falling_behind() -> None:
@@ -307,7 +307,8 @@ def test_commits_that_do_not_move_are_a_stall() -> None:
     life = Life()
     busy(life)
     statuses = rhythm(life, [290] * 12, list(range(310, 430, 10)), start=310)
-    # The last commit of the busy rounds was 290 already: ten rounds at 290 are full after nine more.
+    # The last commit of the busy rounds was 290 already: ten rounds at 290 are full after nine more. Until then it is
+    # behind what it has committed on its way, by more with each round.
     assert statuses == ["ok"] * 4 + ["falling_behind"] * 4 + ["stalled"] * 4
 
 

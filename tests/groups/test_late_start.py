@@ -10,7 +10,6 @@ from streaming.groups.modern_inputs import CONSUMER, Removed
 from streaming.groups.state import GroupState, decode_state
 from tests.groups.build import (
     MINUTE,
-    SECOND,
     START,
     Life,
     even,
@@ -81,10 +80,17 @@ def test_a_round_before_the_first_missing_offset_is_judged() -> None:
 
 def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out() -> None:
     life = Life()
-    life.take(*(make_commit(at, at, topic="x") for at in (1, 2, 3)), make_tick(5, make_topic("x", 1)))
-    life.take(Compacted(10, 5_001), make_commit(5_000, 9, topic="x"), make_tick(5_010, make_topic("x", 1)))
+    for at in range(10, 60, 10):
+        life.take(make_commit(at, at, topic="x"), make_tick(at + 5, make_topic("x", 1, end=at + 20)))
     assert life.state is not None
-    assert life.state.partitions["x"][0].longest_pause == SECOND
+    known = life.state.partitions["x"][0].rhythm
+    life.take(Compacted(60, 5_001), make_commit(5_000, 90, topic="x"), make_tick(5_010, make_topic("x", 1)))
+    after = life.state.partitions["x"][0].rhythm
+    assert (
+        (after.pauses, after.counted)
+        == (known.pauses, known.counted)
+        == ([10_000, 20_000, 10_000, 30_000, 10_000, 40_000], 4)
+    )
 
 
 def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joins_nor_moves() -> None:

@@ -177,3 +177,34 @@ def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: 
     for cut in range(1, size):
         assert counted(rows_of(life, rounds, (cut,))) == whole
     assert all(count == 1 for count in whole["rebalance_churn"].values())
+
+
+def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_new_id() -> None:
+    # `GroupMetadataManager.replaceMember`: with the same subscription the epoch stays.
+    life = Life()
+    life.take(*read(FIRST), tick(20))
+    returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
+    rows = life.take(*read(returned, 30), tick(40))
+    assert [(row.member_id, row.closed, row.record_offset, row.group_instance_id) for row in rows.members] == [
+        ("a", True, 33, "i"),
+        ("a2", False, 33, "i"),
+    ]
+    assert rows.members[1].partition_count == 4
+    assert rows.members[1].subscription == ("orders",)
+    assert (rows.rebalance_churn, rows.drift) == ([], [])
+    assert life.take(tick(50)).members == []
+    # The next decision knows it, and a group that ends closes it.
+    joined = [metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]
+    rows = life.take(*read(joined, 60), tick(70))
+    assert [row.replaced for row in rows.rebalance_churn] == [(ReplacedMember("i", "a", "a2"),)]
+    assert [(row.member_id, row.closed) for row in rows.members] == [("a2", False), ("b", False)]
+
+
+def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(20))
+    again = [*gone("a"), metadata("a2", "i"), target("a2", 0), *gone("a2"), metadata("a3", "i"), target("a3", 0)]
+    rows = life.take(*read(again, 30), tick(60))
+    assert [(row.member_id, row.closed) for row in rows.members] == [("a", True), ("a3", False)]
+    life.take(tick(61, gone="deleted"))
+    assert [(row.member_id, row.closed) for row in life.rows.members[-1:]] == [("a3", True)]

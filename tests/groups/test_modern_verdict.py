@@ -178,3 +178,11 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     assert {row.reason for row in judged if not row.matched_library} <= {
         "what was the target before it is not known: records of the group before it may be missing"
     }
+
+
+def test_decisions_of_a_consumer_group_that_pile_up_are_counted_beyond_a_thousand() -> None:
+    rows = verdicts(*FIRST, *(record for number in range(2, 1_101) for record in (epoch(number), stands(number))))
+    assert (len(rows), rows[0].generation) == (1_064, 37)
+    assert rows[0].reason == (
+        "too many generations passed without a round: not recomputed, nor are 36 before it, which have no row here"
+    )

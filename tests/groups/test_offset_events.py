@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from streaming.groups.facts import LagRow
-from streaming.groups.inputs import CommitWindow, GroupInput, TopicTick
+from streaming.groups.inputs import CommitWindow, GroupInput, TopicTick, merge_windows
 from tests.groups.build import (
     MINUTE,
     SECOND,
@@ -265,6 +265,18 @@ def test_a_late_commit_to_the_topic_before_is_no_step_back() -> None:
         (commit(25, 3, "first"), make_tick(30, topic("second"))),
     )
     assert [lag_of(life).reason, *said(life)] == ["topic_recreated", "topic_recreated"]
+    assert [row.rewound_by for row in life.rows.lag] == [0, 0, 0]
+    # And the next one goes on from where the topic's own stood.
+    life.take(commit(35, 60, "second"), make_tick(40, topic("second")))
+    assert (lag_of(life).rewound_by, lag_of(life).lag_status) == (0, "ok")
+
+
+def test_commits_to_two_topics_of_one_name_between_two_rounds_are_told_apart_by_nothing() -> None:
+    # Between two rounds commits are folded to the first, the last and the largest step back; ids are kept of the last.
+    life = lived((commit(5, 50, "second"), make_tick(10, topic("second"))))
+    life.take(merge_windows(commit(15, 90, "first"), commit(16, 51, "second")), make_tick(20, topic("second")))
+    row = lag_of(life)
+    assert (row.rewound_by, row.lag_status, row.lag, said(life)) == (39, "ok", 49, {})
 
 
 def test_a_step_back_ends_with_the_topic() -> None:

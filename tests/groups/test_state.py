@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -22,6 +21,7 @@ from streaming.groups.state import (
     encode_reserved,
     encode_state,
 )
+from tests.groups import record_states
 from tests.groups.build import (
     SECOND,
     START,
@@ -34,8 +34,10 @@ from tests.groups.build import (
     make_topic,
 )
 from tests.groups.modern_log import TOPIC_ID, read, stands
+from tests.groups.record_states import filled, shape_of, told
 
-GOLDEN = json.loads((Path(__file__).parent / "data" / "state_v1.json").read_text())["states"]
+GOLDEN = json.loads(record_states.GOLDEN.read_text())["states"]
+SHAPES = json.loads(record_states.SHAPES.read_text())
 
 
 def resumed(name: str) -> Life:
@@ -49,27 +51,6 @@ def test_a_state_of_version_1_comes_back(name: str) -> None:
     state = resumed(name).state
     assert state is not None
     assert decode_state(*encode_state(state)) == state
-
-
-def told(value: Any) -> Any:
-    """A value by the names of its fields, as JSON has it; without those that are as by default."""
-    if isinstance(value, msgspec.Struct):
-        return {name: told(held) for name, held in filled(value)}
-    if isinstance(value, dict):
-        return {str(key): told(held) for key, held in value.items()}
-    if isinstance(value, list | tuple):
-        return [told(held) for held in value]
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
-
-
-def filled(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    """Fields that are not as by default."""
-    for field in msgspec.structs.fields(struct):
-        made = field.default_factory
-        default = field.default if made is msgspec.NODEFAULT else made()  # type: ignore[operator]
-        value = getattr(struct, field.name)
-        if value != default:
-            yield field.name, value
 
 
 def structs_in(value: Any) -> Iterator[msgspec.Struct]:
@@ -86,11 +67,11 @@ def test_each_field_of_a_state_of_version_1_is_where_it_was(name: str) -> None:
 
 
 def test_a_golden_state_fills_each_field_that_a_state_can_hold() -> None:
-    # Whoever appends a field adds a state here that fills it.
+    # Who appends a field adds a state to the recorder that fills it.
     structs = [struct for name in GOLDEN for struct in structs_in(resumed(name).state)]
-    have = {(type(struct).__name__, name) for struct in structs for name in struct.__struct_fields__}
-    fill = {(type(struct).__name__, name) for struct in structs for name, _ in filled(struct)}
-    assert have - fill == set()
+    fill = {(type(struct), name) for struct in structs for name, _ in filled(struct)}
+    have = {(kind, name) for kind in record_states.structs_of(GroupState) for name in kind.__struct_fields__}
+    assert {f"{kind.__name__}.{name}" for kind, name in have - fill} == set()
 
 
 def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
@@ -118,20 +99,6 @@ def test_findings_of_version_1_keep_their_since_times() -> None:
         ("stale_metadata", START + 20 * SECOND),
         ("in_transfer", START + 15 * SECOND),
     ]
-
-
-def test_of_an_upgrade_that_an_older_release_only_counted_no_row_is_made_up() -> None:
-    # (Its records lie where nothing is looked for any more.)
-    life = resumed("moving")
-    rows = life.take(make_tick(30, make_topic("x", 2), group_type="consumer"))
-    assert rows.rebalance_churn == rows.drift == []
-    row = rows.group_health[-1]
-    assert (row.verdict, row.verdict_reason, row.members, row.generation) == (
-        "pending",
-        "no target assignment of the group was read yet",
-        0,
-        None,
-    )
 
 
 def test_the_judgement_of_lag_of_version_1_goes_on() -> None:
@@ -178,26 +145,84 @@ def test_a_migration_of_version_1_is_told_on_the_way_up_and_on_the_way_down() ->
     assert (down.kind, down.incarnation, down.left, down.moves, down.in_transfer) == ("migration", 5, ("n",), 0, 1)
 
 
-def test_a_field_appended_later_with_a_default_is_no_new_version() -> None:
-    class GroupStateLater(GroupState, array_like=True):
-        something_new: int = 7
+def test_each_version_has_the_shape_that_was_recorded_with_it() -> None:
+    assert record_states.shape_of(*record_states.KINDS) == SHAPES[str(STATE_VERSION)], (
+        f"the packed state has changed: raise STATE_VERSION beyond {STATE_VERSION}, write the upgrade, and run "
+        "python -m tests.groups.record_states"
+    )
+    assert {int(version) for version in SHAPES} == set(range(1, STATE_VERSION + 1))
 
-    life = resumed("cooperative")
-    assert life.state is not None
-    later = msgspec.msgpack.decode(encode_state(life.state)[1], type=GroupStateLater)
-    assert (later.something_new, later.current) == (7, life.state.current)
+
+class GroupStateLater(GroupState, array_like=True):
+    """As a later release might have it."""
+
+    something_new: int = 7
+
+
+class PartitionLater(PartitionState, array_like=True):
+    """The same of a log partition."""
+
+    something_new: int = 7
+
+
+class RoundsLater(RoundsState, array_like=True):
+    """The same of the rounds."""
+
+    something_new: int = 7
+
+
+class Outer(msgspec.Struct):
+    """A struct with another in it."""
+
+    groups: dict[str, list[GroupStateLater | None]] = {}
+
+
+def test_a_field_appended_is_another_shape_wherever_it_stands() -> None:
+    assert shape_of(GroupStateLater) != shape_of(GroupState)
+    assert shape_of(Outer)["GroupStateLater"] == [*shape_of(GroupState)["GroupState"], "something_new: int"]
+    assert shape_of(GroupState)["CommitWindow"][:2] == ["tag c", "topic: str"]
 
 
 def test_a_state_of_a_later_version_is_refused_with_what_to_do() -> None:
     with pytest.raises(UnknownStateVersion, match="run the release that wrote it, or start a new checkpoint"):
-        decode_state(STATE_VERSION + 1, b"")
+        decode_state(STATE_VERSION + 1, encode_state(GroupState())[1])
+
+
+def test_a_state_with_more_fields_than_are_known_is_refused_whatever_its_version_says() -> None:
+    life = resumed("cooperative")
+    assert life.state is not None
+    later = msgspec.structs.asdict(life.state)
+    with pytest.raises(UnknownStateVersion, match="other fields than this release knows"):
+        decode_state(*encode_state(GroupStateLater(**later)))
+
+
+def test_so_is_one_in_which_a_part_has_more_fields() -> None:
+    state = GroupState()
+    state.partitions = {"x": {0: msgspec.structs.replace(resumed("stopping").state.partitions["x"][0])}}  # type: ignore[union-attr]
+    packed = msgspec.msgpack.decode(encode_state(state)[1])
+    place = GroupState.__struct_fields__.index("partitions")
+    packed[place]["x"][0].append(1)
+    with pytest.raises(UnknownStateVersion):
+        decode_state(STATE_VERSION, msgspec.msgpack.encode(packed))
+
+
+def test_each_struct_in_a_state_refuses_what_it_does_not_know() -> None:
+    structs = record_states.structs_of(*record_states.KINDS)
+    assert [kind.__name__ for kind in structs if not kind.__struct_config__.forbid_unknown_fields] == []
 
 
 def test_the_state_of_a_reserved_key_comes_back() -> None:
     assert decode_reserved(encode_reserved(RoundsState(5)), RoundsState) == RoundsState(5)
     assert decode_reserved(None, PartitionState) == PartitionState()
+
+
+def test_the_state_of_a_reserved_key_of_a_later_release_is_refused() -> None:
+    with pytest.raises(UnknownStateVersion, match="run the release that wrote it"):
+        decode_reserved((STATE_VERSION + 1, encode_reserved(RoundsState(5))[1]), RoundsState)
     with pytest.raises(UnknownStateVersion):
-        decode_reserved((STATE_VERSION + 1, b""), RoundsState)
+        decode_reserved(encode_reserved(RoundsLater(5)), RoundsState)
+    with pytest.raises(UnknownStateVersion):
+        decode_reserved(encode_reserved(PartitionLater()), PartitionState)
 
 
 def test_a_state_is_packed_the_same_however_it_was_reached() -> None:

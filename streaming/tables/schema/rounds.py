@@ -28,8 +28,17 @@ LAG: Final = Table(
         Column("end_offset", LONG, "High watermark; NULL when it was not to be had"),
         Column("stable_offset", LONG, "Last stable offset; NULL when it was not to be had"),
         Column("start_offset", LONG, "Log start offset; NULL when it was not to be had"),
-        Column("lag", LONG, "end_offset minus committed_offset, at least 0, in records' offsets; NULL with a reason"),
-        Column("lag_stable", LONG, "stable_offset minus committed_offset, at least 0; NULL with a reason"),
+        Column(
+            "lag",
+            LONG,
+            "What can still be read, in offsets: end_offset minus committed_offset, or minus start_offset where that is beyond it; at least 0, NULL with a reason",
+        ),
+        Column("lag_stable", LONG, "The same up to stable_offset; NULL with a reason"),
+        Column(
+            "lost_records",
+            LONG,
+            "Offsets that were deleted before the group committed past them: from committed_offset up to the log start as the round before saw it; NULL when lag is, and when that cannot be told yet",
+        ),
         Column("ahead_by", LONG, "Offsets by which the commit lies beyond end_offset; NULL when lag is"),
         Column("lag_status", STRING, "ok, no_commit, unknown, ahead, rewound, falling_behind, stalled, stopped"),
         Column(
@@ -98,6 +107,7 @@ GROUP_HEALTH: Final = Table(
         Column("assigned_partitions", INT, "Assigned partitions"),
         Column("lag_total", LONG, "Sum of lag over subscribed partitions with a known lag; NULL when there is none"),
         Column("lag_stable_total", LONG, "The same of lag_stable"),
+        Column("lost_records", LONG, "Sum of lost_records over subscribed partitions"),
         Column("lag_max", LONG, "Largest lag of one partition; NULL when none is known"),
         Column("lag_unknown", INT, "Partitions whose lag is NULL"),
         Column("lag_status", STRING, "Worst lag_status of a partition"),

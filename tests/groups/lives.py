@@ -1,0 +1,120 @@
+"""Lives of a consumer on one partition, second by second: what is produced, when it commits, when rounds look.
+
+Nothing of the core is used to make them but its inputs: a life is three plain things, the seconds in which there is a
+round, the seconds at which the consumer commits all that has been produced (or a part of it), and how fast others
+produce.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from streaming.groups.advance import advance
+from streaming.groups.inputs import GroupInput
+from streaming.groups.state import GroupState
+from tests.groups.build import CONFIG, GROUP, SECOND, START, make_commit, make_tick, make_topic
+
+__all__ = ["DAY", "HOUR", "INTERVAL", "MINUTE", "Life", "first", "statuses"]
+
+INTERVAL = 10
+MINUTE = 60
+HOUR = 3_600
+DAY = 86_400
+
+Spans = tuple[tuple[int, int], ...]
+
+
+@dataclass
+class Life:
+    """What happens, in seconds from the beginning.
+
+    Attributes:
+        ends: The last round.
+        commits: Second of each commit, and what share of the lag it leaves.
+        quiet: Spans in which nobody produces.
+        unseen: Spans without rounds.
+        blind: Spans whose rounds do not know where the partition ends.
+        rate: Records a second.
+        interval: Seconds between two rounds.
+        rest: Second from which the rounds tell the group as idle, once in ten minutes.
+    """
+
+    ends: int
+    commits: list[tuple[int, float]] = field(default_factory=list)
+    quiet: Spans = ()
+    unseen: Spans = ()
+    blind: Spans = ()
+    rate: float = 3.0
+    interval: int = INTERVAL
+    rest: int | None = None
+
+    def commit(self, at: Iterable[int], leaves: Callable[[int], float] = lambda _: 0.0) -> None:
+        """Let the consumer commit at these seconds."""
+        self.commits.extend((second, leaves(second)) for second in at)
+
+    def dies(self) -> int:
+        """Second of the last commit."""
+        return max(second for second, _ in self.commits)
+
+
+def statuses(life: Life) -> Iterator[tuple[int, str]]:
+    """The status of the partition at each round, by the core."""
+    state: GroupState | None = None
+    commits = sorted(life.commits)
+    produced, committed, record, at, elapsed, before = 0.0, 0, 0, 0, 0, 0
+    status = "ok"
+    for second in _rounds(life):
+        inputs: list[GroupInput] = []
+        while at < len(commits) and commits[at][0] <= second:
+            when, leaves = commits[at]
+            end = produced + _produced(life, before or 0, when)
+            committed = max(committed, int(end - leaves * (end - committed)))
+            record += 1
+            inputs.append(make_commit(record, committed, topic="x", time=START + when * SECOND))
+            at += 1
+        produced += _produced(life, before, second)
+        resting = life.rest is not None and second >= life.rest
+        # (Of a group that rests rounds go on, only none shows it.)
+        elapsed += second - before if resting else min(second - before, 3 * life.interval)
+        before = second
+        record += 1
+        topic = make_topic("x", 1, end=-1 if _in(second, life.blind) else int(produced))
+        tick = make_tick(
+            record,
+            topic,
+            time=START + second * SECOND,
+            elapsed=elapsed * SECOND,
+            idle=resting,
+            state="Empty" if resting else "Stable",
+        )
+        state, rows = advance(state, GROUP, [*inputs, tick], CONFIG)
+        if rows.lag:
+            status = rows.lag[-1].lag_status
+        yield second, status
+
+
+def first(life: Life, status: str, since: int) -> int:
+    """Seconds from the last commit to the first round with the status; it has to stay so until the end."""
+    seen = [(second, told) for second, told in statuses(life) if second > since]
+    begins = next((second for second, told in seen if told == status), None)
+    assert begins is not None, f"never {status}: {sorted({told for _, told in seen})}"
+    assert {told for second, told in seen if second >= begins} == {status}
+    return begins - since
+
+
+def _rounds(life: Life) -> Iterator[int]:
+    second = life.interval
+    while second <= life.ends:
+        if not _in(second, life.unseen):
+            yield second
+        second += 10 * MINUTE if life.rest is not None and second >= life.rest else life.interval
+
+
+def _produced(life: Life, since: int, until: int) -> float:
+    quiet = sum(max(0, min(until, end) - max(since, begin)) for begin, end in life.quiet)
+    return max(0, until - since - quiet) * life.rate
+
+
+def _in(second: int, spans: Spans) -> bool:
+    return any(begin <= second < end for begin, end in spans)

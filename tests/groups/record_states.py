@@ -1,0 +1,387 @@
+"""Golden states of the present version, and its shape.
+
+python -m tests.groups.record_states           # writes data/state_v<version>.json and the shape of a new version
+
+Each state is the life of a group up to the moment at which it is packed. A recorded version is never written again
+(every later release must be able to go on from it), except with `--again`, as long as no release has shipped it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from streaming.groups.inputs import Compacted, GroupInput, TopicTick
+from streaming.groups.modern_inputs import (
+    STREAMS,
+    CurrentAssignment,
+    GroupEpoch,
+    KnownTopics,
+    ModernMember,
+    StreamsTopology,
+    TargetAssignment,
+    TargetEpoch,
+)
+from streaming.groups.quarantine import PartitionState
+from streaming.groups.rounds import RoundsState
+from streaming.groups.state import STATE_VERSION, GroupState, encode_state
+from tests.groups.build import (
+    GROUP,
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_commits,
+    make_member,
+    make_record,
+    make_tick,
+    make_tombstone,
+    make_topic,
+)
+from tests.groups.coordinator import TOPIC, Written
+from tests.groups.modern_log import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
+from tests.offsets_log.written import (
+    current_assignment,
+    member_metadata,
+    other_key,
+    regular_expression,
+    target_epoch,
+)
+
+__all__ = ["GOLDEN", "KINDS", "SHAPES", "STATES", "filled", "shape_of", "structs_of", "told"]
+
+_DATA = Path(__file__).parent / "data"
+GOLDEN: Final = _DATA / f"state_v{STATE_VERSION}.json"
+SHAPES: Final = _DATA / "state_shapes.json"
+
+KINDS: Final = (GroupState, RoundsState, PartitionState)
+"""All that is packed as state: of a group, of the rounds, of a log partition."""
+
+RACKS = (("r1", "r2"), ("r2",)) * 2
+
+
+def cooperative() -> Life:
+    life = Life()
+    life.take(_held(5, 1, a=(0, 1)), *_commits(0, (6, 10), (8, 20)), make_commit(9, 5, topic="x", partition=1))
+    life.take(make_tick(20, make_topic("x", 2)), make_commit(25, 30, topic="x"), make_tick(30, make_topic("x", 2)))
+    life.take(_held(35, 2, a=(0,), b=()), make_tick(40, make_topic("x", 2)), _held(45, 3, a=(0,), b=(1,)))
+    life.take(make_commits(50, 31, 33, 29, topic="x"))
+    return life
+
+
+def drifted() -> Life:
+    life = Life()
+    topic = make_topic("orders", 4, end=110)
+    first = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in even("orders", 4, "a", "b")]
+    life.take(make_record(5, first), *_commits_of_all(6, 50), make_tick(10, topic))
+    back = make_member("a2", assigned={"orders": range(4)}, group_instance_id="i-a")
+    life.take(make_record(20, (back, make_member("b")), generation=2), make_commit(25, 50, partition=2))
+    life.take(
+        make_tick(30, topic), make_commit(35, 60), make_tick(40, topic), make_commit(50, 60), make_tick(55, topic)
+    )
+    return life
+
+
+def in_transfer() -> Life:
+    life = Life()
+    life.take(_held(5, 1, a=(0, 1)), make_tick(10, make_topic("x", 2)))
+    life.take(_held(15, 2, a=(0,), b=()), make_tick(20, make_topic("x", 3)))
+    return life
+
+
+def stopping() -> Life:
+    life = Life()
+    for at in range(10, 301, 10):
+        commits = [make_commit(at, at - 10, topic="x")] if at <= 200 else []
+        # (Its clock was wrong in the newest round, and it was away for a while before.)
+        told = {"elapsed": (at + 1) * SECOND, "time": START + (at + 1 if at < 290 else at + 9_000) * SECOND}
+        if at < 300:
+            life.take(*commits, make_tick(at + 1, make_topic("x", 1, end=at - 5 if at <= 200 else at), **told))
+    return life
+
+
+def growing() -> Life:
+    life = Life()
+    life.take(make_commit(5, 900, topic="x"), make_tick(9, make_topic("x", 1, end=1_000)))
+    life.take(make_commit(10, 100, topic="x"), make_tick(19, make_topic("x", 1, end=1_000)))
+    for at in range(20, 80, 10):
+        topic = make_topic("x", 1, end=1_000 + 3 * at, start_offsets=_packed(7))
+        commits = [make_commit(at, 100 + max(at, 40), topic="x")] if at != 60 else []
+        life.take(*commits, make_tick(at + 9, topic, idle=at == 70))
+    life.take(make_commit(81, 90, topic="x"), make_commits(82, 5, None, topic="x", partition=1), make_record(90))
+    return life
+
+
+def classic() -> Life:
+    life = Life()
+    topic = make_topic("orders", 4, topic_id=TOPIC_ID, racks=RACKS)
+    life.take(make_record(5, [_racked("a", (0, 1, 2, 3), (), None)], generation=2, protocol="cooperative-sticky"))
+    life.take(make_tick(10, topic))
+    before = _racked("a", (0, 1), (0, 1, 2, 3), 2), _racked("b", (), (), None, user_data=None)
+    life.take(make_record(20, before, generation=3, protocol="cooperative-sticky"))
+    given = _racked("a", (0, 1), (0, 1), 3), _racked("b", (2, 3), (), None, user_data=None)
+    life.take(make_record(30, given, generation=4, protocol="cooperative-sticky"))
+    moved = _racked("a", (0,), (0, 1), 4), _racked("b", (2, 3, 1), (2, 3), 4)
+    life.take(make_record(35, moved, generation=5, protocol="cooperative-sticky"))
+    life.take(Compacted(36, 61), make_tombstone(37))
+    return life
+
+
+def consumer() -> Life:
+    life = Life()
+    life.take(*_commits(0, (3, 500)), make_commit(4, 400, partition=1))
+    life.take(*(make_commit(5 + p, 40, topic="bills", partition=p) for p in (0, 1, 2)))
+    orders, bills = _orders(1_000, RACKS), make_topic("bills", 3, topic_id="first")
+    life.take(make_tick(9, orders, bills, state=None, group_type="consumer"))
+    life.take(*read([metadata("a", "i"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]))
+    late = msgspec.structs.replace(make_commit(18, 30, topic="bills", partition=1), topic_id="first")
+    life.take(make_commit(15, 600, partition=2), make_commit(17, 610, partition=3), late)
+    other = make_topic("bills", 2, topic_id="second")
+    life.take(make_tick(19, _orders(1_100, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
+    life.take(*read([_resolving("b"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)], 21))
+    told = other_key(8, GROUP, "a"), current_assignment(1, {TOPIC: (0, 1)}, state=1, revoking={TOPIC: (2, 3)})
+    life.take(
+        *read([told], 26), make_commit(27, 620, partition=2), make_commit(28, 450), make_commit(29, None, partition=1)
+    )
+    life.take(make_tick(30, _orders(1_200, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
+    life.take(*read([owns("a", 2, 0, 1)], 31), *read([owns("b", 2, 2)], 32), make_commit(36, 660, partition=2))
+    life.take(make_tick(38, _orders(1_200, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
+    life.take(*read([owns("b", 2, 2, 3)], 39), *read([metadata("c"), epoch(3), target("c", 3)], 40))
+    windows = make_commits(43, 680, 670, partition=2)
+    life.take(msgspec.structs.replace(windows, topic_id=TOPIC_ID))
+    return life
+
+
+def upgrading() -> Life:
+    life = Life()
+    life.take(make_record(5, even("orders", 4, "a", "b"), generation=3), make_tick(6, _orders(100)), make_tombstone(9))
+    life.take(*read([_carried("a"), _carried("b"), epoch(3), target("a", 0, 1), target("b", 2, 3)], 10))
+    return life
+
+
+def joined() -> Life:
+    life = upgrading()
+    life.take(*read([stands(3), owns("a", 3, 0, 1), owns("b", 3, 2, 3)], 15))
+    asks = other_key(5, GROUP, "n"), member_metadata([], regex="ord.*", rack="r1")
+    resolved = other_key(16, GROUP, "ord.*"), regular_expression(["orders"], 7, START)
+    decided = other_key(6, GROUP), target_epoch(4, START + 25 * SECOND)
+    told = other_key(8, GROUP, "b"), current_assignment(3, {TOPIC: (2,)}, state=1, revoking={TOPIC: (3,)})
+    targets = [target("a", 0), target("b", 2), target("n", 1, 3)]
+    life.take(*read([asks, resolved, epoch(4), *targets, decided, owns("a", 4, 0), told], 20))
+    return life
+
+
+def ending() -> Life:
+    life = upgrading()
+    life.take(*read([stands(3), owns("a", 3, 0, 1), owns("b", 3, 2, 3)], 15))
+    life.take(*read([metadata("n"), epoch(4), target("b", 2), target("n", 3), stands(4), owns("b", 4, 2)], 18))
+    life.take(*_ends(24, "a", "b", "n"))
+    return life
+
+
+def unnamed_ending() -> Life:
+    life = Life()
+    life.take(*read([metadata("a"), epoch(1), target("a", 0), stands(1), owns("a", 1, 0)]), *_ends(20, "a"))
+    return life
+
+
+def streams() -> Life:
+    at = [(offset, START + offset * SECOND, STREAMS, 7) for offset in range(10, 17)]
+    parts = ("0", ("orders",), (), ()), ("1", ("bills",), ("b.*",), ("counted",))
+    active, standby, warmup = (("0", (0, 2)), ("1", (1,))), (("0", (1,)),), (("1", (0,)),)
+    life = Life()
+    life.take(
+        ModernMember(*at[0], "a", None, "r1", "client", "/10.0.0.1", (), process_id="p1", topology_epoch=1),
+        StreamsTopology(*at[1], 1, parts),
+        KnownTopics(*at[2], ((TOPIC_ID, "orders", 3),)),
+        GroupEpoch(*at[3], 1, 77),
+        TargetAssignment(*at[4], "a", active, standby, warmup),
+        TargetEpoch(*at[5], 1),
+        CurrentAssignment(*at[6], "a", 1, 0, 0, active, standby=standby, warmup=warmup),
+    )
+    return life
+
+
+def flapping() -> Life:
+    """(Of a thousand decisions and more the first is counted; a shorter life stands for it, with what that leaves.)"""
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10))
+    assert life.state is not None
+    oldest = life.state.waiting[0]
+    record = msgspec.structs.replace(oldest.record, members=())
+    life.state.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
+    life.state.unjudged[0] = msgspec.structs.replace(life.state.unjudged[0], dropped=True, members=(), more=4)
+    return life
+
+
+STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
+    "classic": ("three generations not judged yet, members with racks, a tombstone in a compacted stretch", classic),
+    "consumer": (
+        "a consumer group while a pause is measured and the next target is written; racks, a topic, offsets changed",
+        consumer,
+    ),
+    "cooperative": (
+        "third generation not judged yet, the cost of its move open, commits of one partition not taken in yet",
+        cooperative,
+    ),
+    "drifted": ("a drifted generation whose cost is known in part", drifted),
+    "ending": ("a consumer group that has ended just now, before the classic record that follows", ending),
+    "flapping": ("a group that has made more decisions without a round than are kept", flapping),
+    "growing": ("a group that was set back, falls behind and is set back again; commits not told yet", growing),
+    "in_transfer": ("one partition given up at 15 and not given on; a third partition first seen at 20", in_transfer),
+    "joined": ("an upgraded group whose target is being carried out, that no round has shown yet", joined),
+    "stopping": (
+        "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",
+        stopping,
+    ),
+    "streams": ("a streams group that no round has shown yet", streams),
+    "unnamed_ending": ("a consumer group that has ended, its topics never named", unnamed_ending),
+    "upgrading": ("a classic group whose upgrade has begun", upgrading),
+}
+"""What each state is about, and the life that leads to it."""
+
+
+def told(value: Any) -> Any:
+    """A value by the names of its fields, as JSON has it; without those that are as by default."""
+    if isinstance(value, msgspec.Struct):
+        return {name: told(held) for name, held in filled(value)}
+    if isinstance(value, dict):
+        return {str(key): told(held) for key, held in value.items()}
+    if isinstance(value, list | tuple):
+        return [told(held) for held in value]
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def filled(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
+    """Fields that are not as by default."""
+    for field in msgspec.structs.fields(struct):
+        made = field.default_factory
+        default = field.default if made is msgspec.NODEFAULT else made()  # type: ignore[operator]
+        value = getattr(struct, field.name)
+        if value != default:
+            yield field.name, value
+
+
+def shape_of(*kinds: type[msgspec.Struct]) -> dict[str, list[str]]:
+    """The fields of each struct in these, in order, each with its type: what a packed state looks like.
+
+    Structs go by their names alone, with a ' for another of the same name: where one is defined is no shape.
+    """
+    shape: dict[str, list[str]] = {}
+    for kind in structs_of(*kinds):
+        name = kind.__qualname__
+        while name in shape:
+            name += "'"
+        tag = kind.__struct_config__.tag
+        fields = [f"{field.name}: {_text(field.type)}" for field in msgspec.structs.fields(kind)]
+        shape[name] = fields if tag is None else [f"tag {tag}", *fields]
+    return shape
+
+
+def structs_of(*kinds: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
+    """These and all structs in them, each once, as they are met."""
+    found = list(kinds)
+    for kind in found:
+        for field in msgspec.structs.fields(kind):
+            found.extend([part for part in dict.fromkeys(_structs_in(field.type)) if part not in found])
+    return found
+
+
+def _text(kind: Any) -> str:
+    """A type as text, the same in every release of Python."""
+    arguments = getattr(kind, "__args__", ())
+    if not arguments:
+        return "None" if kind is type(None) else str(getattr(kind, "__qualname__", kind))
+    parts = ["..." if part is Ellipsis else _text(part) for part in arguments]
+    if type(kind).__name__ in {"UnionType", "Union", "_UnionGenericAlias"}:
+        return " | ".join(parts)
+    return f"{_text(kind.__origin__)}[{', '.join(parts)}]"
+
+
+def _structs_in(kind: Any) -> Iterator[Any]:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not getattr(kind, "__args__", ()):
+        yield kind
+    for part in getattr(kind, "__args__", ()):
+        yield from _structs_in(part)
+
+
+def _held(record: int, generation: int, **partitions: tuple[int, ...]) -> GroupInput:
+    members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
+    return make_record(record, members, generation=generation, protocol="cooperative-sticky")
+
+
+def _commits(partition: int, *commits: tuple[int, int]) -> list[GroupInput]:
+    topic = "orders" if len(commits) == 1 else "x"
+    return [make_commit(record, offset, topic=topic, partition=partition) for record, offset in commits]
+
+
+def _commits_of_all(record: int, offset: int) -> list[GroupInput]:
+    return [make_commit(record + partition, offset, partition=partition) for partition in range(4)]
+
+
+def _racked(
+    name: str, assigned: tuple[int, ...], owned: tuple[int, ...], generation: int | None, **changes: Any
+) -> Any:
+    fields: dict[str, Any] = {"rack": {"a": "r1", "b": "r2"}[name], "user_data": b"\0\0\0\2"}
+    fields |= {"owned": (("orders", owned),) if owned else (), "generation": generation}
+    fields |= {"group_instance_id": "i1"} if name == "a" else {}
+    return make_member(name, assigned={"orders": assigned} if assigned else {}, **(fields | changes))
+
+
+def _orders(end: int, racks: Any = None) -> TopicTick:
+    return make_topic("orders", 4, end=end, topic_id=TOPIC_ID, racks=racks)
+
+
+def _packed(*starts: int) -> bytes:
+    return b"".join(start.to_bytes(8, "little") for start in starts)
+
+
+def _carried(name: str) -> Written:
+    return other_key(5, GROUP, name), member_metadata(("orders",), protocols=["range"])
+
+
+def _resolving(name: str) -> Written:
+    return other_key(5, GROUP, name), member_metadata(["orders"], assignor="uniform", rack="r1")
+
+
+def _ends(first: int, *names: str) -> list[GroupInput]:
+    tombstones = [*gone(*names), (other_key(6, GROUP), None), (other_key(4, GROUP), None), (other_key(3, GROUP), None)]
+    return read(tombstones, first)
+
+
+def main(*, again: bool) -> None:
+    """Write the golden states and the shape of the present version."""
+    shapes = json.loads(SHAPES.read_text()) if SHAPES.exists() else {}
+    if str(STATE_VERSION) in shapes and not again:
+        sys.exit(
+            f"version {STATE_VERSION} is recorded: a changed state is version {STATE_VERSION + 1}, with an upgrade"
+        )
+    states = {}
+    for name, (about, lives) in STATES.items():
+        state = lives().state
+        assert state is not None
+        version, payload = encode_state(state)
+        states[name] = {
+            "about": about,
+            "version": version,
+            "payload": base64.b64encode(payload).decode(),
+            "holds": told(state),
+        }
+    note = (
+        f"Packed states of version {STATE_VERSION}, and what they hold by the names of the fields that are not as by "
+        "default. Every later release must be able to go on from them."
+    )
+    GOLDEN.write_text(json.dumps({"note": note, "states": states}, indent=1) + "\n", encoding="utf-8")
+    shapes[str(STATE_VERSION)] = shape_of(*KINDS)
+    SHAPES.write_text(json.dumps(shapes, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(again="--again" in sys.argv[1:])
