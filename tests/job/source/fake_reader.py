@@ -32,7 +32,7 @@ class FakeReader:
         end: Offset behind the last record, whether or not it is still there.
         deleted_below: Offset below which records are deleted.
         known: Partitions of each topic as the client remembers them.
-        cluster_id: Kafka's own id.
+        cluster_id: Kafka's own id; None where it is not known.
         ids: Topic ids; of a topic that is not among them none is known.
         down: Every call fails, as it does when the brokers are away.
         calls: How often each question was asked.
@@ -44,7 +44,7 @@ class FakeReader:
         self.end: dict[TopicPartition, int] = {}
         self.deleted_below: dict[TopicPartition, int] = defaultdict(int)
         self.known: dict[str, set[int]] = {}
-        self.cluster_id: str | None = "kafka"
+        self.cluster_id: str | None = None
         self.ids: dict[str, str] = {}
         self.down = False
         self.calls: dict[str, int] = defaultdict(int)

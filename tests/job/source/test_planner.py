@@ -29,6 +29,7 @@ class World:
 
     def __init__(self) -> None:
         self.reader = FakeReader()
+        self.reader.cluster_id = "kafka"
         for partition in range(2):
             self.log(partition, 1)
         self.reader.append("events", 0, b"junk")
