@@ -34,29 +34,35 @@ def room(packages: str = "", rooms: str = "") -> Room:
 ROOMS = {
     "assignors": room("numpy"),
     "streaming.exceptions": room(),
-    "streaming.events": room("msgspec"),
+    "streaming.visible": room(),
+    "streaming.events": room("msgspec", "streaming.visible"),
     "streaming.config": room("pydantic pydantic_settings", "streaming.exceptions"),
     "streaming.environment": room("pydantic", "streaming.config"),
     "streaming.java": room("", "streaming.exceptions"),
     "streaming.leash": room(),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java"),
-    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions"),
+    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.visible"),
     # Of the core only what it takes in: the codec writes it.
     "streaming.offsets_log": room(
-        "msgspec numpy pyarrow", "streaming.groups.inputs streaming.groups.modern_inputs streaming.groups.quarantine"
+        "msgspec numpy pyarrow",
+        "streaming.groups.inputs streaming.groups.modern_inputs streaming.groups.quarantine streaming.visible",
     ),
+    "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log.record_columns"),
     "streaming.tables": room("deltalake delta duckdb pyarrow pyspark", "streaming.exceptions"),
     "streaming.probe": room(
-        "kafka tenacity", "streaming.config streaming.events streaming.exceptions streaming.offsets_log"
+        "kafka tenacity",
+        "streaming.config streaming.events streaming.exceptions streaming.offsets_log streaming.record_batches "
+        "streaming.visible",
     ),
     "streaming.job": room(
         # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
-        "deltalake delta kafka lz4 msgspec numpy pandas py4j pyarrow pydantic pyspark snappy zstandard",
+        "deltalake delta kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions streaming.groups streaming.jars streaming.java "
-        "streaming.offsets_log streaming.tables",
+        "streaming.offsets_log streaming.record_batches streaming.tables streaming.visible",
     ),
     "streaming.alerts": room(
-        "apprise deltalake duckdb pyarrow yaml", "streaming.config streaming.exceptions streaming.tables"
+        "apprise deltalake duckdb pyarrow yaml",
+        "streaming.config streaming.exceptions streaming.tables streaming.visible",
     ),
     "streaming.serve": room(
         "deltalake duckdb fastapi msgspec prometheus_client uvicorn",

@@ -20,8 +20,8 @@ from kafka.errors import (
     SaslAuthenticationFailedError,
 )
 
-from streaming.job.source.batches import FetchedBatch, FetchedRun, Missing
 from streaming.job.source.exceptions import UnreadableTopicError
+from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
 
 __all__ = [
     "TO_THE_END",

@@ -21,9 +21,9 @@ from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.ticks import TickAssembler
 from streaming.job.source.unreadable import quarantined
-from streaming.job.source.walk import walk
 from streaming.offsets_log import CompactedStretches, Compactor, partition_for
 from streaming.offsets_log.record_columns import RecordColumns
+from streaming.record_batches.walk import walk
 
 __all__ = ["SCHEMA", "arrow_batches", "task_rows"]
 

@@ -11,7 +11,7 @@ from kafka.errors import CorruptRecordError
 from streaming.events import Rejected, RoundClosed, decode_round
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.plan import RoundRecord
-from streaming.job.source.walk import walk
+from streaming.record_batches.walk import walk
 
 __all__ = ["MOST_RECORDS", "RoundsTopic", "SeenRecord"]
 

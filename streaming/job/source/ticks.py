@@ -18,8 +18,8 @@ from streaming.groups.inputs import Tick, TopicTick
 from streaming.groups.quarantine import QuarantinedRecord
 from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.job.source.unreadable import quarantined
-from streaming.job.source.walk import Record
 from streaming.offsets_log import partition_for
+from streaming.record_batches.walk import Record
 
 __all__ = ["EventRound", "TickAssembler", "event_rounds"]
 
