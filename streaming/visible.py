@@ -13,9 +13,15 @@ def visible(text: str, longest: int = _LONGEST) -> str:
 
     Args:
         text: Any text, unpaired surrogates too.
-        longest: Characters kept of it. (One that is written out takes up to ten.)
+        longest: Characters at the most, from 3 up.
     """
-    if len(text) > longest:
-        half = (longest - 1) // 2
-        text = f"{text[:half]}…{text[-half:]}"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in _cut(text, longest))
+    # What was written out is longer.
+    return _cut(shown, longest)
+
+
+def _cut(text: str, longest: int) -> str:
+    if len(text) <= longest:
+        return text
+    half = (longest - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
