@@ -12,7 +12,7 @@ from itertools import islice
 import pyarrow as pa
 from kafka.errors import CorruptRecordError
 
-from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, encode_inputs
+from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, TopicTick, encode_inputs
 from streaming.groups.keys import group_key
 from streaming.groups.quarantine import LogGap, PartitionInput
 from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange, RangeReader
@@ -270,10 +270,15 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
 def _input_size(item: GroupInput) -> int:
     """About the bytes of an input, without packing it."""
     if isinstance(item, Tick):
-        return 200 + sum(100 + 4 * len(topic.end_offsets) for topic in item.topics)
+        told = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
+        return 200 + sum(len(text or "") for text in told) + sum(map(_topic_size, item.topics))
     if isinstance(item, MembershipRecord):
         return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
     return 100
+
+
+def _topic_size(topic: TopicTick) -> int:
+    return 100 + len(topic.topic) + 4 * len(topic.end_offsets)
 
 
 def _partitions(member: Member) -> int:

@@ -198,14 +198,14 @@ class TickAssembler:
 
     def _add_group(self, record: LogRecord, event: GroupEvent | GroupGone) -> None:
         key = event.round, event.group
+        size = _EVENT_BYTES + len(record.value or b"")
         if key in self._done or key in self._open:
             self._reject(record, f"the group stands in round {event.round} a second time")
         elif isinstance(event, GroupGone):
-            self._emit(event, gone=event.reason, topics=())
+            self._emit(event, gone=event.reason, topics=(), size=size)
         elif event.topics == 0:
-            self._emit(event, gone=None, topics=())
+            self._emit(event, gone=None, topics=(), size=size)
         else:
-            size = _EVENT_BYTES + len(record.value or b"")
             self._open[key] = _Open(event, record, size)
             self._waiting += size
             self._first_end = min(self._first_end, self._rounds[event.round].end)
@@ -227,13 +227,12 @@ class TickAssembler:
         self._waiting += size
         if len(opened.seen) == opened.event.topics:
             self._close(key)
-            self._emit(opened.event, gone=None, topics=tuple(opened.topics))
-            self.made += opened.size
+            self._emit(opened.event, gone=None, topics=tuple(opened.topics), size=opened.size)
 
     def _close(self, key: tuple[int, str]) -> None:
         self._waiting -= self._open.pop(key).size
 
-    def _emit(self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicTick, ...]) -> None:
+    def _emit(self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicTick, ...], size: int) -> None:
         self._done.add((event.round, event.group))
         told = event if isinstance(event, GroupEvent) else None
         tick = Tick(
@@ -254,7 +253,7 @@ class TickAssembler:
             elapsed=self._rounds[event.round].elapsed,
         )
         self._ticks.setdefault(event.group, []).append(tick)
-        self.made += _EVENT_BYTES + len(event.group)
+        self.made += size
 
     def _lost_events(self, current: EventRound) -> bool:
         return current.first < self._gone_below
