@@ -89,7 +89,7 @@ def found_in(rows: Iterator[tuple[str, bytes]]) -> dict[str, Any]:
     """What rows tell, counted as they come and held by nobody; they pass through Arrow as in Spark's worker."""
     kept: Counter[str] = Counter()
     counted: Counter[str] = Counter()
-    reasons: set[str] = set()
+    reasons: dict[str, set[str]] = {}
     inputs: Counter[str] = Counter()
     largest = 0
     for batch in arrow_batches(rows):
@@ -102,10 +102,11 @@ def found_in(rows: Iterator[tuple[str, bytes]]) -> dict[str, Any]:
                 for unread in decode_partition_inputs(payload):
                     if isinstance(unread, QuarantinedRecord):
                         kept[unread.topic] += 1
-                        reasons.add(unread.reason)
+                        reasons.setdefault(unread.topic, set()).add(unread.reason)
                     elif isinstance(unread, CountedRecords):
                         counted[unread.sample.topic] += unread.records
-    return {"kept": kept, "counted": counted, "reasons": sorted(reasons), "inputs": inputs, "largest": largest}
+    told = {topic: sorted(of_topic) for topic, of_topic in reasons.items()}
+    return {"kept": kept, "counted": counted, "reasons": told, "inputs": inputs, "largest": largest}
 
 
 def junk_in_the_log() -> dict[str, Any]:
