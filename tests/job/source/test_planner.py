@@ -350,3 +350,21 @@ def test_shares_are_balanced_by_size(world: World) -> None:
 
 def test_an_empty_batch_makes_no_task(world: World) -> None:
     assert world.planner.tasks(INITIAL, INITIAL) == []
+
+
+def test_what_a_record_holds_reaches_the_log_as_visible_text_and_in_few_lines(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    hostile = b"two\nlines \x1b[2J"
+    for _ in range(30):
+        world.reader.append("rounds", 0, b'{"v":1,"type":"' + hostile + b'"}')
+        world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=hostile.decode())))
+    world.round()
+    end = world.planner.latest(INITIAL, 60)
+    with caplog.at_level("WARNING"):
+        world.planner.tasks(INITIAL, end)
+    assert all(message.isprintable() for message in caplog.messages)
+    assert caplog.messages[1].endswith("a round of cluster 'two\\nlines \\x1b[2J'; this job watches 'test'")
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == "evenkeel source: and 50 further records of that kind"
+    assert all(reason.isprintable() for _, _, reason in told(world.planner.tasks(INITIAL, end)))
