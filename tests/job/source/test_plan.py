@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from job.source.made_rounds import CLUSTER, FAR, at, closed, opened
-from streaming.events import Rejected
+from streaming.events import Rejected, RoundClosed
 from streaming.job.source.plan import Batch, Limits, MostRead, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
 
@@ -219,3 +219,24 @@ def _run(records: list[RoundRecord], limits: Limits, cuts: list[int]) -> list[Ba
         batches.append(batch)
         start = batch.end
     return batches
+
+
+def taken_of(rounds: list[RoundClosed], most: MostRead) -> list[int]:
+    records = [at(number, told) for number, told in enumerate(rounds, 1_000)]
+    return [taken.closed.round for taken in plan_batch(Positions(), records, FAR, CLUSTER, most).rounds]
+
+
+def test_a_round_that_tells_no_size_of_its_events_is_taken_alone() -> None:
+    sizes = [100, 0, 100, 100]
+    rounds = [closed(n, [1], {"0": (n, n + 1)}, size=size, written=1) for n, size in enumerate(sizes)]
+    most = MostRead(rounds=60, records=10_000, size=1_000)
+    assert taken_of(rounds, most) == [0]
+    assert taken_of(rounds[1:], most) == [1]
+    assert taken_of(rounds[2:], most) == [2, 3]
+    # Without events there is nothing to tell of.
+    assert taken_of([closed(n, [1], {}, size=0, written=0) for n in range(4)], most) == [0, 1, 2, 3]
+
+
+def test_how_many_events_a_round_has_is_counted_by_offsets_whatever_it_tells() -> None:
+    rounds = [closed(n, [1], {"0": (5_000 * n, 5_000 * (n + 1))}, size=1, written=1) for n in range(4)]
+    assert taken_of(rounds, MostRead(rounds=60, records=12_000, size=1_000)) == [0, 1]
