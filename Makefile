@@ -30,7 +30,7 @@ test: lint
 	$(BIN)/pytest -m "not soak" --durations=25
 
 bench: setup
-	@$(BIN)/python -m streaming.bench
+	@$(BIN)/python -P -m streaming.bench
 
 soak: setup
 	$(BIN)/pytest -m soak

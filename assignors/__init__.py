@@ -32,6 +32,7 @@ from assignors.exceptions import (
     CannotTell,
     DuplicateMember,
     LeaderWouldFail,
+    TooMuchWork,
     UnknownLibrary,
     UnknownStrategy,
 )
@@ -53,6 +54,7 @@ from assignors.registry import assign, known_strategies, strategy_named
 from assignors.sticky import claimed_partitions, unrecorded
 from assignors.strategy import Era, PartitionRacks, Strategy
 from assignors.what_if import Bounds, Outcome, what_if
+from assignors.work import Work, at_most
 
 __all__ = [
     "BEYOND_COUNT",
@@ -81,10 +83,13 @@ __all__ = [
     "Partitions",
     "Strategy",
     "Subscription",
+    "TooMuchWork",
     "UnknownLibrary",
     "UnknownStrategy",
     "Violation",
+    "Work",
     "assign",
+    "at_most",
     "balance",
     "claimed_partitions",
     "counts",

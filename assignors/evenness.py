@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from assignors.model import Group
+from assignors.model import Group, topics_listed
+from assignors.work import spend
 
 __all__ = ["smallest_maximum"]
 
@@ -22,20 +23,30 @@ def smallest_maximum(group: Group) -> int:
 
     Returns:
         0 when nothing can be assigned.
+
+    Raises:
+        TooMuchWork: The flow takes more steps than a limit allows (`assignors.work`).
     """
     counts = group.partitions_per_topic
     class_of: dict[frozenset[str], int] = {}
+    wants: list[list[str]] = []  # existing topics of each class
     members: list[int] = []  # members of each class
-    for member in group.members:
-        wanted = frozenset(topic for topic in member.topics if counts.get(topic))
-        if wanted:
-            index = class_of.setdefault(wanted, len(members))
+    known: dict[int, int] = {}
+    for listed in topics_listed(group.members):
+        index = known.get(id(listed))
+        if index is None:
+            # (In the order of the record: how long the flow takes must not depend on the order of a set of strings.)
+            existing = [topic for topic in dict.fromkeys(listed) if counts.get(topic)]
+            index = known[id(listed)] = class_of.setdefault(frozenset(existing), len(members)) if existing else -1
             if index == len(members):
+                wants.append(existing)
                 members.append(0)
+        if index >= 0:
             members[index] += 1
     takers: dict[str, list[int]] = {}
-    for wanted, index in class_of.items():
-        for topic in wanted:
+    for index, existing in enumerate(wants):
+        spend(len(existing))
+        for topic in existing:
             takers.setdefault(topic, []).append(index)
     supply: dict[tuple[int, ...], int] = {}
     for topic, of_topic in takers.items():
@@ -53,7 +64,8 @@ def smallest_maximum(group: Group) -> int:
 def _full_classes(supply: Mapping[tuple[int, ...], int], room: list[int]) -> set[int] | None:
     """Let supply flow into the room of its classes; None if all fits, else the classes that are full for it."""
     sources = list(supply)
-    given: list[dict[int, int]] = [dict.fromkeys(key, 0) for key in sources]
+    # What each class has, by source.
+    given: list[dict[int, int]] = [{} for _ in room]
     for source, key in enumerate(sources):
         left = supply[key]
         while left:
@@ -64,17 +76,19 @@ def _full_classes(supply: Mapping[tuple[int, ...], int], room: list[int]) -> set
             back = end
             while (giver := came_from[back]) != source:
                 back = taken_from[giver]
-                amount = min(amount, given[giver][back])
+                amount = min(amount, given[back][giver])
             room[end] -= amount
             left -= amount
             back = end
             while True:
                 giver = came_from[back]
-                given[giver][back] += amount
+                given[back][giver] = given[back].get(giver, 0) + amount
                 if giver == source:
                     break
                 back = taken_from[giver]
-                given[giver][back] -= amount
+                given[back][giver] -= amount
+                if not given[back][giver]:
+                    del given[back][giver]
     return None
 
 
@@ -91,14 +105,16 @@ def _search(
     taken_from: dict[int, int] = {source: -1}
     queue = [source]
     for giver in queue:
+        spend(len(sources[giver]))
         for index in sources[giver]:
             if index in came_from:
                 continue
             came_from[index] = giver
             if room[index]:
                 return came_from, taken_from, index
-            for other, flows in enumerate(given):
-                if other not in taken_from and flows.get(index):
+            spend(len(given[index]))
+            for other in given[index]:
+                if other not in taken_from:
                     taken_from[other] = index
                     queue.append(other)
     return came_from, taken_from, None

@@ -12,6 +12,7 @@ __all__ = [
     "CannotTell",
     "DuplicateMember",
     "LeaderWouldFail",
+    "TooMuchWork",
     "UnknownLibrary",
     "UnknownStrategy",
 ]
@@ -60,6 +61,10 @@ class CannotTell(AssignorError):
         super().__init__(reason)
         self.reason = reason
         self.possible = possible
+
+
+class TooMuchWork(CannotTell):
+    """It would take more units of work than the caller allows (`assignors.work`)."""
 
 
 class LeaderWouldFail(AssignorError):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from assignors.model import Group
+from assignors.work import spend
 
-__all__ = ["MOST_CELLS", "MOST_PARTITIONS", "fewest_moves"]
+__all__ = ["MOST_CELLS", "MOST_MATRIX", "MOST_PARTITIONS", "fewest_moves"]
 
 # Cells of the topics-by-members matrix that all rounds together may touch: about 0.3 s. A group that needs more
 # gets no figure rather than a late one.
@@ -17,6 +18,15 @@ MOST_CELLS = 40_000_000
 
 # And the partitions to begin with, dealt one by one: about 0.2 s.
 MOST_PARTITIONS = 50_000
+
+# The matrix itself, of which a round holds some eight of eight bytes a cell: 130 MB. A larger one would have 20 rounds
+# at the most, too few for what is not even to begin with.
+MOST_MATRIX = 2_000_000
+
+# Work of a round, in units of 200 ns here: NumPy's calls, its steps over the matrix, Python's over the members.
+_CALLS = 400
+_CELLS_A_UNIT = 25
+_DEALT = 20
 
 _Counts = NDArray[np.int64]
 _FAR = np.int64(2**60)
@@ -37,16 +47,22 @@ def fewest_moves(group: Group, owned_before: Mapping[str, Mapping[str, int]], ow
         owned: Partitions that had an owner, here or gone, and can still be assigned.
 
     Returns:
-        Exact; None when it would take more than `MOST_CELLS` or `MOST_PARTITIONS`.
+        Exact; None when it would take more than `MOST_CELLS`, `MOST_PARTITIONS` or `MOST_MATRIX`.
+
+    Raises:
+        TooMuchWork: It takes more than a limit allows.
     """
     counts = group.partitions_per_topic
     topics = sorted({topic for member in group.members for topic in member.topics if counts.get(topic)})
     if sum(counts[topic] for topic in topics) > MOST_PARTITIONS:
         return None
+    if len(topics) * len(group.members) > MOST_MATRIX:
+        return None
     row = {topic: index for index, topic in enumerate(topics)}
     may = np.zeros((len(topics), len(group.members)), dtype=bool)
     had = np.zeros(may.shape, dtype=np.int64)
     for column, member in enumerate(group.members):
+        spend(len(member.topics))
         for topic in member.topics:
             if topic in row:
                 may[row[topic], column] = True
@@ -56,7 +72,9 @@ def fewest_moves(group: Group, owned_before: Mapping[str, Mapping[str, int]], ow
     load = has.sum(axis=0)
     for index, topic in enumerate(topics):
         takers = np.flatnonzero(may[index])
-        for _ in range(counts[topic] - int(has[index].sum())):
+        left = counts[topic] - int(has[index].sum())
+        spend(left * (_DEALT + takers.size // _CELLS_A_UNIT))
+        for _ in range(left):
             taker = takers[np.argmin(load[takers])]
             has[index, taker] += 1
             load[taker] += 1
@@ -103,6 +121,7 @@ def _negative_cycle(
     from_topic = np.full(members, -2)  # -1: from the sink
     sink_from = -1
     for done in range(1, min(most_rounds, topics + members + 2) + 1):
+        spend(_CALLS + may.size // _CELLS_A_UNIT + members)
         changed = False
         through = at_member + take
         best = through.argmin(axis=1)

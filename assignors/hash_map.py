@@ -97,8 +97,9 @@ def string_hashes(texts: Sequence[str]) -> list[int]:
     lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
     letters = np.frombuffer("".join(texts).encode("ascii"), dtype=np.uint8).astype(np.uint32)
     starts = np.cumsum(lengths) - lengths
+    longer = np.arange(len(texts))
     for position in range(int(lengths.max())):
-        longer = np.flatnonzero(lengths > position)
+        longer = longer[lengths[longer] > position]
         codes[longer] = codes[longer] * np.uint32(31) + letters[starts[longer] + position]
     result: list[int] = codes.tolist()
     return result

@@ -67,10 +67,10 @@ def violations(
                     if not 0 <= partition < count
                 )
             of_topic = taken.setdefault(topic, set())
-            before = len(of_topic)
-            of_topic.update(partitions)
-            if len(of_topic) - before != len(partitions):
-                found.extend(_doubly(assignment, topic, member_id, partitions))
+            of_member = set(partitions)
+            if len(of_member) < len(partitions) or not of_topic.isdisjoint(of_member):
+                found.extend(_doubly(of_topic, topic, member_id, partitions))
+            of_topic |= of_member
     return tuple(found)
 
 
@@ -102,14 +102,10 @@ def unassigned(
     return result
 
 
-def _doubly(assignment: Assignment, topic: str, member_id: str, partitions: Partitions) -> Iterable[Violation]:
+def _doubly(taken: Collection[int], topic: str, member_id: str, partitions: Partitions) -> Iterable[Violation]:
     """The partitions of one member's list that an earlier member, or the list itself, has already."""
-    taken: set[int] = set()
-    for earlier, topics in assignment.items():
-        if earlier == member_id:
-            break
-        taken.update(topics.get(topic, ()))
+    of_list: set[int] = set()
     for partition in partitions:
-        if partition in taken:
+        if partition in taken or partition in of_list:
             yield Violation(DOUBLY_ASSIGNED, topic, partition, member_id)
-        taken.add(partition)
+        of_list.add(partition)

@@ -15,10 +15,16 @@ from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.evenness import smallest_maximum
+from assignors.exceptions import TooMuchWork
 from assignors.fewest_moves import fewest_moves
-from assignors.model import Group
+from assignors.model import Group, Subscription, topics_listed
+from assignors.work import at_most
 
 __all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_least", "least_moves", "loads", "moves"]
+
+# Steps of the flow that finds the smallest maximum: 0.3 s. Groups of everyday sizes take some thousands; 500 members
+# and 500 topics with subscriptions drawn at random 500,000, and who has more waits for no better answer.
+_MOST_STEPS = 1_000_000
 
 Load = Mapping[str, Sequence[float]]
 """Load of each partition by topic, in any unit that adds up, records per second for instance; none below 0."""
@@ -80,12 +86,18 @@ def imbalance_least(group: Group) -> float | None:
     is over all members: three partitions on five members give 2/3, and nothing is wrong with that.
 
     Returns:
-        As `imbalance`; exact. None when nothing can be assigned.
+        As `imbalance`; exact. None when nothing can be assigned, and where it is too large to compute: subscriptions
+        differ, and the flow takes more than a million steps, or than a limit allows (`assignors.work`).
     """
     total = sum(_assignable(group).values())
     if not total:
         return None
-    return smallest_maximum(group) * len(group.members) / total - 1
+    try:
+        with at_most(_MOST_STEPS):
+            most = smallest_maximum(group)
+    except TooMuchWork:
+        return None
+    return most * len(group.members) / total - 1
 
 
 def moves(before: Assignment, after: Assignment) -> int:
@@ -127,11 +139,12 @@ def least_moves(before: Assignment, group: Group) -> int | None:
 
     Returns:
         Exact. None where it is too large to compute (different subscriptions, and more than
-        the limits of `assignors.fewest_moves`), or where a partition had two owners.
+        the limits of `assignors.fewest_moves`, or than a limit allows), or where a partition had two owners.
     """
     counts = group.partitions_per_topic
     assignable = _assignable(group)
     total = sum(assignable.values())
+    wanted = _wanted(group.members, assignable)
     owned_before: dict[str, dict[str, int]] = {}
     seen: dict[str, set[int]] = {topic: set() for topic in assignable}
     listed = 0
@@ -141,19 +154,20 @@ def least_moves(before: Assignment, group: Group) -> int | None:
                 valid = [partition for partition in partitions if 0 <= partition < counts[topic]]
                 listed += len(valid)
                 seen[topic].update(valid)
-                member = group.member(member_id)
-                if member is not None and topic in member.topics:
+                if topic in wanted.get(member_id, ()):
                     owned_before.setdefault(member_id, {})[topic] = len(valid)
     owned = sum(map(len, seen.values()))
     if owned != listed:
         return None
     if not owned:
         return 0
-    subscriptions = {frozenset(topic for topic in member.topics if topic in assignable) for member in group.members}
-    if len(subscriptions) == 1:
+    if len(set(wanted.values())) == 1:
         had = [sum(owned_before.get(member.member_id, {}).values()) for member in group.members]
         return owned - _most_kept(had, total)
-    return fewest_moves(group, owned_before, owned)
+    try:
+        return fewest_moves(group, owned_before, owned)
+    except TooMuchWork:
+        return None
 
 
 def _most_kept(had: list[int], total: int) -> int:
@@ -166,4 +180,17 @@ def _most_kept(had: list[int], total: int) -> int:
 def _assignable(group: Group) -> Mapping[str, int]:
     """Partition counts of the topics that exist and have a subscriber."""
     counts = group.partitions_per_topic
-    return {topic: counts[topic] for member in group.members for topic in member.topics if counts.get(topic)}
+    kinds = {id(listed): listed for listed in topics_listed(group.members)}.values()
+    return {topic: counts[topic] for listed in kinds for topic in listed if counts.get(topic)}
+
+
+def _wanted(members: Sequence[Subscription], assignable: Mapping[str, int]) -> dict[str, frozenset[str]]:
+    """Topics of each member, by its id, that can be assigned; members that list the same share one set."""
+    sets: dict[int, frozenset[str]] = {}
+    result = {}
+    for member, listed in zip(members, topics_listed(members), strict=True):
+        found = sets.get(id(listed))
+        if found is None:
+            found = sets[id(listed)] = frozenset(topic for topic in listed if topic in assignable)
+        result[member.member_id] = found
+    return result

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from assignors.exceptions import CannotTell
 from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks
+from assignors.work import spend
 
 __all__ = ["UNKNOWN_RACKS", "TopicRacks", "racks_by_topic", "refuse_any_rack_match", "replica_racks"]
 
@@ -91,6 +92,7 @@ def replica_racks(
     of_topic = None if racks is None else racks.get(topic)
     if of_topic is None or len(of_topic) != count:
         raise CannotTell(UNKNOWN_RACKS)
+    spend(count)
     result = []
     for of_partition in map(tuple, of_topic):
         found = known.get(of_partition)

@@ -16,6 +16,7 @@ from assignors.blocks import Blocks, in_blocks
 from assignors.model import Group, Subscription
 from assignors.racks import TopicRacks, racks_by_topic
 from assignors.strategy import PartitionRacks
+from assignors.work import spend
 
 __all__ = ["java_range_in_racks", "librdkafka_range_in_racks"]
 
@@ -108,6 +109,7 @@ class _Hand:
         for partition, of_topics in enumerate(zip(*replicas, strict=True)):
             found = queues.get(of_topics)
             if found is None:
+                spend(len(in_rack))
                 common = frozenset.intersection(*of_topics)
                 found = [queue for rack, queue in in_rack.items() if rack is None or rack in common]
                 queues[of_topics] = found
@@ -127,6 +129,7 @@ class _Hand:
         for partition, racks in enumerate(replicas):
             found = lists.get(racks)
             if found is None:
+                spend(len(in_rack))
                 found = lists[racks] = [listed for rack, listed in in_rack.items() if rack in racks]
             for listed in found:
                 listed.append(partition)

@@ -10,6 +10,7 @@ from assignors.range import RANGE
 from assignors.roundrobin import ROUNDROBIN
 from assignors.sticky import COOPERATIVE_STICKY, STICKY
 from assignors.strategy import PartitionRacks, Strategy
+from assignors.work import is_limited, spend
 
 __all__ = ["assign", "known_strategies", "strategy_named"]
 
@@ -55,9 +56,18 @@ def assign(
     Raises:
         UnknownStrategy: The strategy is not registered.
         UnknownLibrary: The library cannot be read from its text.
-        CannotTell: The result cannot be recomputed exactly; `reason` says why.
+        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` where that would take
+            more than a limit allows (`assignors.work`).
         LeaderWouldFail: This library throws on this input, so it did not lead.
     """
+    if is_limited():
+        spend(_least_work(group))
     of_library = parse_library(library) if isinstance(library, str) else library or Library(JAVA)
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
     return chosen.era(of_library).recompute(group, partition_racks)
+
+
+def _least_work(group: Group) -> int:
+    """Units that any strategy takes: it walks the members, compares what they list, and deals the partitions."""
+    listed = sum(len(member.topics) for member in group.members)
+    return len(group.members) + listed // 8 + sum(group.partitions_per_topic.values()) // 4

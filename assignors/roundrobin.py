@@ -24,6 +24,7 @@ from assignors.order import (
 )
 from assignors.patterns import refuse_patterns
 from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.work import spend
 
 __all__ = ["ROUNDROBIN"]
 
@@ -76,11 +77,14 @@ def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """
     order = kafka_python_order(group.members)
     topics = sorted(_topics(group))
+    listed = topics_listed(order)
+    sets = {id(names): frozenset(names) for names in listed}
+    wanted = [sets[id(names)] for names in listed]
     turn = 0
     for topic in topics:
         count = group.partitions_per_topic[topic]
         for step in range(min(count, len(order))):
-            if topic not in order[(turn + step) % len(order)].topics:
+            if topic not in wanted[(turn + step) % len(order)]:
                 reason = "kafka-python >= 2.3 raises KeyError where roundrobin must pass a member over"
                 raise LeaderWouldFail(reason)
         turn += count
@@ -93,8 +97,11 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
         reason = "too many partitions to sort as sarama does"
         raise CannotTell(reason)
     order = by_member_id(group.members)
-    wanted = [frozenset(member.topics) for member in order]
+    place = {member.member_id: position for position, member in enumerate(order)}
+    takers = takers_by_topic(order, once=True)
+    positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}
     dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
+    spend(2 * sum(group.partitions_per_topic[topic] for topic in _topics(group)))
     in_order = sorted(
         (f"{topic}-{partition}", topic, partition)
         for topic in _topics(group)
@@ -102,10 +109,10 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
     )
     turn = 0
     for _, topic, partition in in_order:
-        while topic not in wanted[turn]:
-            turn = (turn + 1) % len(order)
-        dealt[order[turn].member_id].setdefault(topic, []).append(partition)
-        turn = (turn + 1) % len(order)
+        of_topic = positions[id(takers[topic])]
+        taker = of_topic[bisect_left(of_topic, turn) % len(of_topic)]
+        dealt[order[taker].member_id].setdefault(topic, []).append(partition)
+        turn = (taker + 1) % len(order)
     return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
 
 

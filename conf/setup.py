@@ -43,7 +43,7 @@ def main():
         install(python)
         STAMP.write_text(wanted, encoding="utf-8")
     # Looks at the checksums of what is there, and downloads what is not; says nothing when all is well.
-    sys.exit(subprocess.call([str(python), "-m", "streaming.jars", "fetch"], cwd=str(ROOT)))
+    sys.exit(subprocess.call([str(python), "-P", "-m", "streaming.jars", "fetch"], cwd=str(ROOT)))
 
 
 def fingerprint():
@@ -76,9 +76,9 @@ def install(python):
     print("installing %d packages into .venv, a minute or two ..." % sum("==" in line for line in lines), flush=True)
     quiet = ["-q", "--disable-pip-version-check", "--no-input"]
     steps = [
-        [sys.executable, "-m", "venv", str(VENV)],
-        [str(python), "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(LOCK)],
-        [str(python), "-m", "pip", "install", *quiet, "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
+        [sys.executable, "-P", "-m", "venv", str(VENV)],
+        [str(python), "-P", "-m", "pip", "install", *quiet, "--require-hashes", "-r", str(LOCK)],
+        [str(python), "-P", "-m", "pip", "install", *quiet, "--no-deps", "--no-build-isolation", "-e", str(ROOT)],
     ]
     for step in steps:
         done = subprocess.run(step, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)

@@ -75,7 +75,7 @@ def group_view(view: View) -> None:
 
 
 def _find(view: View) -> Row | None:
-    groups = view.ask("groups", cluster=view.cluster, group_id=None)
+    groups = view.groups(view.cluster)
     named = [group for group in groups if group["group_id"] == view.group]
     return next(iter(named or [g for g in groups if words.key_of(g["group_id"]) == view.group]), None)
 
@@ -235,7 +235,8 @@ def _charts(group: Row, decisions: Sequence[Row], view: View) -> str:
     # (All that is held, so that the line begins at the edge with the value that held there.)
     rows = view.ask("lag", **name, since=view.since, step=_STEPS[chosen])
     shown = [row for row in decisions if row["record_time"] >= span[0]]
-    until = next((r["round_time"] for r in view.ask("rounds") if r["cluster"] == group["cluster"]), view.now)
+    newest = next((r["round_time"] for r in view.ask("rounds") if r["cluster"] == group["cluster"]), view.now)
+    until = min(newest, view.now)  # a broker's clock may be ahead
     return render(
         "charts.html.j2",
         lag=lag_chart(rows, shown, span, view.clock, Heard(until, view.lake.reach)),

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,6 +17,7 @@ from dashboards.query import columns_read, queries
 from streaming.exceptions import EvenkeelError
 from streaming.tables import ALL_TABLES
 from streaming.tables.mirror import LakeMirror, Wanted
+from streaming.thresholds import Thresholds
 
 __all__ = ["PageLake"]
 
@@ -32,16 +34,38 @@ _AGAIN_S = 5.0
 _MOST_ANSWERS = 512
 
 
+# Two clocks that are kept at all are closer than this.
+_APART_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """The newest round of a cluster: its number, when it was read (steady time), and how old it was then, s."""
+
+    round: int
+    at: float
+    age_s: float
+
+
 class PageLake:
     """Answers to the panels' queries.
 
     Attributes:
         past: How far back it goes.
+        thresholds: Bounds by which the page colours, as the alert rules have them.
         reach: Within this time of the newest round a living group, and each of its partitions, has a row.
         problem: One sentence when the lake cannot be read now; what was read before is still answered from.
     """
 
-    def __init__(self, root: str, past: timedelta, heartbeat: timedelta, refresh: timedelta) -> None:
+    def __init__(
+        self,
+        root: str,
+        past: timedelta,
+        heartbeat: timedelta,
+        refresh: timedelta,
+        thresholds: Thresholds | None = None,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Prepare; `start` begins to read.
 
         Args:
@@ -49,8 +73,13 @@ class PageLake:
             past: How far back charts and timelines go.
             heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
             refresh: Time between two looks for new files.
+            thresholds: The alert rules' bounds, by which the page colours; None for the defaults.
+            steady: Seconds that no setting of a clock moves.
         """
         self.past = past
+        self.thresholds = thresholds or Thresholds()
+        self._steady = steady
+        self._rounds: dict[str, _Newest] = {}
         # A living group and partition has a row every heartbeat; the rest forgives slow rounds.
         self.reach = 1.25 * heartbeat + timedelta(minutes=1)
         self.problem: str | None = None
@@ -91,10 +120,26 @@ class PageLake:
                 self._answers[key] = rows
         return rows
 
+    def quiet_s(self, cluster: str) -> float:
+        """Seconds for which no round of a new number was read, as far as the page knows; 0 for an unknown cluster."""
+        newest = self._rounds.get(cluster)
+        return 0.0 if newest is None else newest.age_s + self._steady() - newest.at
+
+    def _see_rounds(self) -> None:
+        now = datetime.now(UTC)
+        for row in self._mirror.rows(queries()["rounds"].duckdb):
+            known = self._rounds.get(row["cluster"])
+            if known is not None and row["round"] <= known.round:
+                continue
+            # Only a start must believe the clocks, and not to the minute: what it finds may be of yesterday.
+            age_s = 0.0 if known is not None else (now - row["round_time"]).total_seconds()
+            self._rounds[row["cluster"]] = _Newest(row["round"], self._steady(), age_s if age_s > _APART_S else 0.0)
+
     def look(self) -> None:
         """Take in what is new: what the thread does again and again."""
         try:
             changed = self._mirror.update()
+            self._see_rounds()
             self.problem = None
         except EvenkeelError as error:
             changed = self.problem is None

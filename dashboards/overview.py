@@ -25,7 +25,7 @@ _MOST_DECISIONS = 12
 
 def overview(view: View) -> None:
     """Draw it."""
-    groups = view.ask("groups", cluster=view.cluster, group_id=None)
+    groups = view.groups(view.cluster)
     counted = Counter(group["health"] for group in groups)
     counts = [
         {"health": health, "n": counted[health], "word": word, "chosen": word == view.show}

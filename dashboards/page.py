@@ -16,6 +16,7 @@ from dashboards.lake import PageLake
 from dashboards.overview import overview
 from dashboards.view import View, head
 from streaming.config import load_settings
+from streaming.thresholds import Thresholds
 
 _log = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ def _lake() -> PageLake:
         past=timedelta(hours=settings.page.past_hours),
         heartbeat=timedelta(milliseconds=settings.job.heartbeat_ms),
         refresh=timedelta(milliseconds=settings.page.refresh_ms),
+        thresholds=Thresholds.load(settings.alerts.rules),
     )
     lake.start()
     lake.wait_for_first_look(_FIRST_LOOK_S)

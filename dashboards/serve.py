@@ -115,6 +115,6 @@ def _check_port(page: PageSettings) -> None:
     except OSError as error:
         message = (
             f"The page cannot listen on {page.address}:{page.port} ({error.strerror}): end what holds the port, or "
-            "choose another with [page] port in conf/evenkeel.toml, EVENKEEL_PAGE__PORT or --port."
+            "choose another with [page] port in evenkeel.toml, EVENKEEL_PAGE__PORT or --port."
         )
         raise SetupError(message) from error

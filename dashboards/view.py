@@ -16,9 +16,6 @@ __all__ = ["HEALTH", "View", "head"]
 HEALTH = {3: "off", 2: "strained", 1: "unclear", 0: "as it should be", -1: "no members"}
 """Words for the column `health` of groups.sql."""
 
-# Silence is told after three intervals, as the shipped alert does it; below this a loaded machine is no silence.
-_SILENT_ROUNDS, _SILENT_AT_LEAST = 3, timedelta(seconds=20)
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -56,16 +53,20 @@ class View:
         """Rows of a query."""
         return self.lake.ask(query, parameters)
 
+    def groups(self, cluster: str | None) -> list[dict[str, Any]]:
+        """The living groups of a cluster, or of all."""
+        return self.ask("groups", cluster=cluster, group_id=None, imbalance=self.lake.thresholds.imbalance)
+
 
 def head(view: View) -> bool:
     """Draw the head; False when there is nothing to draw below it."""
     rounds = view.ask("rounds")
-    groups_seen = bool(rounds) or bool(view.ask("groups", cluster=None, group_id=None))
+    groups_seen = bool(rounds) or bool(view.groups(cluster=None))
     newest = max((row["round_time"] for row in rounds), default=None)
     notes, empty = [], None
     if view.lake.problem is not None:
         notes.append({"head": "The lake cannot be read.", "text": visible(view.lake.problem), "mild": False})
-    silent = [row for row in rounds if _is_silent(row, view.now)]
+    silent = [row for row in rounds if _is_silent(row, view)]
     notes += [_silence(row, view) for row in silent]
     notes += [_held(row) for row in rounds if row["held_partitions"]]
     if view.lake.unread:
@@ -100,13 +101,12 @@ def head(view: View) -> bool:
     return groups_seen
 
 
-def _is_silent(row: Mapping[str, Any], now: datetime) -> bool:
-    quiet: timedelta = now - row["round_time"]
-    return quiet > _SILENT_AT_LEAST and quiet > _SILENT_ROUNDS * timedelta(milliseconds=row["interval_ms"] or 0)
+def _is_silent(row: Mapping[str, Any], view: View) -> bool:
+    return view.lake.quiet_s(row["cluster"]) > view.lake.thresholds.silent_after_s(row["interval_ms"])
 
 
 def _silence(row: Mapping[str, Any], view: View) -> dict[str, Any]:
-    quiet = age(view.now - row["round_time"])
+    quiet = age(timedelta(seconds=view.lake.quiet_s(row["cluster"])))
     return {
         "head": f"Nothing heard of {visible(row['cluster'])} for {quiet}.",
         "text": (

@@ -6,9 +6,11 @@ first: a setting, Java, the network, a right, a port, space.
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,6 +20,8 @@ from rich.console import Console
 
 from streaming.config import Settings, load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.lock import JOB, only_one
+from streaming.terminal import printable
 
 if TYPE_CHECKING:
     from assignors import Strategy
@@ -28,15 +32,30 @@ app = typer.Typer(
     name="evenkeel",
     help="Keeps watch over consumer groups: who should own which partition, who does, and what did the change cost.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; else conf/evenkeel.toml.")
+    str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; else as the settings say.")
 ]
 Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Where the tables lie.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"evenkeel {version('evenkeel')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _evenkeel(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, then end.")
+    ] = False,
+) -> None:
+    # (Its docstring would take the place of the help above.)
+    pass
 
 
 @app.command()
@@ -71,13 +90,15 @@ def run(
 ) -> None:
     """Run the Spark job alone."""
     from streaming.job.log import set_up_log  # noqa: PLC0415
+
+    set_up_log()  # what is imported now has something to log
     from streaming.job.run import run as run_job  # noqa: PLC0415
     from streaming.probe import check  # noqa: PLC0415
 
     settings = _settings(bootstrap, lake, cluster)
     _refuse(check(settings))
-    set_up_log()
-    run_job(settings, available_now=available_now)
+    with only_one(JOB, settings.lake, settings.cluster):
+        run_job(settings, available_now=available_now)
 
 
 @app.command()
@@ -114,7 +135,7 @@ def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
 @app.command()
 def dash(
     lake: Lake = None,
-    port: Annotated[int | None, typer.Option("--port", help="Where it listens; else conf/evenkeel.toml.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Where it listens; else as the settings say.")] = None,
 ) -> None:
     """Serve the page alone: groups by health, and why, in a browser."""
     from dashboards.serve import serve  # noqa: PLC0415
@@ -173,16 +194,24 @@ def main() -> None:
     try:
         app(standalone_mode=True)
     except SetupError as error:
-        sys.stderr.write(f"{error}\n")
+        _tell(error)
         sys.exit(SETUP_EXIT_CODE)
     except EvenkeelError as error:
-        sys.stderr.write(f"{error}\n")
+        _tell(error)
         sys.exit(1)
     except BrokenPipeError:
         sys.exit(0)  # whoever read our lines has seen enough
 
 
+def _tell(error: EvenkeelError) -> None:
+    # (It may quote what a broker or a record says. Several sentences are several lines.)
+    sys.stderr.write("\n".join(map(printable, str(error).split("\n"))) + "\n")
+
+
 def _console() -> Console:
+    # (A terminal whose encoding lacks "…" shows it escaped: that ends nothing.)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     # Without a terminal rich would wrap every table at 80 columns, also in a log file that has no width.
     return Console() if sys.stdout.isatty() else Console(width=160)
 

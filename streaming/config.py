@@ -1,27 +1,31 @@
 """The settings of every process, from one place.
 
 Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
-the TOML file (`conf/evenkeel.toml`, or `EVENKEEL_CONFIG`), defaults. Secrets are best given by file or by the
-environment; they are `SecretStr`, so they print as stars and appear in no log, plan or page.
+the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults.
+Secrets are best given by file or by the environment; they are `SecretStr`, so they print as stars and appear in no log,
+plan or page.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
+    SettingsError,
 )
 
+from streaming.config_sources import Environment, NoJsonError, file_values
 from streaming.exceptions import SetupError
+from streaming.kafka_settings import KafkaSettings, Section
+from streaming.places import shipped
+from streaming.terminal import printable
 
 __all__ = [
     "AlertSettings",
@@ -36,109 +40,8 @@ __all__ = [
     "load_settings",
 ]
 
-_DEFAULT_FILE = "conf/evenkeel.toml"
 
-_SECRET = re.compile("password|secret|token|credential", re.IGNORECASE)
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class KafkaSettings(_Section):
-    """How probe and job reach the cluster; both take their client settings from here.
-
-    Attributes:
-        bootstrap_servers: "host:port,host:port".
-        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
-        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...; None without SASL.
-        sasl_username: User of PLAIN and SCRAM.
-        sasl_password: Its password; rather `sasl_password_file` or the environment.
-        sasl_password_file: File whose content, stripped, is the password.
-        ssl_cafile: PEM file of the certificate authorities; None takes the system's.
-        ssl_certfile: PEM file of the client's certificate.
-        ssl_keyfile: PEM file of the client's key.
-        ssl_password: Password of the key.
-        ssl_password_file: File whose content, stripped, is that password.
-        ssl_check_hostname: Whether the brokers' names are checked.
-        request_timeout_ms: A request without an answer fails after this time.
-        client: Any further kafka-python client setting, by its own name.
-    """
-
-    bootstrap_servers: str = "localhost:9092"
-    security_protocol: str = "PLAINTEXT"
-    sasl_mechanism: str | None = None
-    sasl_username: str | None = None
-    sasl_password: SecretStr | None = None
-    sasl_password_file: Path | None = None
-    ssl_cafile: Path | None = None
-    ssl_certfile: Path | None = None
-    ssl_keyfile: Path | None = None
-    ssl_password: SecretStr | None = None
-    ssl_password_file: Path | None = None
-    ssl_check_hostname: bool = True
-    request_timeout_ms: int = 30_000
-    client: dict[str, Any] = Field(default_factory=dict)
-
-    @field_validator("client")
-    @classmethod
-    def _refuse_secrets(cls, client: dict[str, Any]) -> dict[str, Any]:
-        # These settings travel as an option of the job, which Spark shows in plans and logs.
-        for name in client:
-            if _SECRET.search(name):
-                message = f"{name} would show in plans: use sasl_password_file, ssl_password_file or the environment"
-                raise ValueError(message)
-        return client
-
-    def client_config(self) -> dict[str, Any]:
-        """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.
-
-        Raises:
-            OSError: A secret's file cannot be read.
-        """
-        config: dict[str, Any] = {
-            "bootstrap_servers": self.bootstrap_servers.split(","),
-            "security_protocol": self.security_protocol,
-            "request_timeout_ms": self.request_timeout_ms,
-        }
-        if self.sasl_mechanism:
-            config["sasl_mechanism"] = self.sasl_mechanism
-            config["sasl_plain_username"] = self.sasl_username
-            config["sasl_plain_password"] = _secret(self.sasl_password, self.sasl_password_file)
-        if self.security_protocol.endswith("SSL"):
-            config["ssl_check_hostname"] = self.ssl_check_hostname
-            for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
-                if path := getattr(self, name):
-                    config[name] = str(path)
-            if password := _secret(self.ssl_password, self.ssl_password_file):
-                config["ssl_password"] = password
-        return config | self.client
-
-    def public(self) -> dict[str, Any]:
-        """All but the secrets, as JSON values: what may stand in an option of the job and in a plan."""
-        return self.model_dump(mode="json", exclude={"sasl_password", "ssl_password"})
-
-    @classmethod
-    def from_public(cls, public: dict[str, Any]) -> KafkaSettings:
-        """Put the secrets of this process's environment back to what `public` left.
-
-        The job's tasks call it: secrets travel by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
-        `EVENKEEL_KAFKA__SSL_PASSWORD`) or as files, never through Spark.
-        """
-        secrets = {
-            name: os.environ.get(f"EVENKEEL_KAFKA__{name.upper()}") for name in ("sasl_password", "ssl_password")
-        }
-        return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
-
-    def export_secrets(self) -> None:
-        """Put the secrets into this process's environment, where its children find them."""
-        for name in ("sasl_password", "ssl_password"):
-            value = getattr(self, name)
-            if value is not None:
-                os.environ[f"EVENKEEL_KAFKA__{name.upper()}"] = value.get_secret_value()
-
-
-class Filters(_Section):
+class Filters(Section):
     """Which groups and topics are watched.
 
     A pattern is a literal name, or a regular expression between slashes ("/^payments-.*/", searched as it
@@ -172,7 +75,7 @@ class Filters(_Section):
         return _passes(topic, self.topics, self.ignore_topics)
 
 
-class StrategyRule(_Section):
+class StrategyRule(Section):
     """Which strategy groups are expected to run.
 
     Attributes:
@@ -184,7 +87,7 @@ class StrategyRule(_Section):
     strategy: str
 
 
-class CustomStrategySettings(_Section):
+class CustomStrategySettings(Section):
     """A strategy of the user's own (docs/custom-strategies.md).
 
     Attributes:
@@ -198,7 +101,7 @@ class CustomStrategySettings(_Section):
     deterministic: bool | None = None
 
 
-class ProbeSettings(_Section):
+class ProbeSettings(Section):
     """The probe.
 
     Attributes:
@@ -218,7 +121,7 @@ class ProbeSettings(_Section):
     retention_ms: int = 3 * 86_400_000
 
 
-class JobSettings(_Section):
+class JobSettings(Section):
     """The Spark job.
 
     Attributes:
@@ -248,7 +151,7 @@ class JobSettings(_Section):
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
-class AlertSettings(_Section):
+class AlertSettings(Section):
     """The alerter.
 
     Attributes:
@@ -264,6 +167,9 @@ class AlertSettings(_Section):
         timeout_ms: A target that does not answer within this time has failed.
         longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
         give_up_after_ms: Deliveries are given up this long after the decision.
+        trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
+            supervises it opens everything anew.
+        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
     """
 
     rules: Path | None = None
@@ -276,6 +182,9 @@ class AlertSettings(_Section):
     timeout_ms: int = Field(default=10_000, ge=100)
     longest_retry_ms: int = Field(default=60_000, ge=1_000)
     give_up_after_ms: int = Field(default=86_400_000, ge=1_000)
+    trouble_exit_ms: int = Field(default=600_000, ge=1_000)
+    # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
+    digest_above: int = Field(default=10, ge=1)
 
     @field_validator("targets")
     @classmethod
@@ -311,7 +220,7 @@ class AlertSettings(_Section):
         return found
 
 
-class PageSettings(_Section):
+class PageSettings(Section):
     """The page.
 
     Attributes:
@@ -338,7 +247,7 @@ class Settings(BaseSettings):
 
     Attributes:
         cluster: Name of the monitored cluster, as the tables show it.
-        lake: Folder (or object store URI) of the Delta tables; the checkpoint lies beside them.
+        lake: Folder of the Delta tables; the checkpoint lies beside them.
         kafka: The connection.
         filters: What is watched.
         probe: The probe.
@@ -354,7 +263,6 @@ class Settings(BaseSettings):
         env_nested_delimiter="__",
         extra="forbid",
         frozen=True,
-        toml_file=_DEFAULT_FILE,
     )
 
     cluster: str = "default"
@@ -373,13 +281,12 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Command line, environment, file: in this order."""
-        path = Path(os.environ.get("EVENKEEL_CONFIG", _DEFAULT_FILE))
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, path)
+        return init_settings, Environment(settings_cls), InitSettingsSource(settings_cls, file_values())
 
     def expected_strategy(self, group: str) -> str | None:
         """Strategy that a group is expected to run; None when no rule names it."""
@@ -395,21 +302,22 @@ def load_settings(**given: Any) -> Settings:
     Raises:
         SetupError: A setting is wrong, or the file cannot be read: one sentence that names it.
     """
-    path = os.environ.get("EVENKEEL_CONFIG")
-    if path is not None and not Path(path).is_file():
-        message = f"EVENKEEL_CONFIG names {path}, which is no file: correct it, or unset it."
-        raise SetupError(message)
     try:
         return Settings(**given)
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "settings"
-        # (No input is shown: it could be a secret.)
-        message = f"The setting {place} is wrong: {first['msg']}. See conf/evenkeel.toml for what it may be."
-        raise SetupError(message) from None
-    except tomllib.TOMLDecodeError as error:
-        message = f"{path or _DEFAULT_FILE} is no valid TOML: {error}."
-        raise SetupError(message) from None
+        # (No input is shown: it could be a secret. Nor is a name that is none: it could be one by mistake.)
+        place = ".".join(str(part) if _PLACE.fullmatch(str(part)) else "…" for part in first["loc"]) or "settings"
+        told = printable(first["msg"])
+        message = f"The setting {place} is wrong: {told}. See {shipped('evenkeel.toml')} for what it may be."
+    except SettingsError as error:
+        if not isinstance(error.__cause__, NoJsonError):
+            raise
+        message = str(error.__cause__)
+    raise SetupError(message) from None
+
+
+_PLACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 _MATCHERS: dict[str, re.Pattern[str] | str] = {}
@@ -439,9 +347,3 @@ def _passes(name: str, watched: tuple[str, ...], ignored: tuple[str, ...]) -> bo
     if any(_fits(name, pattern) for pattern in ignored):
         return False
     return not watched or any(_fits(name, pattern) for pattern in watched)
-
-
-def _secret(value: SecretStr | None, path: Path | None) -> str | None:
-    if path is not None:
-        return path.read_text(encoding="utf-8").strip()
-    return value.get_secret_value() if value is not None else None

@@ -27,7 +27,7 @@ from typing import Final
 
 import msgspec
 
-from streaming.visible import visible
+from streaming.terminal import visible
 
 __all__ = [
     "EVENTS_VERSION",

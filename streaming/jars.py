@@ -4,8 +4,7 @@
     python -m streaming.jars classpath SET        # prints what `java -cp` wants
 
 Nothing is resolved: the file lists every jar, transitive ones too; jgo fetches single files by coordinate.
-Jars lie in `$EVENKEEL_CACHE/jars`, else in `.cache/evenkeel/jars` of the checkout, as
-`<group>/<artifact>-<version>.jar`.
+Jars lie in `jars` of the cache (`streaming/places.py`), as `<group>/<artifact>-<version>.jar`.
 A file gets its name there only after its checksum was right, so an interrupted download leaves nothing behind
 that could be taken for a jar, and two fetches at once do no harm.
 """
@@ -34,11 +33,12 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from streaming.java import NEWEST_NAMED_RELEASE, find_java, java_release
+from streaming.places import cache_folder as cache
+from streaming.places import shipped
 
 __all__ = ["Jar", "cache_folder", "classpath", "fetch", "jar_sets", "jars_of", "main"]
 
-_CHECKOUT = Path(__file__).resolve().parents[1]
-_JARS_FILE = _CHECKOUT / "conf" / "jars.toml"
+_JARS_FILE = shipped("jars.toml")
 
 _PARALLEL_DOWNLOADS = 6
 """Most jars are small, so round trips are the cost; many more connections look like abuse to a registry."""
@@ -73,8 +73,7 @@ class Jar:
 
 def cache_folder() -> Path:
     """Return the folder of the jars; it need not exist yet."""
-    chosen = os.environ.get("EVENKEEL_CACHE")
-    return Path(chosen).expanduser().resolve() / "jars" if chosen else _CHECKOUT / ".cache" / "evenkeel" / "jars"
+    return cache() / "jars"
 
 
 @lru_cache(maxsize=1)
@@ -221,7 +220,7 @@ def _receive(jar: Jar, scratch: Path, total: _Total) -> Path:
 
 def _raise_disk_error(error: OSError, folder: Path) -> None:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        free = shutil.disk_usage(folder if folder.exists() else _CHECKOUT).free // 2**20
+        free = shutil.disk_usage(_nearest(folder)).free // 2**20
         message = (
             f"There is no space left for the jars in {folder} ({free} MiB free): "
             "make room, or set EVENKEEL_CACHE to another folder."
@@ -232,6 +231,11 @@ def _raise_disk_error(error: OSError, folder: Path) -> None:
             "set EVENKEEL_CACHE to a folder that can be written."
         )
     raise SetupError(message) from error
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest above it that is there."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
 
 
 def _is_right(path: Path, jar: Jar) -> bool:

@@ -53,6 +53,42 @@ def test_a_wrong_setting_is_one_sentence_and_exit_code_2(tmp_path: Path) -> None
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@pytest.mark.parametrize("command", ["up", "run", "probe", "dash", "alert", "assign"])
+def test_a_variable_that_is_no_json_is_one_sentence_without_its_value_and_exit_code_2(
+    command: str, tmp_path: Path
+) -> None:
+    done = _evenkeel(command, cwd=tmp_path, EVENKEEL_ALERTS__TARGETS="jsons://me:hunter2@hooks")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("The environment variable EVENKEEL_ALERTS__TARGETS is no JSON")
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "hunter2" not in done.stderr
+
+
+@pytest.mark.parametrize("module", ["streaming.job", "streaming.probe", "streaming.alerts", "dashboards"])
+def test_the_processes_of_up_say_it_in_the_same_sentence(module: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", module],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+        env=_ENVIRONMENT | {"EVENKEEL_ALERTS__TARGETS": "jsons://me:hunter2@hooks"},
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("The environment variable EVENKEEL_ALERTS__TARGETS is no JSON")
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_what_an_error_quotes_reaches_the_terminal_without_its_escapes(tmp_path: Path) -> None:
+    (tmp_path / "a\x1b[31m").mkdir()
+    (tmp_path / "a\x1b[31m" / "mine").touch()
+    done = _evenkeel("demo", "--lake", "a\x1b[31m", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "a\\x1b[31m is not empty" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
 def test_the_demo_refuses_a_lake_that_has_something_in_it(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("dear")

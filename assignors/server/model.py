@@ -64,6 +64,7 @@ class ServerGroup:
             coordinator does (`TopicIds`), save that it makes subscriptions different.
         counts: Partition counts by topic id.
         uuids: Topic ids by their text, also those of targets whose topics are gone.
+        least_work: Units that any assignor takes (`assignors.work`): it walks members, topics and targets.
 
     Raises:
         DuplicateMember: A member id stands twice.
@@ -76,13 +77,16 @@ class ServerGroup:
     topics: Mapping[str, ServerTopic]
     counts: dict[str, int] = field(init=False, repr=False, compare=False)
     uuids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
+    least_work: int = field(init=False, repr=False, compare=False)
     _ids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
     _subscribed: dict[tuple[str, ...], tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         uuids = _Uuids()
         seen: set[str] = set()
+        walked = 0
         for member in self.members:
+            walked += 2 + len(member.topics) // 4 + len(member.target)
             if member.member_id in seen:
                 message = f"Member {member.member_id!r} stands twice in the group: list each member once."
                 raise DuplicateMember(message)
@@ -90,7 +94,7 @@ class ServerGroup:
             if len({uuids[topic_id].text for topic_id, _ in member.target}) != len(member.target):
                 message = f"A topic stands twice in the target of member {member.member_id!r}: the broker refuses it."
                 raise BadTarget(message)
-        _check_partitions(self.members)
+        walked += _check_partitions(self.members) // 4
         ids: dict[str, Uuid] = {}
         counts: dict[str, int] = {}
         for name, topic in self.topics.items():
@@ -112,6 +116,7 @@ class ServerGroup:
             names: tuple(ids[name] for name in dict.fromkeys(names) if name in ids)
             for names in {member.topics for member in self.members}
         }
+        object.__setattr__(self, "least_work", walked + sum(counts.values()) // 4)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "uuids", uuids)
         object.__setattr__(self, "_ids", ids)
@@ -135,13 +140,15 @@ class _Uuids(dict[str, Uuid]):
         return uuid
 
 
-def _check_partitions(members: tuple[ServerMember, ...]) -> None:
+def _check_partitions(members: tuple[ServerMember, ...]) -> int:
+    """Refuse partitions that are no int32; how many there are in all targets."""
     lists = [partitions for member in members for _, partitions in member.target]
+    size = sum(map(len, lists))
     if set(map(type, chain.from_iterable(lists))) <= {int}:
         lowest = min(chain.from_iterable(lists), default=0)
         highest = max(chain.from_iterable(lists), default=0)
         if -_INT32 <= lowest <= highest < _INT32:
-            return
+            return size
     for member in members:
         for topic_id, partitions in member.target:
             for partition in partitions:
@@ -151,3 +158,4 @@ def _check_partitions(members: tuple[ServerMember, ...]) -> None:
                         "give int32 numbers."
                     )
                     raise BadTarget(message)
+    return size

@@ -12,6 +12,7 @@ from assignors.server.model import ServerGroup
 from assignors.server.range import cut_ranges
 from assignors.server.range_sticky import cut_ranges_keeping_the_target
 from assignors.server.uniform import uniform_before_4_0, uniform_before_4_0_1, uniform_since_4_0_1
+from assignors.work import spend
 
 __all__ = ["ServerEra", "assign_on_server", "known_server_strategies"]
 
@@ -69,7 +70,8 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
     Raises:
         UnknownStrategy: There is no such assignor.
         UnknownLibrary: The release cannot be read, or is another library's.
-        CannotTell: The result cannot be recomputed exactly; `reason` says why.
+        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` where that would take
+            more than a limit allows (`assignors.work`).
         LeaderWouldFail: The assignor throws on this input, so it did not compute a target from it.
     """
     eras = _ERAS.get(strategy)
@@ -82,6 +84,7 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
         raise UnknownLibrary(message)
     for era in eras:
         if era.holds(broker.release):
+            spend(group.least_work)
             return era.recompute(group)
     reason = "the consumer protocol's assignors before 3.8 (early access) are not recomputed"
     raise CannotTell(reason)

@@ -20,6 +20,7 @@ from assignors.exceptions import LeaderWouldFail
 from assignors.server.hash_order import members_in_hash_order
 from assignors.server.model import ServerGroup, ServerMember
 from assignors.server.uuid import Uuid, texts_of
+from assignors.work import spend
 
 __all__ = ["NOBODY", "Board", "assignment", "kept"]
 
@@ -205,6 +206,7 @@ def assignment(board: Board) -> Assignment:
     else:
         for topic, numbers in board.changed.items():
             owners = board.owners[topic]
+            spend(len(numbers) * (2 + len(owners) // 64))
             for number in numbers:
                 partitions = np.flatnonzero(owners == number).tolist()
                 if partitions:

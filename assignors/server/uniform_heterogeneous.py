@@ -15,6 +15,7 @@ from assignors.server.balancer import Balancer
 from assignors.server.model import ServerGroup
 from assignors.server.uniform_board import NOBODY, Board, assignment, kept
 from assignors.server.uuid import Uuid
+from assignors.work import spend
 
 __all__ = ["deal_and_balance"]
 
@@ -49,6 +50,7 @@ def _deal_the_rest(board: Board, topics: Sequence[str]) -> None:
         owners = board.owners[topic]
         free = np.flatnonzero(owners == NOBODY)
         if len(free):
+            spend(len(free) + len(board.subscribers[topic]))
             takers = Balancer(board.sizes, board.subscribers[topic]).next_takers(len(free))
             owners[free] = takers
             board.changed[topic].update(takers)
@@ -77,11 +79,14 @@ def _balance_topic(board: Board, topic: str, even: dict[int, int]) -> bool:
     subscribers = board.subscribers[topic]
     if even.get(id(subscribers)) == board.moves:
         return False
+    spend(len(subscribers))
     balancer = Balancer(board.sizes, subscribers)
     if balancer.spread <= 1:
         even[id(subscribers)] = board.moves
         return False
-    # What each member had when the round reached the topic: what it is given meanwhile is not given on.
+    # What each member had when the round reached the topic: what it is given meanwhile is not given on. (It bounds the
+    # moves, too, as the members bound the givers that are passed over.)
+    spend(2 * len(board.owners[topic]) + len(subscribers))
     to_give: dict[int, list[int]] = {}
     for partition, owner in enumerate(board.owners[topic].tolist()):
         to_give.setdefault(owner, []).append(partition)

@@ -19,6 +19,7 @@ from assignors.order import utf16
 from assignors.server.hash_order import grown, in_hash_map, members_in_hash_order, order_in_table
 from assignors.server.model import ServerGroup, ServerMember
 from assignors.server.uuid import Uuid
+from assignors.work import spend
 
 __all__ = ["MOST_CHECKS", "deal_and_move"]
 
@@ -59,6 +60,11 @@ class _Board:
         for number, topics in enumerate(self._wanted):
             for topic in topics:
                 self.subscribers.setdefault(topic, []).append(number)
+        # Topics with the same subscribers share a number.
+        numbers: dict[tuple[int, ...], int] = {}
+        self._alike = {
+            topic: numbers.setdefault(tuple(of_topic), len(numbers)) for topic, of_topic in self.subscribers.items()
+        }
         self._counts = {topic: group.counts[topic.text] for topic in self.subscribers}
         in_order = sorted(range(len(self._members)), key=lambda number: utf16(self.member_ids[number]))
         # Members are compared by size, then by id.
@@ -92,14 +98,17 @@ class _Board:
 
     def deal_the_rest(self) -> None:
         """Each partition without an owner goes to its least loaded subscriber that may have more."""
-        heaps: dict[tuple[int, ...], list[tuple[int, int, int]]] = {}
+        heaps: dict[int, list[tuple[int, int, int]]] = {}
+        spend(2 * len(self._partitions))
         for topic, partition in self._partitions:
             if self._owners[topic][partition] is not None:
                 continue
-            key = tuple(self.subscribers[topic])
+            key = self._alike[topic]
             heap = heaps.get(key)
             if heap is None:
-                heap = heaps[key] = [(self._sizes[number], self._rank[number], number) for number in key]
+                subscribers = self.subscribers[topic]
+                spend(len(subscribers))
+                heap = heaps[key] = [(self._sizes[number], self._rank[number], number) for number in subscribers]
                 heapq.heapify(heap)
             number = self._least(heap)
             if number is None:
@@ -115,17 +124,18 @@ class _Board:
             modified = moved = False
             # What has moved is not looked at again.
             movable = [pair for pair in movable if pair not in self._moved]
-            smallest: dict[tuple[int, ...], int] = {}
+            smallest: dict[int, int] = {}
+            spend(len(movable))
             for topic, partition in movable:
                 if moved:
                     if self._is_balanced():
                         return
                     smallest.clear()
                 moved = False
-                key = tuple(self.subscribers[topic])
+                key = self._alike[topic]
                 if key not in smallest:
-                    smallest[key] = min(self._sizes[number] for number in key)
-                    self._count_checks(len(key))
+                    smallest[key] = min(self._sizes[number] for number in self.subscribers[topic])
+                    self._count_checks(len(self.subscribers[topic]))
                 owner = self._owners[topic][partition]
                 if owner is not None and self._sizes[owner] > smallest[key] + 1:
                     self._move(topic, partition, owner)
@@ -203,6 +213,7 @@ class _Board:
             self._open.discard(number)
 
     def _move(self, topic: Uuid, partition: int, owner: int) -> None:
+        spend(len(self.subscribers[topic]))
         takers = self._open.intersection(self.subscribers[topic])
         if not takers:
             reason = 'the broker\'s uniform before 4.0 throws "No suitable new owner was found" here'
@@ -223,6 +234,7 @@ class _Board:
         if not self._open:
             reason = "the broker's uniform before 4.0 throws NoSuchElementException where nobody may have more"
             raise LeaderWouldFail(reason)
+        spend(len(self._open) // 4)
         sizes = [self._sizes[number] for number in self._open]
         if min(sizes) >= max(sizes) - 1:
             return True
@@ -235,7 +247,11 @@ class _Board:
             of_topic = {owner for owner in owners if owner is not None}
             self._count_checks(len(owners))
             largest[topic] = max((self._sizes[owner] for owner in of_topic), default=0)
-        return any(largest[topic] > self._sizes[number] + 1 for number in self._open for topic in self._wanted[number])
+        for number in self._open:
+            spend(len(self._wanted[number]))
+            if any(largest[topic] > self._sizes[number] + 1 for topic in self._wanted[number]):
+                return True
+        return False
 
     def _could_take_contested(self) -> bool:
         """The same where a member may have what another owns: that it could not take."""
@@ -249,6 +265,7 @@ class _Board:
         return False
 
     def _count_checks(self, count: int) -> None:
+        spend(count // 4)
         self._checks_left -= count
         if self._checks_left < 0:
             reason = "too many members and partitions for the broker's uniform before 4.0: not recomputed"

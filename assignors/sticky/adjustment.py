@@ -9,6 +9,7 @@ import numpy as np
 
 from assignors.sticky.board import Board, Ids
 from assignors.sticky.constrained import Dealt
+from assignors.work import spend
 
 __all__ = ["hold_back"]
 
@@ -31,6 +32,7 @@ def hold_back(board: Board, dealt: Dealt) -> list[Ids]:
 
 
 def _changed_hands(board: Board, lists: list[Ids]) -> dict[int, int]:
+    spend(board.total)
     added: dict[int, int] = {}
     revoked: set[int] = set()
     for member, (subscription, ids) in enumerate(zip(board.members, lists, strict=True)):

@@ -19,6 +19,7 @@ from assignors.sticky.board import Board
 from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential
 from assignors.sticky.racks import RackInfo
+from assignors.work import spend
 
 __all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
 
@@ -64,6 +65,7 @@ class Balance:
     """
 
     def __init__(self, board: Board, potential: Potential, task: Task, racks: RackInfo | None) -> None:
+        spend(2 * board.total)
         self.board = board
         self.ranks = board.ranks
         self.potential = potential
@@ -132,11 +134,9 @@ class Balance:
     def _assign_in_rack(self, partition: int, racks: RackInfo) -> bool:
         """Give a partition to the member with the fewest among those in its racks and those without a rack."""
         sizes, ranks = self.sizes, self.ranks
-        fit = [
-            (sizes[m], ranks[m], m)
-            for m in self.potential.consumers[self.topic_of[partition]]
-            if racks.fits(m, partition)
-        ]
+        consumers = self.potential.consumers[self.topic_of[partition]]
+        spend(len(consumers))
+        fit = [(sizes[m], ranks[m], m) for m in consumers if racks.fits(m, partition)]
         if not fit:
             return False
         self._give(partition, min(fit)[2])
@@ -148,6 +148,7 @@ class Balance:
         self.sizes[member] += 1
 
     def _heap(self, row: int) -> list[tuple[int, int, int]]:
+        spend(len(self.potential.takers[row]))
         sizes, ranks = self.sizes, self.ranks
         heap = [(sizes[m], ranks[m], m) for m in self.potential.takers[row]]
         heapify(heap)
@@ -168,7 +169,9 @@ class Balance:
         state: object = None
         while True:
             walks += 1
+            spend(len(partitions))
             if walks >= _ENOUGH_WALKS:
+                spend(self.board.total // 8 + len(self.movements.pair_of))
                 # Brent's way to find a cycle: compare with one state, which is replaced at every power of two.
                 now = owner.copy(), self.movements.state()
                 if now == state:
@@ -239,6 +242,7 @@ class Balance:
             witnessed = sizes[taker] != most[taker] and owner in self.owners[row] and sizes[owner] > sizes[taker] + gap
             if witnessed and gap:
                 return False
+        spend(1 + len(self.moving) // 8)
         moving = [sizes[member] for member in self.moving]
         if max(moving) - min(moving) <= 1:
             return True
@@ -248,6 +252,7 @@ class Balance:
         for step in range(len(rows)):
             place = (self.search_from + step) % len(rows)
             row = rows[place]
+            spend((len(self.owners[row]) + len(self.potential.takers[row])) // 8)
             largest = max(self.owners[row], key=sizes.__getitem__)
             least = min(
                 (m for m in self.potential.takers[row] if sizes[m] != most[m]), key=sizes.__getitem__, default=largest

@@ -18,6 +18,7 @@ from assignors.hash_map import in_hash_order_or_none
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
 from assignors.packed import pack
+from assignors.work import spend
 
 __all__ = ["Board", "Ids"]
 
@@ -144,6 +145,7 @@ class Board:
         rows = self._rows([claimed.topics for claimed in packed])
         lengths = _joined([claimed.lengths for claimed in packed])
         numbers = _joined([claimed.numbers for claimed in packed])
+        spend((numbers.size + lengths.size) // 2)
         if lengths.size != numbers.size or (lengths != 1).any():
             rows = np.repeat(rows, lengths)
         if rows.min(initial=0) < 0:
@@ -153,6 +155,7 @@ class Board:
         ids: Ids = self._base[rows] + numbers
         beyond = (numbers < 0) | (numbers >= self._counts[rows])
         if beyond.any():
+            spend(int(np.count_nonzero(beyond)))
             for place in np.flatnonzero(beyond).tolist():
                 ids[place] = self._phantom(int(rows[place]), int(numbers[place]))
         stops = np.cumsum(sizes).tolist()

@@ -13,6 +13,7 @@ from assignors.exceptions import LeaderWouldFail
 from assignors.sticky.board import Board
 from assignors.sticky.claims import Claims
 from assignors.sticky.constrained import Dealt
+from assignors.work import spend
 
 __all__ = ["constrained_v1"]
 
@@ -27,6 +28,7 @@ def constrained_v1(board: Board, claims: Claims) -> Dealt:
         LeaderWouldFail: Java throws IllegalStateException here.
     """
     members = len(board.members)
+    spend(board.total)
     low, high = board.total // members, -(-board.total // members)
     revoked: set[int] = set(claims.multi)  # what changes hands when it is placed
     free = np.ones(board.total + len(board.phantoms), dtype=bool)

@@ -11,6 +11,7 @@ from assignors.sticky.constrained import Dealt
 from assignors.sticky.literal import balance_unsound
 from assignors.sticky.potential import Potential
 from assignors.sticky.racks import RackInfo
+from assignors.work import spend
 
 __all__ = ["general"]
 
@@ -55,6 +56,7 @@ def _keep(board: Board, potential: Potential, claims: Claims, racks: RackInfo | 
     """What members keep of existing topics; whether any had to give up something (`assignOwnedPartitions`)."""
     revocation = False
     kept = []
+    spend(len(board.members) * (10 + len(board.topics) // 64))
     for member, owned in enumerate(claims.owned):
         wanted = np.zeros(len(board.topics), dtype=bool)
         wanted[potential.topics[member]] = True

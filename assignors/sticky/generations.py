@@ -18,6 +18,7 @@ from assignors.sticky.board import Board
 from assignors.sticky.constrained import Dealt
 from assignors.sticky.potential import Potential, largest_first, partitions_of
 from assignors.sticky.user_data import MemberData
+from assignors.work import spend
 
 __all__ = ["general_by_generations"]
 
@@ -84,6 +85,7 @@ def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
     by_generation: dict[_Place, dict[int, int]] = {}
     for member, said in enumerate(data):
         for topic, numbers in said.partitions:
+            spend(6 * len(numbers))
             for number in numbers:
                 claims = by_generation.setdefault((topic, number), {})
                 if said.generation is None:
@@ -112,11 +114,13 @@ def _spread(board: Board, existing: Sequence[Sequence[int]], previous: dict[int,
 
     What nobody has comes last, in the order of a HashMap of all partitions.
     """
-    queues = []
-    for ids in existing:
-        mine = set(ids)
-        had_another = [partition for partition in previous if partition in mine]
-        queues.append([*had_another, *(partition for partition in ids if partition not in previous)])
+    spend(8 * board.total)
+    owner = {partition: member for member, ids in enumerate(existing) for partition in ids}
+    queues: list[list[int]] = [[] for _ in existing]
+    for partition in previous:
+        queues[owner[partition]].append(partition)
+    for queue, ids in zip(queues, existing, strict=True):
+        queue += [partition for partition in ids if partition not in previous]
     result = largest_first(board, queues)
     listed = set(result)
     # Topics go from a HashSet, which is filled member by member, into a HashMap.

@@ -29,6 +29,7 @@ from assignors.sticky.generations import general_by_generations
 from assignors.sticky.racks import rack_info
 from assignors.sticky.user_data import MemberData, read_generation, read_sticky
 from assignors.strategy import Era, PartitionRacks
+from assignors.work import spend
 
 __all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "listed"]
 
@@ -68,6 +69,7 @@ class Said:
         """Read the data of all members, or of the first ones, from where each buffer stands."""
         result = []
         for place, member in enumerate(self._members[:members]):
+            spend(len(member.user_data or b"") // 4)
             said, self._positions[place] = self._of(member, self._positions[place])
             result.append(said)
         return result

@@ -18,6 +18,7 @@ from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential, largest_first
 from assignors.sticky.user_data import MemberData, read_kafka_python
 from assignors.strategy import Era, PartitionRacks
+from assignors.work import spend
 
 __all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS"]
 
@@ -159,6 +160,7 @@ def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place,
     for member, said in enumerate(data):
         generation = -1 if said.generation is None else said.generation
         for topic, numbers in said.partitions:
+            spend(6 * len(numbers))
             for number in numbers:
                 claims = by_generation.setdefault((topic, number), {})
                 # Of two claims of one generation the first counts, of generation 0, which is false, the last.

@@ -20,6 +20,7 @@ from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential, largest_first, partitions_of
 from assignors.sticky.racks import RackInfo, rack_info
 from assignors.strategy import Era, PartitionRacks
+from assignors.work import spend
 
 __all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
 
@@ -115,6 +116,7 @@ class _Balance(Balance):
 class _SkippingBalance(_Balance):
     def _is_balanced(self) -> bool:
         sizes, most = self.sizes, self.potential.most
+        spend(len(self.moving))
         order = sorted(self.moving, key=lambda member: (sizes[member], self.ranks[member]))
         if sizes[order[0]] >= sizes[order[-1]] - 1:
             return True
@@ -128,6 +130,7 @@ class _SkippingBalance(_Balance):
                 raise LeaderWouldFail(NEVER_ENDS)
             seen.add(place)
             for row in self.potential.topics[member]:
+                spend(len(self.owners[row]) // 4)
                 if any(sizes[owner] > sizes[member] for owner in self.owners[row]):
                     return False
             place = most[member] + 1
@@ -173,6 +176,7 @@ def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_P
     for place, member in enumerate(members):
         generation = -1 if member.generation is None else member.generation
         for topic, numbers in member.owned:
+            spend(8 * len(numbers))
             for number in numbers:
                 claims.setdefault((topic, number), []).append((generation, place))
     newest, before = {}, {}
@@ -206,6 +210,7 @@ def _orders(
     if len(left) > _MOST_ORDERED:
         raise CannotTell(_TOPIC_ORDER)
     for order in permutations(left):
+        spend(2 * board.total)
         yield [*first, *(partition for partitions in order for partition in partitions)]
 
 

@@ -18,6 +18,7 @@ from assignors.sticky.claims import Claims
 from assignors.sticky.movements import Movements
 from assignors.sticky.potential import Potential
 from assignors.sticky.racks import RackInfo
+from assignors.work import spend
 
 __all__ = ["balance_unsound"]
 
@@ -52,6 +53,7 @@ def balance_unsound(
         LeaderWouldFail: Java throws NullPointerException here.
         CannotTell: The group is too large for this.
     """
+    spend(4 * board.total)
     owner = {partition: member for member, ids in enumerate(claims.owned) for partition in ids.tolist()}
     steps = _Steps(board, potential, [ids.tolist() for ids in kept], owner, previous)
     return [np.array(ids, dtype=np.int64) for ids in steps.run(racks, revocation=revocation)]
@@ -73,7 +75,7 @@ class _Steps:
         self.previous = previous
         self.row_of = [row for row, count in enumerate(board.counts) for _ in range(count)]
         self.row_of += [row for row, _ in board.phantoms]
-        self.moving = list(range(len(current)))  # without the fixed members later on
+        self.moving = dict.fromkeys(range(len(current)))  # without the fixed members later on
         self.movements = Movements(board, self.row_of)
         self.looks = 0
 
@@ -89,7 +91,7 @@ class _Steps:
         shared = self.potential.shared
         partitions = [p for p in partitions if shared[self.row_of[p]]]
         unassigned = [p for p in unassigned if shared[self.row_of[p]]]
-        self.moving = [m for m in self.moving if not self._is_fixed(m)]
+        self.moving = dict.fromkeys(m for m in self.moving if not self._is_fixed(m))
         before = {m: list(self.current[m]) for m in self.moving}
         if not revocation:
             self._reassign(unassigned)
@@ -127,6 +129,7 @@ class _Steps:
 
     def _is_fixed(self, member: int) -> bool:
         mine = self.current[member]
+        spend(1 + len(mine))
         return len(mine) >= self.potential.most[member] and not any(self.potential.shared[self.row_of[p]] for p in mine)
 
     def _size(self, member: int) -> int:
@@ -154,6 +157,7 @@ class _Steps:
         if earlier is not None and self._size(owner) > self._size(earlier) + 1:
             return earlier
         row = self.row_of[partition]
+        spend(len(self.potential.consumers[row]))
         if any(self._size(owner) > self._size(other) + 1 for other in self.potential.consumers[row]):
             takers = self.potential.taker_sets[row]
             return next(member for member in self._order() if member in takers)
@@ -164,12 +168,14 @@ class _Steps:
         source = self.owner[moved]
         self._size(source)
         self.movements.record(moved, source, target)
+        spend(len(self.current[source]) // 8)
         if moved in self.current[source]:
             self.current[source].remove(moved)
         self.current[target].append(moved)
         self.owner[moved] = target
 
     def _is_balanced(self) -> bool:
+        spend(len(self.moving))
         order = self._order()
         if not order:
             raise LeaderWouldFail(_THROWS)
@@ -195,6 +201,7 @@ class _Steps:
         return True
 
     def _look(self, partitions: int) -> None:
+        spend(partitions)
         self.looks += partitions
         if self.looks > _MOST_LOOKS:
             reason = "members claim partitions that do not exist or that another owns too, and the group is large"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from assignors.hash_map import first_in_set, partition_hash, string_hash
 from assignors.sticky.board import Board
+from assignors.work import spend
 
 __all__ = ["Movements"]
 
@@ -28,6 +29,7 @@ class Movements:
         reverse = self.moved.get((self.row_of[partition], target, source))
         if reverse is None:
             return partition
+        spend(len(reverse[0]))
         return first_in_set(reverse[0], reverse[1][0])
 
     def state(self) -> object:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
 from assignors.sticky.board import Board
+from assignors.work import spend
 
 __all__ = ["Potential", "largest_first", "partitions_of"]
 
@@ -49,6 +50,7 @@ class Potential:
                 most = board.total if everything else sum(board.counts[row] for row in rows)
                 of_listed = known[id(listed)] = rows, most
             rows, most = of_listed
+            spend(2 * len(rows))
             for row in rows:
                 self.consumers[row].append(member)
             self.topics.append(rows)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from assignors.racks import replica_racks
 from assignors.sticky.board import Board, Ids
 from assignors.strategy import PartitionRacks
+from assignors.work import spend
 
 __all__ = ["RackInfo", "rack_info"]
 
@@ -36,6 +37,7 @@ class RackInfo:
 
     def matches(self, member: int, ids: Ids) -> npt.NDArray[np.bool_]:
         """Which of these partitions a member may keep: all for a member without a rack; phantoms have no racks."""
+        spend(ids.size // 4)
         rack = self.of_members[member]
         if rack is None:
             return np.ones(ids.size, dtype=bool)
@@ -61,7 +63,9 @@ class RackInfo:
         for step in range(len(members)):
             place = (first + step) % len(members)
             if self.of_members[members[place]] in racks:
+                spend(step // 4)
                 return place
+        spend(len(members) // 4)
         return -1
 
 

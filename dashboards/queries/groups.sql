@@ -3,6 +3,7 @@
 -- Parameters:
 --   :cluster   STRING  one cluster; NULL for all
 --   :group_id  STRING  one group; NULL for all
+--   :imbalance DOUBLE  threshold of the alert rules: how much more uneven than it must be a group may be
 -- Columns: one row per group; those of group_health by their own names, and
 --   problems   what is wrong or worth knowing, the worst first, words with a space between; '' when nothing is:
 --              drifted, unassigned, stopped, stalled                    partitions are with the wrong member or with
@@ -12,8 +13,8 @@
 --                                                                       cannot be told now, or is about to change
 --   health     3, 2, 1: by the worst problem, as the lines above; 0 nothing is wrong; -1 nothing is wrong, no members
 --   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
--- Imbalance counts from 0.5 above the least that any assignment could reach: one member with half as much again as
--- the mean. Findings are looked for in their JSON, where no name can imitate them: its quotes would be escaped.
+-- Imbalance is told where it is further above the least that any assignment could reach than the threshold. Findings are
+-- looked for in their JSON, where no name can imitate them: its quotes would be escaped.
 WITH health AS (
   SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_least, 0) AS avoidable
   FROM group_health_current
@@ -28,7 +29,7 @@ judged AS (
     ) AS off,
     concat_ws(' ',
       CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
-      CASE WHEN avoidable >= 0.5 THEN 'imbalance' END,
+      CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS strained,
     concat_ws(' ',

@@ -11,7 +11,7 @@ SELECT strategy, runs, library, moves, moves_least, imbalance, imbalance_least, 
   generation
 FROM (
   SELECT strategy, runs, library, moves, moves_least, imbalance, imbalance_least, reason, record_offset, record_time,
-    generation, rank() OVER (ORDER BY round_time DESC, round DESC, record_offset DESC) AS place
+    generation, rank() OVER (ORDER BY round DESC, record_offset DESC) AS place
   FROM what_if_current
   WHERE cluster = :cluster AND group_id = :group_id
 ) AS known

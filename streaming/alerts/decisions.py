@@ -8,7 +8,7 @@ two alerters that decide at the same time cannot both succeed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,11 +19,12 @@ from deltalake.exceptions import CommitFailedError
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
+from streaming.alerts.rules import EVENTS
 from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, table_named
 from streaming.tables.columns import to_arrow
 from streaming.tables.dataset import all_rows
 
-__all__ = ["Decided", "Decisions", "Remembered"]
+__all__ = ["Decided", "Decisions", "Remembered", "decided_of"]
 
 _DAY_MS = 86_400_000
 
@@ -35,10 +36,12 @@ class Remembered:
     Attributes:
         round: The round up to which everything is decided; None when nothing ever was.
         active: Alerts that are pending or firing.
+        seen: By table of events the version up to which it was judged.
     """
 
     round: int | None
     active: Mapping[Key, Active]
+    seen: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,31 +120,43 @@ class Decisions:
         return Remembered(
             self._table.transaction_version(self._round_id),
             {(row["rule"], row["entity"]): _active(row) for row in rows},
+            {name: seen for name in EVENTS if (seen := self._table.transaction_version(self._seen(name))) is not None},
         )
 
+    def have_moved(self) -> bool:
+        """Whether the table has decisions that are not known yet: ours, or another alerter's."""
+        self._table.update_incremental()
+        return (self._table.transaction_version(self._decision_id) or 0) != self._decision
+
     def commit(
-        self, transitions: Sequence[Transition], up_to: int | None, now: int, late: Sequence[bool]
+        self,
+        transitions: Sequence[Transition],
+        up_to: int | None,
+        now: int,
+        late: Sequence[bool],
+        seen: Mapping[str, int],
     ) -> list[Decided]:
-        """Write transitions, and up to which round everything is decided; both or neither.
+        """Write transitions, and up to where everything is decided; both or neither.
 
         Args:
             transitions: In order; none only moves the round.
             up_to: The round; None before the first.
             now: The alerter's clock, ms.
             late: Of each transition, whether it was found late.
+            seen: By table of events the version up to which it was judged.
 
         Raises:
             AnotherAlerterError: Somebody else has decided meanwhile.
         """
-        self._table.update_incremental()
-        number = self._table.transaction_version(self._decision_id) or 0
-        if number != self._decision:
+        if self.have_moved():
             raise _another(self._cluster)
+        number = self._decision
         names = [column.name for column in table_named("alerts").columns]
         named = [self._row(t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
         ids = [Transaction(self._decision_id, number + 1)]
         if up_to is not None:
             ids.append(Transaction(self._round_id, up_to))
+        ids += [Transaction(self._seen(name), version) for name, version in seen.items()]
         try:
             write_deltalake(
                 self._table,
@@ -154,6 +169,9 @@ class Decisions:
         self._decision = number + 1
         return [_decided(row) for row in named]
 
+    def _seen(self, table: str) -> str:
+        return f"alerts/{self._cluster}/seen/{table}"
+
     @property
     def number(self) -> int:
         """Number of the newest decision that is known."""
@@ -161,7 +179,7 @@ class Decisions:
 
     def after(self, number: int) -> list[Decided]:
         """Transitions of decisions after that one, in order."""
-        sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round_time, round"
+        sql = "SELECT * FROM alerts WHERE cluster = ? AND decision > ? ORDER BY decision, round"
         return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, number])]
 
     def since(self, decided: int) -> list[Decided]:
@@ -169,7 +187,7 @@ class Decisions:
         current = f"SELECT alert_id FROM ({VIEWS['alerts_current']}) AS c"  # noqa: S608 - our own view
         sql = (
             f"SELECT * FROM alerts WHERE cluster = ? AND (epoch_ms(decided_time) >= ? OR alert_id IN ({current})) "  # noqa: S608
-            "ORDER BY decision, round_time, round"
+            "ORDER BY decision, round"
         )
         return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, decided])]
 
@@ -181,32 +199,41 @@ class Decisions:
             return rows
 
     def _row(self, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
-        alert, subject = transition.alert, transition.alert.subject
-        time = transition.time if transition.round is not None else None
-        return {
-            "transition_id": transition.transition_id,
-            "alert_id": alert.alert_id,
-            "cluster": self._cluster,
-            "rule": transition.rule,
-            "severity": alert.severity,
-            "group_id": subject.group_id,
-            "topic": subject.topic,
-            "partition": subject.partition,
-            "entity": subject.entity,
-            "labels": list(alert.labels),
-            "state": transition.state,
-            "from_state": transition.from_state,
-            "closed": transition.state in CLOSED,
-            "since": alert.since,
-            "round": transition.round,
-            "round_time": time,
-            "event_date": (now if time is None else time) // _DAY_MS,
-            "late": late,
-            "value": transition.value,
-            "message": alert.message,
-            "decided_time": now,
-            "decision": decision,
-        }
+        return _row(self._cluster, transition, now, late, decision)
+
+
+def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> Decided:
+    """A transition as it will stand in the table, for one that cannot be written now."""
+    return _decided(_row(cluster, transition, now, late, decision=0))
+
+
+def _row(cluster: str, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
+    alert, subject = transition.alert, transition.alert.subject
+    time = transition.time if transition.round is not None else None
+    return {
+        "transition_id": transition.transition_id,
+        "alert_id": alert.alert_id,
+        "cluster": cluster,
+        "rule": transition.rule,
+        "severity": alert.severity,
+        "group_id": subject.group_id,
+        "topic": subject.topic,
+        "partition": subject.partition,
+        "entity": subject.entity,
+        "labels": list(alert.labels),
+        "state": transition.state,
+        "from_state": transition.from_state,
+        "closed": transition.state in CLOSED,
+        "since": alert.since,
+        "round": transition.round,
+        "round_time": time,
+        "event_date": (now if time is None else time) // _DAY_MS,
+        "late": late,
+        "value": transition.value,
+        "message": alert.message,
+        "decided_time": now,
+        "decision": decision,
+    }
 
 
 def _another(cluster: str) -> AnotherAlerterError:

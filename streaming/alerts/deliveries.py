@@ -28,12 +28,12 @@ class Known:
     Attributes:
         added: Since when it is a target, ms.
         done: Of those asked for, the transitions that it has been sent, or is not to be sent.
-        sent: Occurrences whose firing it has been sent, and whose end it has not.
+        sent: Occurrences whose firing it has been sent, and whose end it has not; each with the key of its incident.
     """
 
     added: int
     done: frozenset[str]
-    sent: frozenset[str]
+    sent: Mapping[str, str]
 
     def left(self, decided: Iterable[Decided], firing: Iterable[str]) -> list[Decided]:
         """What it is still to be sent, in order; of the time before it was a target, only what fires now (`firing`)."""
@@ -60,7 +60,7 @@ class Deliveries:
                 "alert_deliveries", all_rows(table_named("alert_deliveries"), self._table, self._location)
             )
 
-            def pairs(sql: str, *given: object) -> list[tuple[str, str]]:
+            def rows(sql: str, *given: object) -> list[tuple[str, ...]]:
                 return connection.execute(sql, [self._cluster, *given]).fetchall()
 
             added = dict(
@@ -70,16 +70,20 @@ class Deliveries:
                     [self._cluster, _ADDED],
                 ).fetchall()
             )
-            done = pairs(
+            done = rows(
                 "SELECT target, transition_id FROM alert_deliveries WHERE cluster = ? AND outcome NOT IN (?, ?) "
                 "AND transition_id IN (SELECT unnest(?::VARCHAR[]))",
                 FAILED,
                 _ADDED,
                 list(transitions),
             )
-            sent = pairs(
-                "SELECT target, alert_id FROM alert_deliveries WHERE cluster = ? AND outcome = ? "
-                "GROUP BY ALL HAVING bool_or(state = 'firing') AND NOT bool_or(state <> 'firing')",
+            # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert was its own.)
+            sent = rows(
+                "SELECT target, alert_id, coalesce(any_value(incident), alert_id) FROM alert_deliveries "
+                "WHERE cluster = ? AND outcome NOT IN (?, ?) GROUP BY target, alert_id "
+                "HAVING bool_or(state = 'firing' AND outcome = ?) AND NOT bool_or(state <> 'firing')",
+                FAILED,
+                _ADDED,
                 DELIVERED,
             )
         new = [target for target in targets if target not in added]
@@ -89,7 +93,7 @@ class Deliveries:
             target: Known(
                 added.get(target, now),
                 frozenset(transition for name, transition in done if name == target),
-                frozenset(alert for name, alert in sent if name == target),
+                {alert: incident for name, alert, incident in sent if name == target},
             )
             for target in targets
         }
@@ -110,6 +114,7 @@ class Deliveries:
                     "reason": d.reason,
                     "duration_ms": d.duration_ms,
                     "attempt_time": d.time,
+                    "incident": d.incident,
                 }
                 for d in deliveries
             ]

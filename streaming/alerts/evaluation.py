@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.decisions import Remembered
+from streaming.alerts.events import EventFeed
 from streaming.alerts.feed import Chunk, Feed, Round
 from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen, State, Transition, step
-from streaming.alerts.rules import Rule
-from streaming.alerts.truths import Judge
+from streaming.alerts.rules import SILENT_S, Rule
+from streaming.alerts.truths import ByClock, Judge
 
 __all__ = ["Evaluation"]
 
@@ -25,7 +26,9 @@ __all__ = ["Evaluation"]
 class Evaluation:
     """The state of one cluster's alerts. Call `begin`, then `look` and `silence` again and again."""
 
-    def __init__(self, cluster: str, rules: Sequence[Rule], judge: Judge, feed: Feed, look_back_ms: int) -> None:
+    def __init__(
+        self, cluster: str, rules: Sequence[Rule], judge: Judge, feed: Feed, events: EventFeed, look_back_ms: int
+    ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
@@ -33,10 +36,11 @@ class Evaluation:
             rules: The rules.
             judge: Judges rows by them.
             feed: Gives the cluster's rows.
+            events: Gives its events.
             look_back_ms: How far back the first start on a lake looks.
         """
         self._rules = {rule.name: rule for rule in rules}
-        self._judge, self._feed = judge, feed
+        self._judge, self._feed, self._events = judge, feed, events
         self._look_back_ms = look_back_ms
         self._cluster = cluster
         self._state = State(cluster, self._rules)
@@ -44,6 +48,7 @@ class Evaluation:
         self._left: dict[Key, Seen] = {}
         self._newest_row: pa.Table | None = None
         self._newest: Round | None = None
+        self._has_begun = False
         self.kept_round: int | None = None
         """The round that the tables know as decided."""
 
@@ -53,26 +58,50 @@ class Evaluation:
         return self._state.round
 
     @property
-    def newest(self) -> int | None:
-        """Its time, ms."""
-        return None if self._newest is None else self._newest.time
+    def newest(self) -> Round | None:
+        """The newest round that was read; None before the first."""
+        return self._newest
 
     @property
     def is_silent(self) -> bool:
-        """A rule by the clock fires."""
-        return any(self.by_clock(rule) for rule, _ in self._state.active)
+        """A rule about silence fires."""
+        return any(self._tells_silence(rule) for rule, _ in self._state.active)
 
     def by_clock(self, rule: str) -> bool:
         """Whether a rule is judged by the clock."""
         known = self._rules.get(rule)
         return known is not None and known.by_clock
 
-    def begin(self, remembered: Remembered) -> None:
+    def _tells_silence(self, rule: str) -> bool:
+        known = self._rules.get(rule)
+        return known is not None and SILENT_S in known.when.columns
+
+    def begin(self, remembered: Remembered, now: int) -> None:
         """Go on from what is decided; `look` then says what is new.
+
+        Args:
+            remembered: What is decided.
+            now: The alerter's clock, ms: events that a first start finds count for as long as rounds do.
+
+        Where that fails nothing is forgotten: the rules by the clock are judged on, by what was known before.
 
         Raises:
             LostTrackError: The tables changed meanwhile in a way that needs a new beginning.
         """
+        known = (self._state, self._newest, self._newest_row, self._left)
+        if not self._has_begun:
+            by_clock = {key: alert for key, alert in remembered.active.items() if self.by_clock(key[0])}
+            known = (replace(self._state, active=by_clock), *known[1:])
+        try:
+            self._events.begin(remembered.seen, now - self._look_back_ms)
+            self._begin(remembered)
+        except BaseException:
+            self._state, self._newest, self._newest_row, self._left = known
+            self._found = []
+            raise
+        self._has_begun = True
+
+    def _begin(self, remembered: Remembered) -> None:
         self.kept_round = remembered.round
         self._state = State(self._cluster, self._rules)
         self._newest_row = self._newest = None
@@ -110,7 +139,7 @@ class Evaluation:
             LostTrackError: Begin anew.
         """
         found, self._found = self._found, []
-        chunk = self._feed.look(self.newest)
+        chunk = self._feed.look(None if self._newest is None else self._newest.number)
         if chunk is not None:
             for observed in self._judge_all(chunk, self._state.active):
                 self._advance(replace(observed, seen=_merged(self._left, observed.seen)))
@@ -118,9 +147,26 @@ class Evaluation:
             found, self._found = found + self._found, []
         return found
 
-    def silence(self, now: int, silent_s: float) -> list[Transition]:
-        """Judge the rules by the clock (`now` in ms, seconds of silence)."""
-        observed = self._judge.silence(self._cluster, self._newest_row, self._newest, now, silent_s)
+    @property
+    def seen(self) -> dict[str, int]:
+        """By table of events the version up to which it was judged."""
+        return self._events.seen
+
+    def look_at_events(self, now: int) -> list[Transition]:
+        """Judge the events that are new (`now` in ms).
+
+        Raises:
+            LakeUnreadableError: Begin anew.
+        """
+        rows = self._events.look()
+        if not rows:
+            return []
+        self._state, found = step(self._state, self._judge.events(rows, self._newest, now))
+        return list(found)
+
+    def judge_by_clock(self, now: int, known: ByClock) -> list[Transition]:
+        """Judge the rules by the clock (`now` in ms)."""
+        observed = self._judge.by_clock(self._cluster, self._newest_row, self._newest, now, known)
         self._state, found = step(self._state, observed)
         return list(found)
 

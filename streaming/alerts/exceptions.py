@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streaming.exceptions import EvenkeelError, SetupError
 
-__all__ = ["AnotherAlerterError", "RulesError"]
+__all__ = ["AnotherAlerterError", "LostLaneError", "RulesError"]
 
 
 class RulesError(SetupError):
@@ -19,3 +19,12 @@ class RulesError(SetupError):
 
 class AnotherAlerterError(EvenkeelError):
     """Somebody else has decided on alerts of this cluster: what we know of them may be old."""
+
+
+class LostLaneError(EvenkeelError):
+    """The thread that delivers to a target has ended, by a mistake of ours: nothing would be told there any more."""
+
+    def __init__(self, target: str, error: Exception) -> None:
+        # (Its type only: its text could hold a part of the target's URL.)
+        kind = type(error).__name__
+        super().__init__(f"Nothing is delivered to {target} any more ({kind}): the alerter ends, to be started again.")

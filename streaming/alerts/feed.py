@@ -3,11 +3,14 @@
 A start reads what was current at one round, and all that came after it, from the files that can hold it. From then on
 only files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read
 first and written last, so all rows of the rounds that a look finds are there.
+
+Rounds follow each other by their numbers. Their times are only shown: one that a wrong clock puts a day ahead changes
+nothing for those after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import duckdb
@@ -15,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.expressions import fetched
-from streaming.alerts.tail import File, LostTrackError, Tail, newest_first, timestamp, to_ms
+from streaming.alerts.firing import passed_ms
+from streaming.alerts.tail import File, LostTrackError, Tail, newest_first
 from streaming.tables.schema import table_named
 
 __all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
@@ -34,11 +38,19 @@ _SCANNED_FILES = 400
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One closed round."""
+    """One closed round.
+
+    Attributes:
+        number: Its number.
+        time: Its time, ms; only shown.
+        interval_ms: Interval that the probe keeps.
+        elapsed: Time that had passed over all rounds, ms; None in rows of older releases.
+    """
 
     number: int
     time: int
     interval_ms: int
+    elapsed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +83,7 @@ class Feed:
             # Who closes a verdict is its group (`drift_current`).
             self._columns["group_health"] = self._columns.get("group_health", frozenset()) | {"incarnation"}
             self._columns["drift"] |= {"incarnation"}
-        self._columns["rounds"] |= {"interval_ms"}
+        self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
         self._tails: dict[str, Tail] = {}
         # (`rounds` first: whatever belongs to a round that it shows is then in the others.)
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
@@ -96,65 +108,72 @@ class Feed:
             LostTrackError: The tables changed meanwhile in a way that needs a new beginning.
         """
         sets = {name: tail.snapshot() for name, tail in self._tails.items()}
-        rounds = _in_order(self._rounds(sets["rounds"], since, look_back_ms), before=None)
+        before, rounds = self._rounds(sets["rounds"], since, look_back_ms)
         if not rounds:
             # Rows of rounds that nobody has closed yet may be there: all of them still wait.
             for name, found in sets.items():
-                self._keep(name, found, after=0)
+                self._keep(name, found, after=-1)
             return
         first = rounds[0]
-        current = {name: self._current(name, found, first.time) for name, found in sets.items() if name != "drift"}
+        current = {
+            name: self._current(name, found, first.number, before) for name, found in sets.items() if name != "drift"
+        }
         if "drift" in sets:
-            current["drift"] = self._current_drift(sets["drift"], first.time, current["group_health"])
+            current["drift"] = self._current_drift(sets["drift"], first.number, current["group_health"])
         yield Chunk((first,), current)
         for start in range(1, len(rounds), _CHUNK_ROUNDS):
             piece = rounds[start : start + _CHUNK_ROUNDS]
-            after = rounds[start - 1].time
-            until = piece[-1].time
+            after = rounds[start - 1].number
+            until = piece[-1].number
             yield Chunk(piece, {n: self._tails[n].rows(found, after, until) for n, found in sets.items()})
         for name, found in sets.items():
-            self._keep(name, found, after=rounds[-1].time)
+            self._keep(name, found, after=rounds[-1].number)
 
     def look(self, newest: int | None) -> Chunk | None:
-        """Read what is new; None when no round has come since the newest (its time, ms).
+        """Read what is new; None when no round has come since the newest (its number).
 
         Raises:
             LostTrackError: Begin anew.
         """
         for tail in self._tails.values():
             tail.read()
-        waiting = self._tails["rounds"].waiting
-        rounds = _in_order(_as_rounds(waiting), before=newest)
+        found = _as_rounds(self._tails["rounds"].waiting)
+        rounds = tuple(r for r in found if newest is None or r.number > newest)
         if not rounds:
             return None
-        until = rounds[-1].time
+        until = rounds[-1].number
         return Chunk(rounds, {name: tail.take(until) for name, tail in self._tails.items()})
 
-    def _rounds(self, found: list[File], since: int | None, look_back_ms: int) -> list[Round]:
-        """Rounds from one on, or of the last time."""
+    def _rounds(self, found: list[File], since: int | None, look_back_ms: int) -> tuple[int | None, tuple[Round, ...]]:
+        """Rounds from one on, or of the last time.
+
+        Returns:
+            A round so far before the first of them that what is current then has a row after it (None when there is
+            none so far back), and the rounds.
+        """
         tail = self._tails["rounds"]
         files = sorted(found, key=newest_first, reverse=True)
         rounds: list[Round] = []
         # The newest first, until the wanted one is there: it was hardly ever long ago.
         for start in range(0, len(files), _SCANNED_FILES):
-            rounds += _as_rounds(tail.rows(files[start : start + _SCANNED_FILES], None, None))
-            if not rounds:
-                continue
-            earliest = max(r.time for r in rounds) - look_back_ms
+            rounds = _as_rounds(tail.rows(files[start : start + _SCANNED_FILES], None, None), rounds)
             left = files[start + _SCANNED_FILES :]
-            wanted = [r.time for r in rounds if r.number == since]
-            if not left or newest_first(left[0]) < min([earliest, *wanted]):
-                break
+            if not rounds or (left and newest_first(left[0]) >= rounds[0].number):
+                continue
+            begin = _begin(rounds, since, look_back_ms)
+            before = None if begin is None else _back(rounds, begin, 2 * self._heartbeat_ms + 60_000)
+            if before is not None:
+                return rounds[before].number, tuple(rounds[begin:])
         if not rounds:
-            return []
-        begin = next((r.time for r in rounds if r.number == since), None)
+            return None, ()
+        begin = _begin(rounds, since, look_back_ms)
         if begin is None:
-            begin = max(r.time for r in rounds) - look_back_ms
-        return sorted((r for r in rounds if r.time >= begin), key=lambda r: r.number)
+            begin = _begin(rounds, None, look_back_ms) or 0
+        return None, tuple(rounds[begin:])
 
-    def _current(self, name: str, found: list[File], at: int) -> pa.Table:
-        """The newest row of each key at a time, closed ones too."""
-        oldest = at - 2 * self._heartbeat_ms - 60_000 if name in _WITH_HEARTBEAT else None
+    def _current(self, name: str, found: list[File], at: int, before: int | None) -> pa.Table:
+        """The newest row of each key at a round, closed ones too; `before` as `_rounds` gives it."""
+        oldest = before if name in _WITH_HEARTBEAT else None
         if name == "rounds":
             oldest = at - 1
         return _newest_of(name, self._tails[name].rows(found, oldest, at))
@@ -173,9 +192,8 @@ class Feed:
             rows = pa.concat_tables([rows, tail.rows(files[start : start + _SCANNED_FILES], None, at)])
             rows = _newest_of("drift", rows)
             left = files[start + _SCANNED_FILES :]
-            bound = timestamp(newest_first(left[0])) if left else None
-            if bound is not None:
-                sure = rows.filter(pc.greater_equal(rows["round_time"], bound))["group_id"].to_pylist()
+            if left:
+                sure = rows.filter(pc.greater_equal(rows["round"], newest_first(left[0])))["group_id"].to_pylist()
                 if wanted <= set(sure):
                     break
         return _of_living(rows, health)
@@ -212,26 +230,34 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
         return fetched(connection, sql).cast(drift.schema)
 
 
-def _as_rounds(rows: pa.Table) -> list[Round]:
-    found = [
-        Round(number, to_ms(time), interval or 0)
-        for number, time, interval in zip(
-            rows["round"].to_pylist(), rows["round_time"].to_pylist(), rows["interval_ms"].to_pylist(), strict=True
-        )
+def _as_rounds(rows: pa.Table, known: Sequence[Round] = ()) -> list[Round]:
+    """Rounds of rows, and those that are known already, in order."""
+    columns = ("round", "round_time", "interval_ms", "elapsed_ms")
+    found = {
+        number: Round(number, round(time.timestamp() * 1000), interval or 0, elapsed)
+        for number, time, interval, elapsed in zip(*(rows[name].to_pylist() for name in columns), strict=True)
         if number is not None and time is not None
-    ]
-    return sorted(found, key=lambda r: r.number)
+    }
+    return sorted({**{r.number: r for r in known}, **found}.values(), key=lambda r: r.number)
 
 
-def _in_order(rounds: list[Round], before: int | None) -> tuple[Round, ...]:
-    """Rounds whose time grows; one that the broker's clock puts before another that was closed earlier is passed over.
+def _begin(rounds: Sequence[Round], since: int | None, look_back_ms: int) -> int | None:
+    """Place of the round to begin at: the one of a number, or so far back; None where the rounds do not reach it."""
+    if since is not None and since <= rounds[-1].number:
+        if since < rounds[0].number:
+            return None
+        found = next((at for at, r in enumerate(rounds) if r.number == since), None)
+        if found is not None:
+            return found
+    return _back(rounds, len(rounds) - 1, look_back_ms, inside=True)
 
-    (`_current` orders by the rounds' time as well, so such a round shows nothing there either.)
-    """
-    kept: list[Round] = []
-    newest = before
-    for found in rounds:
-        if newest is None or found.time > newest:
-            kept.append(found)
-            newest = found.time
-    return tuple(kept)
+
+def _back(rounds: Sequence[Round], at: int, span_ms: int, *, inside: bool = False) -> int | None:
+    """Place of the first round before one at which a span had not begun (`inside`: the earliest in it)."""
+    passed = 0
+    while at > 0:
+        passed += passed_ms(rounds[at - 1].time, rounds[at - 1].elapsed, rounds[at])
+        if passed > span_ms:
+            return at if inside else at - 1
+        at -= 1
+    return None

@@ -1,9 +1,9 @@
 """The core: what a round shows of every rule to the transitions that follow from it.
 
 `step(state, observed) -> (state, transitions)` knows no clock, no table and no engine. The time of `for` is the rounds'
-own: it grows from round to round, by three intervals at the most, because of a longer pause nobody can say that
-anything held in it. An alert that is not known for a while (NULL) neither fires nor resolves, and that while does not
-count towards `for`.
+own (`passed_ms`): it grows from round to round, by three intervals at the most, because of a longer pause nobody can
+say that anything held in it. An alert that is not known for a while (NULL) neither fires nor resolves, and that while
+does not count towards `for`.
 
     nothing ── true ──► pending ── for is over ──► firing
                            │                          │
@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from streaming.alerts.rules import Rule
 
@@ -33,6 +33,7 @@ __all__ = [
     "State",
     "Subject",
     "Transition",
+    "passed_ms",
     "step",
 ]
 
@@ -100,12 +101,14 @@ class Observed:
         time: Its time, ms since the epoch.
         interval_ms: Interval that the probe keeps.
         seen: The rows.
+        elapsed: Time that had passed over the rounds, ms (`rounds.elapsed_ms`); None in rows of older releases.
     """
 
     round: int | None
     time: int
     interval_ms: int
     seen: tuple[Seen, ...] = ()
+    elapsed: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class Active:
         value: The rule's number, while pending.
         message: Message of the newest row that was true before it fired.
         labels: Labels likewise.
+        quiet_ms: Of a rule over events: time since the last row that said true.
     """
 
     subject: Subject
@@ -139,6 +143,7 @@ class Active:
     value: float | None = None
     message: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+    quiet_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +183,7 @@ class State:
         rules: The rules by name.
         round: The newest round that was judged; None before the first.
         time: Its time, ms.
+        elapsed: As in `Observed`.
         active: Alerts that are pending or firing.
     """
 
@@ -185,7 +191,31 @@ class State:
     rules: Mapping[str, Rule]
     round: int | None = None
     time: int = 0
+    elapsed: int | None = None
     active: Mapping[Key, Active] = field(default_factory=dict)
+
+
+class _Moment(Protocol):
+    @property
+    def time(self) -> int: ...
+    @property
+    def interval_ms(self) -> int: ...
+    @property
+    def elapsed(self) -> int | None: ...
+
+
+def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
+    """Time that passed between two rounds that follow each other, ms: between 0 and three intervals.
+
+    The job has summed the steps (`elapsed_ms`); where a row of an older release does not tell, the rounds' times do.
+
+    Args:
+        time: Time of the round before, ms.
+        elapsed: What had passed at it; None when not known.
+        after: The round after it.
+    """
+    step = after.time - time if elapsed is None or after.elapsed is None else after.elapsed - elapsed
+    return max(0, min(step, _COUNTED_INTERVALS * after.interval_ms))
 
 
 def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...]]:
@@ -194,9 +224,9 @@ def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...
     Alerts whose rule is not there any more are gone. Transitions come in the order of the rows, then those whose `for`
     is over.
     """
-    passed_ms, passed_rounds = 0, 0
+    passed, passed_rounds = 0, 0
     if state.round is not None and observed.round is not None and observed.round > state.round:
-        passed_ms = max(0, min(observed.time - state.time, _COUNTED_INTERVALS * observed.interval_ms))
+        passed = passed_ms(state.time, state.elapsed, observed)
         passed_rounds = 1
     active = dict(state.active)
     found: list[Transition] = []
@@ -225,14 +255,32 @@ def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...
         if not (before.known and alert.known):
             continue
         rule = state.rules[key[0]]
-        held = replace(alert, held_ms=alert.held_ms + passed_ms, held_rounds=alert.held_rounds + passed_rounds)
+        held = replace(alert, held_ms=alert.held_ms + passed, held_rounds=alert.held_rounds + passed_rounds)
         if passed_rounds and held.held_ms >= rule.hold_ms and held.held_rounds >= rule.hold_rounds:
             held = replace(held, state=FIRING)
             found.append(_transition(rule.name, held, FIRING, PENDING, observed, held.value))
         active[key] = held
+    if passed:
+        found += _rested(state, active, passed, observed)
     if observed.round is None:
         return replace(state, active=active), tuple(found)
-    return replace(state, active=active, round=observed.round, time=observed.time), tuple(found)
+    state = replace(state, active=active, round=observed.round, time=observed.time, elapsed=observed.elapsed)
+    return state, tuple(found)
+
+
+def _rested(state: State, active: dict[Key, Active], passed: int, observed: Observed) -> list[Transition]:
+    """Resolve alerts over events of which none has come for as long as their rule keeps them; changes `active`."""
+    found = []
+    for key, alert in list(active.items()):
+        rule = state.rules[key[0]]
+        if not rule.keep_ms or key not in state.active:
+            continue
+        rested = replace(alert, quiet_ms=alert.quiet_ms + passed)
+        active[key] = rested
+        if rested.quiet_ms >= rule.keep_ms:
+            del active[key]
+            found.append(_transition(rule.name, rested, RESOLVED, alert.state, observed, None))
+    return found
 
 
 def _begin(cluster: str, rule: Rule, seen: Seen, observed: Observed) -> Active:
@@ -253,7 +301,7 @@ def _go_on(alert: Active, seen: Seen) -> Active:
     if seen.truth is None:
         return replace(alert, known=False)
     if alert.state == FIRING:
-        return replace(alert, known=True)
+        return replace(alert, known=True, quiet_ms=0)
     return replace(alert, known=True, value=seen.value, message=seen.message, labels=seen.labels)
 
 

@@ -1,9 +1,10 @@
 """Deliveries: one lane per target, each in a thread of its own, so that a dead or slow target holds back nobody else.
 
-A lane takes transitions in the order of the decisions, sends them one at a time, and tries again with growing pauses
-until the target takes them or it is too late. A message that the target refuses again and again does not block those
-of other alerts; a target that takes nothing is asked once per pause, not once per message. What came of each attempt
-goes to `results`, for the alerter to write down: whoever dies in between sends again after a restart, with the same id.
+A lane takes transitions in the order of the decisions and sends one message at a time, the gravest first; those of one
+alert stay in order. It tries again with growing pauses until the target takes them or it is too late. A message that
+the target refuses again and again does not block those of other alerts; a target that takes nothing is asked once per
+pause, not once per message. What came of each attempt goes to `results`, for the alerter to write down: whoever dies in
+between sends again after a restart, with the same id.
 """
 
 from __future__ import annotations
@@ -12,14 +13,18 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from streaming.alerts.decisions import Decided
+from streaming.alerts.digests import Open, chosen, told
+from streaming.alerts.exceptions import LostLaneError
 from streaming.alerts.firing import FIRING
-from streaming.alerts.targets import Message, Outcome, message_of
+from streaming.alerts.messages import Message
+from streaming.alerts.targets import Outcome
 
-__all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "Lane", "Patience"]
+__all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "Lane", "Patience", "Way"]
 
 DELIVERED = "delivered"
 FAILED = "failed"
@@ -29,6 +34,17 @@ SKIPPED = "skipped"
 _LOG = logging.getLogger("streaming.alerts")
 
 _FIRST_PAUSE_S = 1.0
+
+
+class Way(Protocol):
+    """What sends a message to a target."""
+
+    @property
+    def reads(self) -> str:
+        """PEOPLE, INCIDENTS or RECORDS."""
+
+    def send(self, message: Message) -> Outcome:
+        """Send once; may take its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +76,7 @@ class Delivery:
         reason: Why it was not delivered; None for delivered.
         duration_ms: None when no attempt was made.
         time: When, ms since the epoch.
+        incident: Key of the incident that it was told as a part of; None when it was not told.
     """
 
     decided: Decided
@@ -69,6 +86,7 @@ class Delivery:
     reason: str | None
     duration_ms: int | None
     time: int
+    incident: str | None = None
 
 
 class _Item:
@@ -86,36 +104,45 @@ class Lane:
     def __init__(
         self,
         name: str,
-        send: Callable[[Message], Outcome],
+        way: Way,
         patience: Patience,
         results: queue.SimpleQueue[Delivery],
         wake: threading.Event,
-        sent: Iterable[str] = (),
+        digest_above: int,
     ) -> None:
         """Prepare; `start` begins.
 
         Args:
             name: Name of the target.
-            send: Sends one message, once; may take its time.
+            way: What sends to it.
             patience: How long to try.
             results: Where each attempt is told.
             wake: Set when something was told.
-            sent: Occurrences (`alert_id`) whose firing this target has been sent.
+            digest_above: Of so many that wait, each is a message of its own.
         """
         self.name = name
-        self._send = send
+        self._way = way
         self._patience = patience
         self._results = results
         self._wake = wake
-        self._sent = set(sent)
+        self._open = Open({})
+        self._digest_above = digest_above
         self._items: list[_Item] = []
         self._ended: set[str] = set()
         self._fresh = False
+        self._refused: frozenset[_Item] = frozenset()
         self._failures = 0
         self._rests_until = 0.0
         self._stopped = False
+        self._lost: Exception | None = None
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
+
+    def remember(self, sent: Mapping[str, str]) -> None:
+        """Take the occurrences (`alert_id`) whose firing this target had been sent before, with their incidents."""
+        with self._changed:
+            for alert_id, incident in sent.items():
+                self._open.begin(alert_id, incident)
 
     def start(self) -> None:
         """Begin to send."""
@@ -127,7 +154,12 @@ class Lane:
         Args:
             decided: Transitions that were not delivered yet; those that are not for people are passed over.
             fresh: The newest round is new: what is firing now is still true. Late ones wait for this.
+
+        Raises:
+            LostLaneError: The lane's thread has ended by a mistake.
         """
+        if self._lost is not None:
+            raise LostLaneError(self.name, self._lost) from self._lost
         with self._changed:
             for transition in decided:
                 if not transition.told:
@@ -156,55 +188,84 @@ class Lane:
             self._thread.join(max(0.0, patience_s))
 
     def _run(self) -> None:
-        while (item := self._next()) is not None:
-            decided = item.decided
-            outcome = self._send(message_of(decided))
-            item.attempts += 1
+        try:
+            self._deliver()
+        except Exception as error:  # noqa: BLE001 - whatever it is: the next `offer` says it, and the process ends
+            self._lost = error
+            self._wake.set()
+
+    def _deliver(self) -> None:
+        while (items := self._next()) is not None:
+            decided = [item.decided for item in items]
+            message = told(decided, self._open)
+            outcome = self._way.send(message)
+            done = outcome.reason is None or outcome.unsent
             with self._changed:
-                if outcome.reason is None:
-                    self._failures, self._rests_until = 0, 0.0
-                    self._items.remove(item)
-                    self._keep_sent(decided)
+                for item in items:
+                    item.attempts += not outcome.unsent
+                if done:
+                    if not outcome.unsent:
+                        self._failures, self._rests_until, self._refused = 0, 0.0, frozenset()
+                    self._remove(items)
+                    self._keep_open(decided, message)
                 else:
+                    self._refused = frozenset(items)
                     self._failures += 1
                     pause = self._patience.pause_s(self._failures)
-                    self._rests_until = time.monotonic() + pause
-                    item.due = time.monotonic() + self._patience.pause_s(item.attempts)
-            if outcome.reason is None:
-                _LOG.info("%s took %s of %s (%s)", self.name, decided.state, decided.rule, decided.transition_id)
-            else:
-                level = logging.WARNING if self._failures == 1 else logging.INFO
-                _LOG.log(
-                    level,
-                    "%s did not take %s of %s (%s): %s; again in %.0f s",
-                    self.name,
-                    decided.state,
-                    decided.rule,
-                    decided.transition_id,
-                    outcome.reason,
-                    pause,
-                )
-            result = DELIVERED if outcome.reason is None else FAILED
-            self._tell(Delivery(decided, self.name, item.attempts, result, outcome.reason, outcome.duration_ms, _now()))
+                    now = time.monotonic()
+                    self._rests_until = now + pause
+                    for item in items:
+                        item.due = now + self._patience.pause_s(item.attempts)
+            self._log(decided, outcome, 0.0 if done else pause)
+            self._tell_all(items, message, outcome)
 
-    def _keep_sent(self, decided: Decided) -> None:
-        if decided.state == FIRING:
-            self._sent.add(decided.alert_id)
+    def _log(self, decided: Sequence[Decided], outcome: Outcome, pause: float) -> None:
+        first = decided[0]
+        what = f"{first.state} of {first.rule} ({first.transition_id}"
+        what += ")" if len(decided) == 1 else f" and {len(decided) - 1:,} more)"
+        if outcome.reason is None:
+            _LOG.info("%s took %s", self.name, what)
+        elif outcome.unsent:
+            _LOG.info("%s is not told of %s: %s", self.name, what, outcome.reason)
         else:
-            self._sent.discard(decided.alert_id)
-            self._ended.discard(decided.alert_id)
+            level = logging.WARNING if self._failures == 1 else logging.INFO
+            _LOG.log(level, "%s did not take %s: %s; again in %.0f s", self.name, what, outcome.reason, pause)
 
-    def _next(self) -> _Item | None:
-        """Wait for what is to be sent next; None when told to stop."""
+    def _tell_all(self, items: Sequence[_Item], message: Message, outcome: Outcome) -> None:
+        """Tell what came of an attempt: of one that failed once, else for each transition in it."""
+        now, reason = _now(), outcome.reason
+        result = DELIVERED if reason is None else SKIPPED if outcome.unsent else FAILED
+        if result == FAILED and len(items) > 1:
+            reason = f"{reason} (a digest of {len(items):,})"
+        for item in items[:1] if result == FAILED else items:
+            attempt, duration = (None, None) if outcome.unsent else (item.attempts, outcome.duration_ms)
+            incident = message.incident if result == DELIVERED else None
+            self._tell(Delivery(item.decided, self.name, attempt, result, reason, duration, now, incident))
+
+    def _keep_open(self, decided: Sequence[Decided], message: Message) -> None:
+        for transition in decided:
+            if transition.state == FIRING:
+                self._open.begin(transition.alert_id, message.incident or transition.alert_id)
+            else:
+                self._open.end(transition.alert_id)
+                self._ended.discard(transition.alert_id)
+
+    def _next(self) -> list[_Item] | None:
+        """Wait for what is to be sent next, in one message; None when told to stop."""
         with self._changed:
             while not self._stopped:
                 self._drop()
                 now = time.monotonic()
-                due = [(max(item.due, self._rests_until), item) for item in self._ready()]
-                first = min(due, key=lambda pair: pair[0], default=None)
-                if first is not None and first[0] <= now:
-                    return first[1]
-                self._changed.wait(None if first is None else first[0] - now)
+                ready = self._ready()
+                # What was refused last lets another go first: it may be the message that is wrong, not the target.
+                due = [item for item in ready if item.due <= now]
+                due = [item for item in due if item not in self._refused] or due
+                if due and self._rests_until <= now:
+                    waiting = {item.decided.alert_id: item for item in due}
+                    found = chosen([item.decided for item in due], self._open, self._way.reads, self._digest_above)
+                    return [waiting[transition.alert_id] for transition in found]
+                first = min((max(item.due, self._rests_until) for item in ready), default=None)
+                self._changed.wait(None if first is None else first - now)
             return None
 
     def _ready(self) -> list[_Item]:
@@ -224,7 +285,8 @@ class Lane:
         """Drop what is not to be sent any more, and say why."""
         oldest = _now() - self._patience.give_up_ms
         waiting: set[str] = set()
-        for item in list(self._items):
+        dropped: list[_Item] = []
+        for item in self._items:
             decided = item.decided
             reason, outcome = None, SKIPPED
             if decided.decided < oldest:
@@ -232,17 +294,24 @@ class Lane:
                 reason = f"it could not be delivered within {self._patience.give_up_ms // 1000} s"
             elif decided.state == FIRING and decided.late and decided.alert_id in self._ended:
                 reason = "it was found late and is no longer true"
-            elif decided.closes and decided.alert_id not in self._sent and decided.alert_id not in waiting:
+            elif decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
                 reason = "its firing was not sent"
             if reason is None:
                 waiting.add(decided.alert_id)
                 continue
-            self._items.remove(item)
+            dropped.append(item)
             if decided.closes:
                 self._ended.discard(decided.alert_id)
+                self._open.end(decided.alert_id)
             if outcome == GIVEN_UP:
                 _LOG.error("gave up telling %s of %s (%s)", self.name, decided.rule, decided.transition_id)
             self._tell(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, _now()))
+        if dropped:
+            self._remove(dropped)
+
+    def _remove(self, items: Iterable[_Item]) -> None:
+        gone = {id(item) for item in items}
+        self._items = [item for item in self._items if id(item) not in gone]
 
     def _tell(self, delivery: Delivery) -> None:
         self._results.put(delivery)

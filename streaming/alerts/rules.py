@@ -1,48 +1,87 @@
 """The rules: `conf/alerts.yaml` to checked values.
 
+thresholds:
+  imbalance: 0.5                        # what page and live view draw in red, too
+
 rules:
 - name: imbalance                       # what the alert is called
   view: group_health_current            # what it reads: one row per group
-  when: imbalance - imbalance_least > 0.5    # SQL over a row: true, false, or NULL for not known
+  when: imbalance - imbalance_least > :imbalance    # SQL over a row: true, false, or NULL for not known
   for: 6 rounds                         # or 5m; without it the alert fires at once
   severity: warning                     # info, warning or critical
   labels: {about: balance}              # what routes it; may hold {columns}
   value: imbalance - imbalance_least    # a number to show (optional)
   message: "{group_id} is {value} more uneven than it must be"
+- name: gaps
+  view: gaps                            # events: each row once, when it is written
+  per: [kind, topic]                    # one alert for each of these
+  keep: 1h                              # resolved when no such row has come for so long
+  when: kind = 'log'
+  ...
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import duckdb
 import pyarrow as pa
-import yaml
 
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
 from streaming.alerts.text import placeholders
 from streaming.tables.schema import Table, table_named
+from streaming.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
-__all__ = ["SEVERITIES", "SHIPPED", "SILENT_S", "Rule", "load_rules"]
+__all__ = [
+    "CLOCK_COLUMNS",
+    "EVENTS",
+    "SEVERITIES",
+    "SHIPPED",
+    "SILENT_S",
+    "UNJUDGED_REASON",
+    "UNJUDGED_S",
+    "Rule",
+    "load_rules",
+]
 
-SHIPPED = Path(__file__).resolve().parents[2] / "conf" / "alerts.yaml"
+SHIPPED = SHIPPED_RULES
 """The rules that come with Evenkeel."""
 
 SEVERITIES = ("info", "warning", "critical")
 
-SILENT_S = "silent_s"
-"""Column that `rounds_current` has for rules only: seconds since the newest round, by the alerter's clock."""
+SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"
 
-# Views whose rows belong to a round. Of others (members, churn, quarantine, gaps) nobody can say which round first
-# shows a row, so an answer would depend on how the log was cut into batches.
+CLOCK_COLUMNS = frozenset({SILENT_S, UNJUDGED_S, UNJUDGED_REASON})
+"""Columns that `rounds_current` has for rules only, by the alerter's own steady time: seconds since a round of a new
+number was read; seconds for which the tables could not be judged (0 when they can), and why."""
+
+_CLOCK_FIELDS = (
+    pa.field(SILENT_S, pa.float64()),
+    pa.field(UNJUDGED_S, pa.float64()),
+    pa.field(UNJUDGED_REASON, pa.string()),
+)
+
+# Views whose rows belong to a round: a rule says of each row whether it holds.
 _VIEWS = {f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "log_holds")}
 
-_KEYS = ("name", "view", "when", "for", "severity", "labels", "value", "message")
+EVENTS = ("gaps", "quarantine", "alert_deliveries")
+"""Tables whose rows are events that belong to no round: a row is judged once, when it is written."""
+
+_EVENTS = {name: table_named(name) for name in EVENTS}
+
+_KEYS = ("name", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message")
 _NEEDED = ("name", "view", "when", "severity", "message")
+
+# How long an alert over events lasts after the last of them, where the rule does not say.
+_KEEP_MS = 3_600_000
+
+# A text, or a threshold in an expression; not the cast `::DOUBLE`.
+_THRESHOLD = re.compile(r"'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
@@ -66,6 +105,9 @@ class Rule:
         value: A number to show; None for none.
         message: Template of the message.
         columns: Columns of the row that predicate, value, message and labels read.
+        per: Columns that name what an alert speaks of, beside the cluster.
+        keep_ms: Of a rule over events: how long after the last row that said true it resolves, by the rounds' clock; 0
+            for a rule over what is current.
     """
 
     name: str
@@ -78,55 +120,59 @@ class Rule:
     value: Expression | None
     message: str
     columns: frozenset[str]
+    per: tuple[str, ...]
+    keep_ms: int = 0
 
     @property
     def key(self) -> tuple[str, ...]:
         """Columns that name what an alert speaks of, beside the cluster."""
-        return tuple(column for column in self.table.key if column != "cluster")
+        return self.per
 
     @property
     def by_clock(self) -> bool:
-        """It is judged by the alerter's clock, at every look, not once per round."""
-        return SILENT_S in self.when.columns
+        """It is judged by the alerter's own time, at every look, not once per round."""
+        return bool(CLOCK_COLUMNS & self.when.columns)
+
+    @property
+    def of_events(self) -> bool:
+        """It reads events: rows that are judged once, when they are written."""
+        return self.keep_ms > 0
 
 
 def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
     """Read and check the rules.
 
     Args:
-        file: The file; None takes `conf/alerts.yaml` of the working folder, and the shipped one where there is none.
+        file: The file; None takes the user's `alerts.yaml` (`streaming/places.py`), and the shipped one where there is
+            none.
 
     Raises:
         RulesError: The file cannot be read, or a rule is wrong: file, rule and reason in one sentence.
     """
-    if file is None:
-        own = Path("conf") / "alerts.yaml"
-        file = own if own.is_file() else SHIPPED
-    try:
-        content = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise RulesError(file, None, f"it cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        raise RulesError(file, None, f"it is no YAML ({' '.join(str(error).split())})") from None
-    if not isinstance(content, dict) or list(content) != ["rules"] or not isinstance(content["rules"], list):
-        raise RulesError(file, None, "it must hold one list called rules")
+    file = file or rules_file()
+    content = read_rules_file(file)
+    if not {"rules"} <= set(content) <= {"rules", "thresholds"} or not isinstance(content["rules"], list):
+        raise RulesError(file, None, "it must hold one list called rules, and may hold thresholds")
+    thresholds = Thresholds.of(content.get("thresholds"), file).by_name()
     rules: list[Rule] = []
     with connect() as connection:
         for number, given in enumerate(content["rules"], start=1):
-            rule = _rule(connection, file, number, given)
+            rule = _rule(connection, file, number, given, thresholds)
             if any(other.name == rule.name for other in rules):
                 raise RulesError(file, rule.name, "there is another rule of that name")
             rules.append(rule)
     return tuple(rules)
 
 
-def _rule(connection: duckdb.DuckDBPyConnection, file: Path, number: int, given: object) -> Rule:
+def _rule(
+    connection: duckdb.DuckDBPyConnection, file: Path, number: int, given: object, thresholds: Mapping[str, float]
+) -> Rule:
     name = given.get("name") if isinstance(given, dict) else None
     place = name if isinstance(name, str) else f"number {number}"
     try:
         if not isinstance(given, dict):
             _refuse("it must have keys: " + ", ".join(_KEYS))
-        return _checked(connection, given)
+        return _checked(connection, given, thresholds)
     except ExpressionError as error:
         raise RulesError(file, place, str(error)) from None
 
@@ -135,7 +181,7 @@ def _refuse(reason: str) -> NoReturn:
     raise ExpressionError(reason)
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any]) -> Rule:
+def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thresholds: Mapping[str, float]) -> Rule:
     unknown = [str(key) for key in given if key not in _KEYS]
     if unknown:
         _refuse(f"it has no key {unknown[0]!r}, only {', '.join(_KEYS)}")
@@ -149,18 +195,21 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any]) -> Ru
     name, view, severity, message = (str(texts[key]) for key in ("name", "view", "severity", "message"))
     if not _NAME.fullmatch(name):
         _refuse("a name has small letters, digits and '_', and begins with a letter")
-    table = _VIEWS.get(view)
+    table = _VIEWS.get(view) or _EVENTS.get(view)
     if table is None:
-        _refuse(f"it cannot read {view}, only {', '.join(_VIEWS)}: their rows belong to rounds")
+        _refuse(f"it cannot read {view}, only {', '.join(_VIEWS)}, and the events {', '.join(_EVENTS)}")
     if severity not in SEVERITIES:
         _refuse(f"severity {severity!r} is none of {', '.join(SEVERITIES)}")
     schema = table.arrow_schema
     if table.name == "rounds":
-        schema = schema.append(pa.field(SILENT_S, pa.float64()))
-    when = check(connection, schema, _sql(given["when"], "when"), ("BOOLEAN",))
+        for column in _CLOCK_FIELDS:
+            schema = schema.append(column)
+    when = check(connection, schema, _bounded(_sql(given["when"], "when"), thresholds), ("BOOLEAN",))
     value = None
     if given.get("value") is not None:
-        value = check(connection, schema, f"({_sql(given['value'], 'value')})::DOUBLE", ("DOUBLE",))
+        value = check(
+            connection, schema, f"({_bounded(_sql(given['value'], 'value'), thresholds)})::DOUBLE", ("DOUBLE",)
+        )
     labels = _labels(given.get("labels"))
     named = {word for template in (message, *(text for _, text in labels)) for word in placeholders(template)}
     strange = sorted(named - set(schema.names) - {"value"})
@@ -181,12 +230,54 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any]) -> Ru
         value,
         message,
         frozenset(columns & set(schema.names)),
+        _per(given.get("per"), table, is_event=view in _EVENTS),
+        _keep(given.get("keep"), is_event=view in _EVENTS),
     )
+    by_clock = sorted(CLOCK_COLUMNS & columns)
     if rule.by_clock and (hold_ms or hold_rounds):
-        _refuse(f"{SILENT_S} is already a time: the rule can have no for")
-    if SILENT_S in columns and not rule.by_clock:
-        _refuse(f"only a rule with {SILENT_S} in its when can show it")
+        _refuse(f"{by_clock[0]} is already a time: the rule can have no for")
+    if by_clock and not rule.by_clock:
+        _refuse(f"only a rule with {by_clock[0]} in its when can show it")
+    if rule.of_events and (hold_ms or hold_rounds):
+        _refuse(f"{view} holds events: each row is judged once, so the rule can have no for")
     return rule
+
+
+def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
+    """Put the numbers of thresholds in their places."""
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        if found[1] not in thresholds:
+            _refuse(f":{found[1]} is none of the thresholds {', '.join(thresholds)}")
+        return f"({thresholds[found[1]]!r}::DOUBLE)"
+
+    return _THRESHOLD.sub(number, sql)
+
+
+def _per(given: object, table: Table, *, is_event: bool) -> tuple[str, ...]:
+    if given is None:
+        return tuple(column for column in table.key if column != "cluster")
+    names = [column.name for column in table.columns if column.name != "cluster"]
+    if not is_event:
+        _refuse("per is for events only: an alert over what is current speaks of one row")
+    if not isinstance(given, list) or not all(name in names for name in given):
+        _refuse(f"per must be a list of columns of {table.name}")
+    return tuple(given)
+
+
+def _keep(given: object, *, is_event: bool) -> int:
+    if not is_event:
+        if given is not None:
+            _refuse("keep is for events only: what is current says by itself when it is over")
+        return 0
+    if given is None:
+        return _KEEP_MS
+    found = _FOR.fullmatch(given.strip()) if isinstance(given, str) else None
+    if found is None or found[2].startswith("round") or int(found[1]) == 0:
+        _refuse(f"keep {given!r} is no duration (30s, 5m, 1h)")
+    return int(found[1]) * _UNITS_MS[found[2]]
 
 
 def _sql(given: object, key: str) -> str:

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import logging
+import math
 import queue
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
-import duckdb
-import pyarrow as pa
-from deltalake.exceptions import DeltaError
-
-from streaming.alerts.decisions import Decided, Decisions
+from streaming.alerts.decisions import Decided, Decisions, decided_of
 from streaming.alerts.deliveries import Deliveries
 from streaming.alerts.evaluation import Evaluation
+from streaming.alerts.events import EventFeed
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.feed import Feed, LostTrackError
+from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
-from streaming.alerts.lanes import Delivery, Lane, Patience
+from streaming.alerts.lanes import Delivery, Lane, Patience, Way
+from streaming.alerts.liveness import Liveness, NewestRound
+from streaming.alerts.messages import trial_message
 from streaming.alerts.rules import Rule, load_rules
-from streaming.alerts.targets import Message, Outcome, Target, trial_message
-from streaming.alerts.truths import Judge
+from streaming.alerts.targets import Target
+from streaming.alerts.trouble import PASSING, Trouble, one_line
+from streaming.alerts.truths import ByClock, Judge
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
-from streaming.tables.exceptions import LakeUnreadableError
+from streaming.lock import ALERTER, only_one
 
 __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
@@ -36,64 +38,63 @@ _LOG = logging.getLogger("streaming.alerts")
 # rounds again than these. Every round would be 8,640 commits a day for nothing.
 _KEEP_PLACE_MS = 600_000
 
-# What the tables can fail with while others write them, or while a store is away: tried again at the next look.
-_PASSING = (
-    OSError,
-    DeltaError,
-    pa.ArrowException,
-    duckdb.Error,
-    LakeUnreadableError,
-    LostTrackError,
-    AnotherAlerterError,
-)
+# Transitions that cannot be written into `alerts` are delivered all the same after this time: a commit that fails for a
+# moment is made at the next look.
+_DIRECT_AFTER_S = 30.0
 
-# A clock that is set, or a machine that slept: how long we have waited ourselves is counted anew.
-_CLOCK_STEP_S = 5.0
-
-Send = Callable[[Message], Outcome]
+_NOT_WRITTEN = "delivered directly: the table alerts cannot be written now"
 
 
 class Alerter:
     """One cluster's alerts. A context manager; `look` again and again, from one thread.
 
-    Order of what a look does: judge new rounds, judge silence, commit the transitions, hand them to the lanes, write
-    what the lanes say.
+    Order of what a look does: write what the lanes say, judge new rounds, judge the rules by the clock, commit the
+    transitions, hand them to the lanes. Each step is tried by itself: what one of them fails with holds back no other.
     """
 
     def __init__(
         self,
         settings: Settings,
         rules: Sequence[Rule],
-        targets: Mapping[str, Send],
+        targets: Mapping[str, Way],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Open the tables.
+        """Prepare; the tables are opened by the first `look`.
 
         Args:
             settings: All settings.
             rules: The rules.
-            targets: What sends a message, by name of the target.
+            targets: What sends messages, by name of the target.
             clock: Seconds since the epoch.
             steady: Seconds that no setting of the clock moves.
         """
-        self._alerts = settings.alerts
+        self._settings, self._alerts = settings, settings.alerts
         self._clock, self._steady = clock, steady
-        self._decisions = Decisions(settings.lake, settings.cluster)
-        self._deliveries = Deliveries(settings.lake, settings.cluster)
+        self._decisions: Decisions | None = None
+        self._deliveries: Deliveries | None = None
         judge = Judge(rules)
         feed = Feed(settings.lake, settings.cluster, judge.columns, settings.job.heartbeat_ms)
-        self._evaluation = Evaluation(settings.cluster, rules, judge, feed, self._alerts.look_back_ms)
-        self._waits_since = steady()
-        self._clocks = (clock(), steady())
+        events = EventFeed(settings.lake, settings.cluster, judge.event_columns)
+        self._evaluation = Evaluation(settings.cluster, rules, judge, feed, events, self._alerts.look_back_ms)
+        self._rounds = NewestRound(settings.lake, settings.cluster)
+        self._liveness = Liveness(steady, self._alerts.start_grace_ms / 1000)
         self._placed_at = self._ms()
         self._behind = True
         self._offered = 0
-        self._trouble: str | None = None
+        self._trouble = Trouble(steady)
+        # Decided and not written yet, with whether each was found late; and since when.
+        self._unwritten: list[tuple[Transition, bool]] = []
+        self._unwritten_since: float | None = None
+        self._sent_directly: set[str] = set()
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.wake = threading.Event()
         """Set when a lane has something to write down."""
-        self._lanes = self._open_lanes(targets)
+        patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
+        self._lanes = [
+            Lane(name, way, patience, self._results, self.wake, self._alerts.digest_above)
+            for name, way in targets.items()
+        ]
 
     def __enter__(self) -> Alerter:
         for lane in self._lanes:
@@ -109,9 +110,9 @@ class Alerter:
         try:
             self._write_results()
             if not self._behind:
-                self._commit([], force=True)
-        except _PASSING as error:
-            _LOG.warning("the last deliveries could not be written: %s", error)
+                self._commit(force=True)
+        except PASSING as error:
+            _LOG.warning("the last deliveries could not be written: %s", one_line(error))
 
     @property
     def idle(self) -> bool:
@@ -120,101 +121,158 @@ class Alerter:
 
     def look(self) -> list[Decided]:
         """Look once; returns what was decided. What fails in passing is logged, and tried again at the next look."""
-        missed: list[Decided] = []
-        decided: list[Decided] = []
-        try:
-            self._write_results()
-            if self._behind:
-                self._evaluation.begin(self._decisions.remember())
-                # A commit can fail after it was made; then nobody has been told yet.
-                if self._decisions.number > self._offered:
-                    missed = self._decisions.after(self._offered)
-                    self._offered = self._decisions.number
-                self._behind = False
-            decided = self._commit(self._evaluation.look())
-            decided += self._commit(self._evaluation.silence(self._ms(), self._silent_s()))
-        except _PASSING as error:
-            self._behind = True
-            self._say_trouble(_one_line(error))
-        else:
-            self._say_trouble(None)
-        self._offer(missed + decided)
-        return decided
+        attempt = self._trouble.attempt
+        attempt(self._write_results, None)
+        attempt(self._see_rounds, None)
+        missed = attempt(self._judge_rounds, None)
+        self._behind = self._behind or missed is None
+        self._judge_by_clock()
+        nothing: list[Decided] = []
+        decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
+        self._trouble.end_of_look()
+        self._offer((missed or []) + decided)
+        return decided + self._send_directly()
 
-    def _say_trouble(self, trouble: str | None) -> None:
-        """Say what is wrong once, not at every look, and once that it is over."""
-        if trouble is not None and self._trouble is None:
-            _LOG.warning("the tables cannot be judged now, again in a moment: %s", trouble)
-        elif trouble is None and self._trouble is not None:
-            _LOG.info("the tables can be judged again")
-        self._trouble = trouble
+    def run(self, stop: threading.Event) -> bool:
+        """Look until told to stop; at once again when a lane has something to write down.
 
-    def run(self, stop: threading.Event) -> None:
-        """Look until told to stop; at once again when a lane has something to write down."""
+        Returns:
+            False when the tables could not be judged for so long that everything is to be opened anew.
+        """
         while not stop.is_set():
             self.wake.clear()
             self.look()
+            if self._trouble.lasts_s * 1000 > self._alerts.trouble_exit_ms:
+                _LOG.error(
+                    "the tables could not be judged for %.0f s (%s): ending, so that a new start opens all anew",
+                    self._trouble.lasts_s,
+                    self._trouble.reason,
+                )
+                return False
             self.wake.wait(self._alerts.look_ms / 1000)
+        return True
 
-    def _silent_s(self) -> float:
-        """Seconds of silence: now minus the newest round, but no longer than we have waited ourselves."""
-        clock, steady = self._clock(), self._steady()
-        passed, really = clock - self._clocks[0], steady - self._clocks[1]
-        if abs(passed - really) > _CLOCK_STEP_S:
-            _LOG.warning("the clock of this machine was set by %.0f s, or it slept", passed - really)
-            self._waits_since = steady
-        self._clocks = (clock, steady)
-        newest = self._evaluation.newest
-        silent = clock - newest / 1000 if newest is not None else steady - self._waits_since
-        if self._evaluation.is_silent:
-            return silent
-        return min(silent, steady - self._waits_since - self._alerts.start_grace_ms / 1000)
+    def _see_rounds(self) -> None:
+        self._liveness.saw(self._rounds.read())
 
-    def _commit(self, transitions: Sequence[Transition], *, force: bool = False) -> list[Decided]:
+    def _judge_rounds(self) -> list[Decided]:
+        """Judge the rounds that are new; returns what had been written before without anybody being told."""
+        missed: list[Decided] = []
+        if self._decisions is None or self._deliveries is None:
+            self._decisions, self._deliveries = self._open()
+        # A commit can fail after it was made.
+        self._behind = self._behind or (self._unwritten_since is not None and self._decisions.have_moved())
+        if self._behind:
+            self._evaluation.begin(self._decisions.remember(), self._ms())
+            # What waits to be written follows from the tables once more, with the same ids.
+            self._unwritten, self._unwritten_since = [], None
+            # Of what was committed all the same nobody has been told yet.
+            if self._decisions.number > self._offered:
+                missed = self._decisions.after(self._offered)
+                self._offered = self._decisions.number
+            self._behind = False
+        self._add(self._evaluation.look())
+        self._liveness.judged(self._evaluation.newest)
+        self._add(self._evaluation.look_at_events(self._ms()))
+        return missed
+
+    def _judge_by_clock(self) -> None:
+        # A silence that fired before our start goes on until a round comes: how long it lasts nobody here can say.
+        goes_on = self._evaluation.is_silent and not self._liveness.has_seen_new
+        silent_s = math.inf if goes_on else self._liveness.silent_s
+        now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason)
+        self._add(self._evaluation.judge_by_clock(self._ms(), now))
+
+    def _add(self, found: Sequence[Transition]) -> None:
+        self._unwritten += [(transition, self._is_late(transition)) for transition in found]
+
+    def _is_late(self, transition: Transition) -> bool:
+        if self._evaluation.by_clock(transition.rule):
+            return False
+        return not self._is_present() and self._ms() - transition.time > self._alerts.late_after_ms
+
+    def _is_present(self) -> bool:
+        return self._liveness.is_present(self._alerts.late_after_ms / 1000)
+
+    def _commit(self, *, force: bool = False) -> list[Decided]:
+        if self._decisions is None:
+            return []
         now = self._ms()
         moved = self._evaluation.round is not None and self._evaluation.round != self._evaluation.kept_round
-        due = moved and (force or now - self._placed_at > _KEEP_PLACE_MS)
-        if not transitions and not due:
+        due = moved and (force or now - self._placed_at > _KEEP_PLACE_MS or now < self._placed_at)
+        if not self._unwritten and not due:
             return []
-        late = [
-            not self._evaluation.by_clock(t.rule) and now - t.time > self._alerts.late_after_ms for t in transitions
-        ]
-        decided = self._decisions.commit(transitions, self._evaluation.round, now, late)
+        self._unwritten_since = self._unwritten_since or self._steady()
+        transitions, late = [t for t, _ in self._unwritten], [is_late for _, is_late in self._unwritten]
+        try:
+            decided = self._decisions.commit(transitions, self._evaluation.round, now, late, self._evaluation.seen)
+        except AnotherAlerterError:
+            self._behind = True
+            raise
         self._offered = self._decisions.number
+        self._unwritten, self._unwritten_since = [], None
         self._evaluation.kept_round = self._evaluation.round
         self._placed_at = now
         for transition in decided:
-            level = logging.WARNING if transition.state == FIRING else logging.INFO
-            if not transition.told:
-                level = logging.DEBUG
-            when = " (found late)" if transition.late else ""
-            _LOG.log(level, "%s %s%s: %s", transition.state, transition.rule, when, transition.message)
+            _log_decided(transition)
         return decided
 
-    def _offer(self, decided: Sequence[Decided]) -> None:
-        newest = self._evaluation.newest
-        fresh = not self._behind and newest is not None and self._ms() - newest <= self._alerts.late_after_ms
+    def _send_directly(self) -> list[Decided]:
+        """Hand over what could not be written into `alerts` for a while; it is written when that goes again."""
+        since = self._unwritten_since
+        if not self._unwritten:
+            return []
+        if since is None:
+            self._unwritten_since = self._steady()
+            return []
+        if self._steady() - since < _DIRECT_AFTER_S:
+            return []
+        waiting = [(t, late) for t, late in self._unwritten if t.transition_id not in self._sent_directly]
+        if not waiting:
+            return []
+        _LOG.warning("%d transitions cannot be written to the table alerts: they are delivered directly", len(waiting))
+        decided = [decided_of(self._settings.cluster, t, self._ms(), is_late) for t, is_late in waiting]
+        for transition in decided:
+            _log_decided(transition)
+        self._sent_directly |= {d.transition_id for d in decided}
+        noted = [replace(d, message=f"{d.message} ({_NOT_WRITTEN})") for d in decided]
         for lane in self._lanes:
-            lane.offer(decided, fresh)
+            lane.offer(noted, self._is_fresh())
+        return noted
 
-    def _open_lanes(self, targets: Mapping[str, Send]) -> list[Lane]:
+    def _offer(self, decided: Sequence[Decided]) -> None:
+        untold = [d for d in decided if d.transition_id not in self._sent_directly]
+        fresh = self._is_fresh()
+        for lane in self._lanes:
+            lane.offer(untold, fresh)
+
+    def _is_fresh(self) -> bool:
+        """Whether what fires by the newest round is still true: that is of now, by the clock or by its pace."""
+        newest = self._evaluation.newest
+        if self._behind or newest is None:
+            return False
+        return self._is_present() or self._ms() - newest.time <= self._alerts.late_after_ms
+
+    def _open(self) -> tuple[Decisions, Deliveries]:
+        """Open the alerter's own tables, and offer what an earlier run has left."""
+        decisions = Decisions(self._settings.lake, self._settings.cluster)
+        deliveries = Deliveries(self._settings.lake, self._settings.cluster)
         now = self._ms()
-        firing = {alert.alert_id for alert in self._decisions.remember().active.values()}
-        self._offered = self._decisions.number
-        decided = self._decisions.since(now - self._alerts.give_up_after_ms)
-        known = self._deliveries.know(list(targets), [d.transition_id for d in decided], now)
-        patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
-        lanes = []
-        for name, send in targets.items():
-            lane = Lane(name, send, patience, self._results, self.wake, known[name].sent)
-            left = known[name].left(decided, firing)
+        firing = {alert.alert_id for alert in decisions.remember().active.values()}
+        decided = decisions.since(now - self._alerts.give_up_after_ms)
+        known = deliveries.know([lane.name for lane in self._lanes], [d.transition_id for d in decided], now)
+        self._offered = decisions.number
+        for lane in self._lanes:
+            lane.remember(known[lane.name].sent)
+            left = [d for d in known[lane.name].left(decided, firing) if d.transition_id not in self._sent_directly]
             if left:
-                _LOG.info("%d transitions of before are still to be sent to %s", sum(d.told for d in left), name)
+                _LOG.info("%d transitions of before are still to be sent to %s", sum(d.told for d in left), lane.name)
             lane.offer(left, fresh=False)
-            lanes.append(lane)
-        return lanes
+        return decisions, deliveries
 
     def _write_results(self) -> None:
+        if self._deliveries is None:
+            return
         results: list[Delivery] = []
         while not self._results.empty():
             results.append(self._results.get())
@@ -222,13 +280,21 @@ class Alerter:
             return
         try:
             self._deliveries.write(results)
-        except _PASSING:
+        except PASSING:
             for result in results:
                 self._results.put(result)
             raise
 
     def _ms(self) -> int:
         return round(self._clock() * 1000)
+
+
+def _log_decided(transition: Decided) -> None:
+    level = logging.WARNING if transition.state == FIRING else logging.INFO
+    if not transition.told:
+        level = logging.DEBUG
+    when = " (found late)" if transition.late else ""
+    _LOG.log(level, "%s %s%s: %s", transition.state, transition.rule, when, transition.message)
 
 
 def open_targets(settings: Settings) -> dict[str, Target]:
@@ -282,7 +348,10 @@ def main(settings: Settings) -> int:
     try:
         rules = load_rules(settings.alerts.rules)
         targets = open_targets(settings)
-        with Alerter(settings, rules, {name: target.send for name, target in targets.items()}) as alerter:
+        with (
+            only_one(ALERTER, settings.lake, settings.cluster),
+            Alerter(settings, rules, targets) as alerter,
+        ):
 
             def end(*_: object) -> None:
                 stop.set()
@@ -292,18 +361,10 @@ def main(settings: Settings) -> int:
                 signal.signal(number, end)
             named = ", ".join(targets) or "no target: alerts are written to the table only"
             _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
-            alerter.run(stop)
+            return 0 if alerter.run(stop) else 1
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return SETUP_EXIT_CODE
     except EvenkeelError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    except _PASSING as error:
-        sys.stderr.write(f"The alerts' tables in {settings.lake} cannot be opened: {_one_line(error)}\n")
-        return 1
-    return 0
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(f"{type(error).__name__}: {error}".split())[:300]

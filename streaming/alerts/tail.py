@@ -1,10 +1,12 @@
-"""One table's rows for the alerter: files with the times in them at a start, and from then on only what is new."""
+"""One table's rows for the alerter: files with the rounds in them at a start, and from then on only what is new.
+
+Rows are ordered by the number of their round. Times are not looked at: a broker's clock can be wrong.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 from urllib.parse import unquote
 
@@ -16,11 +18,11 @@ from streaming.tables.exceptions import LakeUnreadableError
 from streaming.tables.follow import DataFile, TableFollower
 from streaming.tables.schema import Table
 
-__all__ = ["File", "LostTrackError", "Tail", "newest_first", "timestamp", "to_ms"]
+__all__ = ["File", "LostTrackError", "Tail", "newest_first"]
 
-_FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round_time", "max.round_time")
+_FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round", "max.round")
 
-_ANY_TIME = 2**62
+_ANY_ROUND = 2**63 - 1
 
 
 class LostTrackError(Exception):
@@ -29,7 +31,7 @@ class LostTrackError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file with the times of its rows, ms; None where Delta does not know them."""
+    """A file with the first and last round of its rows; None where Delta does not know them."""
 
     data: DataFile
     oldest: int | None
@@ -45,7 +47,7 @@ class Tail:
         self._cluster = cluster
         self._follower = TableFollower(lake, table, "round_time")
         self._is_there = False
-        self._after = 0
+        self._after = -1
         self.waiting = self._schema.empty_table()
 
     def snapshot(self) -> list[File]:
@@ -61,7 +63,7 @@ class Tail:
         return [_file_of(action) for action in actions.select(wanted).to_pylist()]
 
     def rows(self, files: Collection[File], after: int | None, until: int | None) -> pa.Table:
-        """Rows of the cluster in files, after a time and up to another (ms, None for no bound)."""
+        """Rows of the cluster in files, after a round and up to another (numbers, None for no bound)."""
         # (Delta need not know the bounds of a file: then it is read.)
         chosen = [
             file.data
@@ -74,13 +76,13 @@ class Tail:
         rows = self._follower.read(chosen, self._schema.names)
         wanted = pc.equal(rows["cluster"], self._cluster)
         if after is not None:
-            wanted = pc.and_(wanted, pc.greater(rows["round_time"], timestamp(after)))
+            wanted = pc.and_(wanted, pc.greater(rows["round"], after))
         if until is not None:
-            wanted = pc.and_(wanted, pc.less_equal(rows["round_time"], timestamp(until)))
+            wanted = pc.and_(wanted, pc.less_equal(rows["round"], until))
         return rows.filter(wanted).cast(self._schema)
 
     def keep(self, rows: pa.Table, after: int) -> None:
-        """Let these rows wait, and of those to come only what is newer than a time, ms: the others were read."""
+        """Let these rows wait, and of those to come only what is newer than a round: the others were read."""
         self.waiting, self._after = rows, after
 
     def read(self) -> None:
@@ -98,10 +100,10 @@ class Tail:
             raise LostTrackError(str(error)) from error
 
     def take(self, until: int) -> pa.Table:
-        """Take the waiting rows of rounds up to a time, ms."""
+        """Take the waiting rows of rounds up to one."""
         if self.waiting.num_rows == 0:
             return self.waiting
-        now = pc.less_equal(self.waiting["round_time"], timestamp(until))
+        now = pc.less_equal(self.waiting["round"], until)
         taken = self.waiting.filter(now)
         self.waiting = self.waiting.filter(pc.invert(now))
         return taken
@@ -110,21 +112,10 @@ class Tail:
 def _file_of(action: dict[str, Any]) -> File:
     clusters = (action.get("min.cluster"), action.get("max.cluster"))
     known = None if None in clusters else (str(clusters[0]), str(clusters[1]))
-    oldest, newest = action.get("min.round_time"), action.get("max.round_time")
-    data = DataFile(unquote(action["path"]), action.get("partition.event_date"), known, newest, 0)
-    return File(data, None if oldest is None else to_ms(oldest) - 1, None if newest is None else to_ms(newest))
+    data = DataFile(unquote(action["path"]), action.get("partition.event_date"), known, None, 0)
+    return File(data, action.get("min.round"), action.get("max.round"))
 
 
 def newest_first(file: File) -> int:
     """Sorts files, reversed, into an order in which the newest come first, and before them those of unknown age."""
-    return file.newest if file.newest is not None else _ANY_TIME
-
-
-def to_ms(time: datetime) -> int:
-    """A time in ms, rounded up, so that no row of a round is after it (the job writes whole milliseconds)."""
-    return -(-round(time.timestamp() * 1_000_000) // 1000)
-
-
-def timestamp(ms: int) -> pa.Scalar:
-    """A time in ms as the tables hold it."""
-    return pa.scalar(ms * 1000, pa.timestamp("us", "UTC"))
+    return file.newest if file.newest is not None else _ANY_ROUND

@@ -1,4 +1,4 @@
-"""Where alerts go: Apprise URLs under names; what a message says; and what came of sending it, without any secret."""
+"""Where alerts go: Apprise URLs under names, and what came of sending a message there, without any secret."""
 
 from __future__ import annotations
 
@@ -6,46 +6,35 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import unquote
 
-from apprise import Apprise, NotifyFormat, NotifyType
+from apprise import Apprise, NotifyFormat
 from apprise.plugins import url_to_dict
 
-from streaming.alerts.decisions import Decided
-from streaming.alerts.firing import FIRING, GONE
+from streaming.alerts.incidents import Unsent, arguments_of, has_incidents, title_and_body
+from streaming.alerts.inert import written
+from streaming.alerts.messages import Message
 from streaming.alerts.text import visible
 from streaming.exceptions import SetupError
 
-__all__ = ["Message", "Outcome", "Target", "message_of", "trial_message"]
+__all__ = ["INCIDENTS", "PEOPLE", "RECORDS", "Outcome", "Target"]
 
-# What Apprise's own JSON, XML and form targets can carry beside title and text.
+PEOPLE = "people"
+"""Reads messages: chat, mail, telephone."""
+
+INCIDENTS = "incidents"
+"""Opens and closes incidents by the key of a message."""
+
+RECORDS = "records"
+"""Takes fields, as programs do: each transition, and each name as it is."""
+
+# Apprise's own JSON, XML and form targets, which can carry fields beside title and text.
 _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
 
 _HTTP_STATUS = re.compile(r"error=(\d{3})")
-
-_TYPES = {"info": NotifyType.INFO, "warning": NotifyType.WARNING, "critical": NotifyType.FAILURE}
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One message.
-
-    Attributes:
-        title: One line.
-        body: Some lines of text.
-        kind: Apprise's type, which many services show as a colour or a sign.
-        fields: The same by name, for targets that take fields.
-    """
-
-    title: str
-    body: str
-    kind: NotifyType
-    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +42,14 @@ class Outcome:
     """What came of an attempt.
 
     Attributes:
-        reason: Why it failed, without secrets; None when the target took it.
+        reason: Why it failed, without secrets, or why nothing was sent; None when the target took it.
         duration_ms: How long it took.
+        unsent: Nothing was sent, and nothing is to be.
     """
 
     reason: str | None
     duration_ms: int
+    unsent: bool = False
 
 
 class Target:
@@ -66,6 +57,7 @@ class Target:
 
     Attributes:
         name: Its name in the settings.
+        reads: PEOPLE, INCIDENTS or RECORDS.
     """
 
     def __init__(self, name: str, url: str, timeout_ms: int) -> None:
@@ -81,6 +73,8 @@ class Target:
         if given:
             given.setdefault("cto", timeout_ms / 1000)
             given.setdefault("rto", timeout_ms / 1000)
+            # A message that is too long for a service is refused by it, again and again: its end holds ids.
+            given.setdefault("overflow", "truncate")
         if not given or Apprise.instantiate(dict(given), suppress_exceptions=True) is None:
             message = (
                 f"The URL of the alert target {name} is none that Apprise knows: correct it in the targets file or in "
@@ -88,28 +82,42 @@ class Target:
             )
             raise SetupError(message)
         self._given = given
-        self._with_fields = str(given.get("schema")).lower() in _WITH_FIELDS
+        self._schema = str(given.get("schema")).lower()
+        self.reads = PEOPLE
+        if self._schema in _WITH_FIELDS:
+            self.reads = RECORDS
+        elif has_incidents(self._schema):
+            self.reads = INCIDENTS
 
     def send(self, message: Message) -> Outcome:
         """Send a message, once."""
-        given = dict(self._given)
-        if self._with_fields:
-            given["payload"] = {**message.fields, **(given.get("payload") or {})}
+        told = arguments_of(self._schema, self._given, message)
+        if isinstance(told, Unsent):
+            return Outcome(told.reason, 0, unsent=True)
         began = time.monotonic()
         _SAID.lines = []
         try:
-            service = Apprise.instantiate(given, suppress_exceptions=True)
-            taken = service is not None and bool(
-                service.notify(
-                    body=message.body, title=message.title, notify_type=message.kind, body_format=NotifyFormat.TEXT
-                )
-            )
+            taken = self._send({**self._given, **told}, message)
         except Exception as error:  # noqa: BLE001 - a hundred plug-ins of others; none of them may end the alerter
             taken = False
             _SAID.lines.append(type(error).__name__)
         lines, _SAID.lines = _SAID.lines, []
         duration = round((time.monotonic() - began) * 1000)
         return Outcome(None if taken else self._reason(lines), duration)
+
+    def _send(self, given: dict[str, Any], message: Message) -> bool:
+        if self.reads == RECORDS:
+            given["payload"] = {**message.fields, **(given.get("payload") or {})}
+        service = Apprise.instantiate(given, suppress_exceptions=True)
+        if service is None:
+            return False
+        title, body = title_and_body(self._schema, message)
+        if self.reads == RECORDS:
+            return bool(service.notify(title=title, body=body, notify_type=message.kind, body_format=NotifyFormat.TEXT))
+        title, body, form = written(self._schema, service, title, body)
+        return bool(
+            service.notify(title=title, body=body, notify_type=message.kind, body_format=form, body_passthrough=False)
+        )
 
     def _reason(self, lines: list[str]) -> str:
         said = next((line for line in reversed(lines) if line.strip()), "")
@@ -122,62 +130,6 @@ class Target:
         for secret in self._secrets:
             said = said.replace(secret, "…")
         return visible(said)
-
-
-def message_of(decided: Decided) -> Message:
-    """What people are told of a transition."""
-    group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
-    title = f"[{decided.state}] {decided.rule}: {group} ({decided.severity})"
-    firing = decided.state == FIRING
-    ended = {GONE: "What this alert spoke of is gone. It was: "}.get(decided.state, "This holds no longer: ")
-    lines = [decided.message if firing else f"{ended}{decided.message}", ""]
-    shown = {
-        "cluster": decided.cluster,
-        "group": None if decided.group_id is None else visible(decided.group_id),
-        "topic": None if decided.topic is None else visible(decided.topic),
-        "partition": decided.partition,
-        "since": _utc(decided.since),
-        "as of": _utc(decided.time) + (", found late" if decided.late else "") if decided.time is not None else None,
-        "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
-        "id": decided.transition_id,
-        "alert": decided.alert_id,
-    }
-    lines += [f"{name}: {value}" for name, value in shown.items() if value is not None]
-    kind = _TYPES[decided.severity] if firing else NotifyType.SUCCESS
-    return Message(title, "\n".join(lines), kind, _fields(decided))
-
-
-def trial_message(cluster: str) -> Message:
-    """A message that says that messages arrive."""
-    text = f"This is a test of Evenkeel's alerts for the cluster {cluster}. Nothing is wrong."
-    fields = {"evenkeel": "test", "state": "test", "cluster": cluster}
-    return Message("[test] Evenkeel: messages arrive", text, NotifyType.INFO, fields)
-
-
-def _fields(decided: Decided) -> dict[str, str]:
-    named = {
-        "id": decided.transition_id,
-        "alert": decided.alert_id,
-        "rule": decided.rule,
-        "severity": decided.severity,
-        "state": decided.state,
-        "cluster": decided.cluster,
-        "group_id": None if decided.group_id is None else visible(decided.group_id),
-        "topic": None if decided.topic is None else visible(decided.topic),
-        "partition": decided.partition,
-        "since": _utc(decided.since),
-        "round": decided.round,
-        "round_time": None if decided.time is None else _utc(decided.time),
-        "late": "true" if decided.late else "false",
-        "value": decided.value,
-        "text": decided.message,
-        **{f"label_{name}": value for name, value in decided.labels},
-    }
-    return {name: str(value) for name, value in named.items() if value is not None}
-
-
-def _utc(ms: int) -> str:
-    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _parts_of(url: str) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -17,13 +18,28 @@ import pyarrow as pa
 from streaming.alerts.expressions import connect, fetched
 from streaming.alerts.feed import Chunk, Round
 from streaming.alerts.firing import Key, Observed, Seen, Subject
-from streaming.alerts.rules import SILENT_S, Rule
+from streaming.alerts.rules import CLOCK_COLUMNS, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
 from streaming.alerts.text import fill
 
-__all__ = ["Judge"]
+__all__ = ["ByClock", "Judge"]
 
 _Age: TypeAlias = tuple[int, ...]
 """What orders the rows of one key: the larger, the newer."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByClock:
+    """What the alerter knows by itself; columns of the newest round's row to rules by the clock.
+
+    Attributes:
+        silent_s: Seconds since a round of a new number was read.
+        unjudged_s: Seconds for which the tables could not be judged; 0 when they can.
+        unjudged_reason: Why; None when they can.
+    """
+
+    silent_s: float
+    unjudged_s: float = 0.0
+    unjudged_reason: str | None = None
 
 
 class Judge:
@@ -35,10 +51,20 @@ class Judge:
 
     @property
     def columns(self) -> dict[str, frozenset[str]]:
-        """Columns that the rules read, by table."""
+        """Columns that the rules over rounds read, by table."""
+        return self._columns(of_events=False)
+
+    @property
+    def event_columns(self) -> dict[str, frozenset[str]]:
+        """Columns that the rules over events read, by table."""
+        return self._columns(of_events=True)
+
+    def _columns(self, *, of_events: bool) -> dict[str, frozenset[str]]:
         found: dict[str, frozenset[str]] = {}
         for rule in self._rules:
-            found[rule.table.name] = found.get(rule.table.name, frozenset()) | (rule.columns - {SILENT_S})
+            if rule.of_events is of_events:
+                read = (rule.columns | set(rule.per)) - CLOCK_COLUMNS
+                found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 
     def rounds(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
@@ -51,7 +77,7 @@ class Judge:
         by_round: list[dict[Key, tuple[tuple[bool, _Age], Seen]]] = [{} for _ in chunk.rounds]
         numbers = [r.number for r in chunk.rounds]
         for rule in self._rules:
-            if rule.by_clock:
+            if rule.by_clock or rule.of_events:
                 continue
             rows = chunk.rows.get(rule.table.name)
             found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
@@ -65,19 +91,37 @@ class Judge:
                 if kept is None or kept[0] <= order:
                     by_round[at][rule.name, seen.subject.entity] = (order, seen)
         return [
-            Observed(r.number, r.time, r.interval_ms, tuple(seen for _, seen in found.values()))
+            Observed(r.number, r.time, r.interval_ms, tuple(seen for _, seen in found.values()), r.elapsed)
             for r, found in zip(chunk.rounds, by_round, strict=True)
         ]
 
-    def silence(self, cluster: str, newest: pa.Table | None, at: Round | None, since: int, silent_s: float) -> Observed:
+    def events(self, rows: Mapping[str, pa.Table], at: Round | None, since: int) -> Observed:
+        """Judge new rows of events: only those that say true are told, one per rule and subject.
+
+        Args:
+            rows: By table.
+            at: The newest round; None before the first.
+            since: Where there is no round: now, ms.
+        """
+        found: dict[Key, tuple[_Age, Seen]] = {}
+        for rule in self._rules:
+            if not rule.of_events or rule.table.name not in rows:
+                continue
+            for _, age, seen in self._judge(rule, rows[rule.table.name], ()):
+                key = rule.name, seen.subject.entity
+                if seen.truth and (key not in found or found[key][0] <= age):
+                    found[key] = (age, seen)
+        return replace(_nothing(at, since), seen=tuple(seen for _, seen in found.values()))
+
+    def by_clock(self, cluster: str, newest: pa.Table | None, at: Round | None, since: int, known: ByClock) -> Observed:
         """Judge the rules by the clock.
 
         Args:
             cluster: The cluster.
             newest: The newest row of `rounds`; None before the first.
             at: The same; None before the first.
-            since: Where there is no round: when the alerter began to wait, ms.
-            silent_s: Seconds of silence.
+            since: Where there is no round: now, ms.
+            known: What the alerter knows by itself.
         """
         schema = next((r.table.arrow_schema for r in self._rules if r.by_clock), None)
         if schema is None:
@@ -85,21 +129,23 @@ class Judge:
         row = newest if newest is not None else schema.empty_table()
         if row.num_rows == 0:
             row = pa.Table.from_pylist([{"cluster": cluster}], schema=schema)
-        row = row.append_column(SILENT_S, pa.array([silent_s], pa.float64()))
+        row = row.append_column(SILENT_S, pa.array([known.silent_s], pa.float64()))
+        row = row.append_column(UNJUDGED_S, pa.array([known.unjudged_s], pa.float64()))
+        row = row.append_column(UNJUDGED_REASON, pa.array([known.unjudged_reason], pa.string()))
         seen = [
             found
             for rule in self._rules
             if rule.by_clock
             for _, _, found in self._judge(rule, row, {(rule.name, "{}")})
         ]
-        empty = _nothing(at, since)
-        return Observed(empty.round, empty.time, empty.interval_ms, tuple(seen))
+        return replace(_nothing(at, since), seen=tuple(seen))
 
     def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[Key]) -> list[tuple[int, _Age, Seen]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
         closed = {"closed"} if rule.table.closes else set()
-        names = sorted({"round", *rule.table.newest_by, *rule.columns, *rule.key, *closed})
+        rounds = set() if rule.of_events else {"round"}
+        names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *closed})
         columns = ", ".join(f'"{name}"' for name in names)
         keys = ", ".join(f'"{name}"' for name in rule.key)
         sql = f"""
@@ -115,12 +161,12 @@ class Judge:
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
         self._connection.register("rows_of_rule", rows)
         found = fetched(self._connection, sql).to_pylist()
-        return [(row["round"] or 0, _age(rule, row), _seen(rule, row)) for row in found]
+        return [(row.get("round") or 0, _age(rule, row), _seen(rule, row)) for row in found]
 
 
 def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:
     values = (row[column] for column in rule.table.newest_by)
-    return tuple(_ms(value) if value is None or isinstance(value, datetime) else int(value) for value in values)
+    return tuple(_ms(value) if isinstance(value, datetime) else int(value or 0) for value in values)
 
 
 def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
@@ -150,15 +196,12 @@ def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, _Age, Seen
     if health is None or health.num_rows == 0:
         return []
     closed = health.filter(health["closed"]).to_pylist()
-    return [
-        (row["round"], (_ms(row["round_time"]), row["round"]), Seen(rule.name, _subject(rule, row), None, gone=True))
-        for row in closed
-    ]
+    return [(row["round"], (row["round"],), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in closed]
 
 
 def _nothing(at: Round | None, since: int) -> Observed:
-    return Observed(None, since, 0) if at is None else Observed(at.number, at.time, at.interval_ms)
+    return Observed(None, since, 0) if at is None else Observed(at.number, at.time, at.interval_ms, elapsed=at.elapsed)
 
 
-def _ms(time: datetime | None) -> int:
-    return round(time.timestamp() * 1000) if time is not None else 0
+def _ms(time: datetime) -> int:
+    return round(time.timestamp() * 1000)

@@ -73,7 +73,7 @@ def _refresh(lake: PageLake, next_round: Callable[[], None], say: Say) -> float:
 
 def _panels(lake: PageLake, say: Say) -> list[Figure]:
     newest: datetime = lake.ask("rounds")[0]["round_time"]
-    worst = lake.ask("groups", {"cluster": None, "group_id": None})[0]
+    worst = lake.ask("groups", {"cluster": None, "group_id": None, "imbalance": lake.thresholds.imbalance})[0]
     span = {"since": since(lake.past, newest), "most": 12, "step": "minute"}
     everything = {"cluster": None, "group_id": None, **span}
     one = {"cluster": worst["cluster"], "group_id": worst["group_id"], **span, "most": 200}

@@ -1,6 +1,6 @@
 """`evenkeel submit`: the job of this machine, with the tasks on a Spark cluster (client mode).
 
-The driver, with the tables' writer, runs here, from this checkout; executors get our two packages as a zip and
+The driver, with the tables' writer, runs here; executors get our two packages as a zip and
 everything else from a Python of their own (docs/cluster.md). Secrets travel neither in options nor in closures:
 executors read them from files, or find them in the environment that their worker was started with.
 """
@@ -24,15 +24,16 @@ from streaming.config import Settings
 from streaming.environment import environment_of
 from streaming.exceptions import SetupError
 from streaming.java import find_java
-from streaming.leash import LeashedProcess
+from streaming.kafka_settings import KAFKA_SECRETS
+from streaming.leash import SAFE_PATH, LeashedProcess
+from streaming.places import shipped, shipped_folder
 
 __all__ = ["PACKAGES", "pack", "submit"]
 
 PACKAGES = ("assignors", "streaming")
 """What executors need of ours."""
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
-_CONF = _CHECKOUT / "conf"
+_INSTALLED = Path(__file__).resolve().parents[2]
 _ENTRY = Path(__file__).with_name("entry.py")
 
 
@@ -61,7 +62,10 @@ def submit(
     """
     _refuse_secrets_of_the_environment(settings)
     environment = environment_of(settings)
-    for name, value in (("JAVA_HOME", str(find_java().resolve().parents[1])), ("SPARK_CONF_DIR", str(_CONF))):
+    for name, value in (
+        ("JAVA_HOME", str(find_java().resolve().parents[1])),
+        ("SPARK_CONF_DIR", str(shipped_folder())),
+    ):
         environment[name] = os.environ.get(name, value)
     environment |= {"PYSPARK_PYTHON": python or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
@@ -74,9 +78,10 @@ def submit(
             str(_spark_home() / "bin" / "spark-submit"),
             *("--master", master),
             # Ours, then what the cluster's own configuration has beside it.
-            *("--properties-file", str(_CONF / "spark-defaults.conf"), "--load-spark-defaults"),
+            *("--properties-file", str(shipped("spark-defaults.conf")), "--load-spark-defaults"),
             # In place of the loopback of a job without a cluster: executors connect to the driver.
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
+            *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
             *more,
             str(_ENTRY),
@@ -96,9 +101,9 @@ def pack(path: Path) -> None:
     """Write our packages, with the data in them, into a zip that Python imports from."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
-            for file in sorted((_CHECKOUT / package).rglob("*")):
+            for file in sorted((_INSTALLED / package).rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
-                    archive.write(file, file.relative_to(_CHECKOUT))
+                    archive.write(file, file.relative_to(_INSTALLED))
 
 
 def _spark_home() -> Path:
@@ -111,7 +116,7 @@ def _spark_home() -> Path:
 
 def _refuse_secrets_of_the_environment(settings: Settings) -> None:
     kafka = settings.kafka
-    for name in ("sasl_password", "ssl_password"):
+    for name in KAFKA_SECRETS:
         if getattr(kafka, name) is not None and getattr(kafka, f"{name}_file") is None:
             variable = f"EVENKEEL_KAFKA__{name.upper()}"
             if os.environ.get(variable) is None:

@@ -28,6 +28,7 @@ from streaming.devcluster.expectations import Evidence, check_stories
 from streaming.devcluster.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.tables import LakeReader
+from streaming.up.cells import lines
 from streaming.up.processes import Program, Programs
 from streaming.up.run import ALERTER, JOB, PAGE, PROBE, environment_of, page_url, stop_signals, watch
 from streaming.up.summary import print_summary
@@ -65,7 +66,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
     if shutil.disk_usage(tables.parent).free < _LEAST_SPACE:
         message = f"There is less than 2 GiB of space where {tables} lies: make room, or choose another with LAKE=."
         raise SetupError(message)
-    console.print(f"tables in {tables}\nlogs, broker and journal in {folder}", highlight=False, soft_wrap=True)
+    console.print(lines(f"tables in {tables}\nlogs, broker and journal in {folder}"), soft_wrap=True)
     notices: deque[str] = deque(maxlen=1)
     port = _free_port()
 
@@ -86,8 +87,12 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         if seconds is None:
             programs.start(PAGE)
             page = f"page at {page_url(_settings(broker.bootstrap, tables, port))}"
-            console.print(page, highlight=False, soft_wrap=True)
-            watch(str(tables), console, stop, lambda: "\n".join(filter(None, [page, _look(programs, notices)])))
+            console.print(lines(page), soft_wrap=True)
+
+            def look() -> str:
+                return "\n".join(filter(None, [page, _look(programs, notices)]))
+
+            watch(str(tables), console, stop, look, programs.note)
             console.print("stopping: the job ends between two batches …")
             return 0
         quiet = _play(console, stop, programs, notices, folder / "journal.jsonl", seconds)
@@ -97,7 +102,7 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
         programs.stop(["probe", "job", "alerter"])
         missing = _judge(console, tables, folder / "journal.jsonl") if quiet else ["it was stopped"]
     for sentence in missing:
-        console.print(f"missing: {sentence}", style="red", highlight=False, soft_wrap=True, markup=False)
+        console.print(lines(f"missing: {sentence}", style="red"), soft_wrap=True)
     if not missing:
         console.print("every story is in the tables", style="green")
     return 1 if missing else 0
@@ -174,7 +179,7 @@ def _play(
             notice = _look(programs, notices)
             if notice != said:
                 said = notice
-                console.print(said, highlight=False, markup=False)
+                console.print(lines(said))
             progress.update(task, completed=min(seconds, time.monotonic() - began))
             if journal.exists() and any(_is_quiet(line) for line in journal.read_bytes().splitlines()[-50:]):
                 return True

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from assignors import AssignorError, least_moves
+from streaming.groups.budget import of_record
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.cost import EAGER, open_cost
@@ -69,6 +70,9 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
     gives_on = kind == "migration" or (kind == "rebalance" and record.protocol not in EAGER)
     moves, in_transfer = _compare(was, after, subscribed_topics(record) if gives_on else None)
+    with of_record(len(state.waiting), decides=kind != "static_replacement"):
+        moves_least = None if in_transfer else _least_moves(owned, record)
+        state.imbalance, state.imbalance_least = balance_of(record)
     row = ChurnRow(
         cluster=config.cluster,
         group_id=group,
@@ -92,7 +96,7 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         left=_only_in(before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
         moves=moves,
-        moves_least=None if in_transfer else _least_moves(owned, record),
+        moves_least=moves_least,
         in_transfer=sum(len(p) for p in in_transfer.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unowned_partition_seconds_min=None,
@@ -109,7 +113,6 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         rows.rebalance_churn.append(row)
     write_members(state, record, incarnation, group, config, rows)
 
-    state.imbalance, state.imbalance_least = balance_of(record)
     decision = Decision(record, kind, incarnation, after_unseen=before is None or bool(skipped))
     state.current = decision
     state.modern = None

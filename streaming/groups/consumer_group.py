@@ -277,7 +277,14 @@ def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | Non
 
 def subscriptions_of(group: ModernGroup) -> dict[str, tuple[str, ...] | None]:
     """Subscribed topic names by member id, sorted; None where a regular expression is not resolved."""
-    return {name: _sorted(subscribed(group, member)) for name, member in group.members.items()}
+    alike: dict[frozenset[str] | None, tuple[str, ...] | None] = {}
+    result = {}
+    for name, member in group.members.items():
+        topics = subscribed(group, member)
+        if topics not in alike:
+            alike[topics] = _sorted(topics)
+        result[name] = alike[topics]
+    return result
 
 
 def asked_assignors(group: ModernGroup) -> tuple[str, ...]:

@@ -19,9 +19,11 @@ from assignors import (
     Assignment,
     from_topics,
     known_strategies,
+    owners,
     strategy_named,
     violations,
 )
+from streaming.groups.budget import of_round
 from streaming.groups.config import GroupConfig
 from streaming.groups.facts import DriftedPartition, DriftRow
 from streaming.groups.inputs import MembershipRecord, Tick
@@ -33,7 +35,7 @@ from streaming.groups.state import Decision, GroupState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, TOO_MANY, VALID_UNVERIFIED, Judged, Verdict
 
-__all__ = ["judge", "judged_of", "mismatch", "verdict_row"]
+__all__ = ["judge", "judge_waiting", "judged_of", "mismatch", "verdict_row"]
 
 # The first decision of a new group is seen by a round within an interval or two. Where the first round that shows a
 # topic comes later than this, nobody was looking at the time of the decision.
@@ -41,6 +43,30 @@ _FIRST_SEEN_MS = 60_000
 
 # Kinds in the words of DESIGN.md 3.
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
+
+
+def judge_waiting(state: GroupState, round_time: int, config: GroupConfig, *, last: bool = False) -> list[Verdict]:
+    """Judge all waiting decisions that can be judged now.
+
+    Once a later decision is judged, nothing is awaited for those before. The newest is judged first, as it is the one
+    that stands in `group_health`: what all of them together may cost is limited (`budget.ROUND`).
+
+    Args:
+        state: The group's state, with the topics of this round taken in.
+        round_time: The round's time, ms.
+        config: Settings.
+        last: No round will come any more.
+
+    Returns:
+        Verdicts of the oldest waiting decisions, in their order; the others go on waiting.
+    """
+    found: list[Verdict] = []
+    with of_round():
+        for decision in reversed(state.waiting):
+            verdict = judge(state, decision, round_time, config, last=last or bool(found))
+            if verdict is not None:
+                found.append(verdict)
+    return found[::-1]
 
 
 def judge(
@@ -192,13 +218,16 @@ def _broken(decision: Decision, actual: Assignment, counts: dict[str, SeenCounts
     """Partitions that violate an invariant, whoever led; a count is judged only where the rounds are sure."""
     sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
     found = violations(actual, _asked(decision), sure)
+    if not found:
+        return ()
+    who = owners(actual)
     return tuple(
         DriftedPartition(
             topic=v.topic,
             partition=v.partition,
             kind=_KINDS[v.kind],
             expected=None,
-            actual=tuple(m for m, topics in actual.items() if v.partition in topics.get(v.topic, ())),
+            actual=tuple(dict.fromkeys(who[v.topic][v.partition])),
         )
         for v in {(v.topic, v.partition, v.kind): v for v in found}.values()
     )

@@ -264,6 +264,7 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     held_partitions: int
     log_records: int
     elapsed_ms: int
+    opened_offset: int
 
 
 class LogHoldRow(msgspec.Struct, frozen=True, array_like=True):

@@ -10,7 +10,7 @@ import msgspec
 from streaming.groups import lag, offset_events
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import asked_assignors, state_of
-from streaming.groups.drift import judge, judged_of, mismatch, verdict_row
+from streaming.groups.drift import judge_waiting, judged_of, mismatch, verdict_row
 from streaming.groups.facts import Finding, GroupHealthRow, Rows
 from streaming.groups.findings import findings_of
 from streaming.groups.inputs import Member, MembershipRecord, Tick, TopicTick
@@ -24,7 +24,7 @@ from streaming.groups.seen_racks import see_racks
 from streaming.groups.state import CountSeen, GroupState, PartitionState, TopicState
 from streaming.groups.times import day_of
 from streaming.groups.verdict import NOT_APPLICABLE
-from streaming.groups.what_if import NEWEST, what_if_rows
+from streaming.groups.what_if import what_if_of_judged
 
 __all__ = ["close_group", "judge_round", "pass_round"]
 
@@ -142,21 +142,15 @@ def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
 def _give_verdicts(
     state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
 ) -> None:
-    """Judge what can be judged now, in order: once a later decision is judged, nothing is awaited for those before."""
-    verdicts = [judge(state, decision, tick.time, config, last=last) for decision in state.waiting]
-    done = max((at + 1 for at, verdict in enumerate(verdicts) if verdict is not None), default=0)
-    for at, (decision, found) in enumerate(zip(state.waiting[:done], verdicts, strict=False)):
-        verdict = found or judge(state, decision, tick.time, config, last=True)
-        if verdict is None:
-            continue
-        judged = judged_of(decision, group, tick.log_partition)
-        rows.drift.append(verdict_row(judged, verdict, tick, config))
-        crowded = at < len(state.waiting) - NEWEST
-        rows.what_if.extend(what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
+    """Judge what can be judged now."""
+    verdicts = judge_waiting(state, tick.time, config, last=last)
+    for decision, verdict in zip(state.waiting, verdicts, strict=False):
+        rows.drift.append(verdict_row(judged_of(decision, group, tick.log_partition), verdict, tick, config))
         state.verdict = verdict.verdict
         state.verdict_reason = verdict.reason
         state.drifted_count = len(verdict.drifted)
-    state.waiting = state.waiting[done:]
+    rows.what_if.extend(what_if_of_judged(state, verdicts, group, tick, config))
+    state.waiting = state.waiting[len(verdicts) :]
 
 
 def _lag_rows(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> _Totals:

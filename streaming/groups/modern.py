@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from assignors import from_topics, moves
+from streaming.groups.budget import of_record
 from streaming.groups.churn import WAITING_MAX, generations_between
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
@@ -194,6 +195,8 @@ def _churn_row(
 ) -> ChurnRow:
     assert state.modern_incarnation is not None  # noqa: S101  # the decision belongs to one
     instances = {member.member_id: member.instance_id for member in decision.members}
+    with of_record(len(state.unjudged)):
+        moves_least = least_moves_of_target(decision, names)
     return ChurnRow(
         cluster=config.cluster,
         group_id=group,
@@ -217,7 +220,7 @@ def _churn_row(
         left=decision.left or (),
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
         moves=moved,
-        moves_least=least_moves_of_target(decision, names),
+        moves_least=moves_least,
         in_transfer=0,
         join_completed_time=None,
         unowned_partition_seconds_min=None,

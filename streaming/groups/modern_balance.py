@@ -110,7 +110,12 @@ def _by_id(
     ids = {names[topic_id]: topic_id for topic_id in counts}
     if len(ids) < len(counts):
         return None  # a topic that was made anew: which of the two is meant is not known
-    return {
-        member.member_id: tuple([ids[name] for name in topics or () if name in ids])
-        for member, topics in zip(decision.members, subscriptions, strict=True)
-    }
+    alike: dict[tuple[str, ...], tuple[str, ...]] = {}
+    result = {}
+    for member, topics in zip(decision.members, subscriptions, strict=True):
+        listed = topics or ()
+        found = alike.get(listed)
+        if found is None:
+            found = alike[listed] = tuple([ids[name] for name in listed if name in ids])
+        result[member.member_id] = found
+    return result

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice, product
 
-from assignors import AssignorError, LeaderWouldFail, from_topics, same
+from assignors import AssignorError, LeaderWouldFail, TooMuchWork, from_topics, same
 from assignors.server import ServerGroup, assign_on_server, known_server_strategies, member_orders
+from streaming.groups.budget import of_decision
 from streaming.groups.consumer_group import Decision
 from streaming.groups.server_inputs import ERAS, PREFIX
 from streaming.groups.verdict import IDENTICAL, VALID_UNVERIFIED, Verdict
@@ -15,9 +16,10 @@ from streaming.groups.verdict import IDENTICAL, VALID_UNVERIFIED, Verdict
 __all__ = ["in_every_order", "recompute_target"]
 
 # Up to four pairs of members that share a bucket, in both orders each; a dozen members mostly have one or none. What
-# does not fit by then is mostly another assignor's; and a group of 5,000 partitions takes milliseconds a time.
+# does not fit by then is mostly another assignor's; and a group of 5,000 partitions, or members, takes milliseconds a
+# time.
 _MOST_ORDERS = 16
-_MOST_PARTITIONS = 5_000
+_LARGEST = 5_000
 
 
 def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
@@ -28,8 +30,14 @@ def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
         asked: What its assignor was asked (`asked_of`).
 
     Returns:
-        `identical` or `valid_unverified`: an assignor may be the operator's own.
+        `identical` or `valid_unverified`: an assignor may be the operator's own, or it takes more work than one
+        decision may.
     """
+    with of_decision():
+        return _recompute_target(decision, asked)
+
+
+def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
     actual = from_topics(decision.targets)
     strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
     unknown = [name for name in strategies if name not in known_server_strategies()]
@@ -42,6 +50,12 @@ def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
             try:
                 fits = same(assign_on_server(strategy, group, release), actual)
             except LeaderWouldFail:
+                continue
+            except TooMuchWork as error:
+                cannot = cannot or (
+                    f"too large to recompute: with {len(asked.members):,} members and "
+                    f"{sum(topic.partitions for topic in asked.topics.values()):,} partitions {error.reason}"
+                )
                 continue
             except AssignorError as error:
                 cannot = cannot or str(error)[:200]
@@ -61,7 +75,10 @@ def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
     The first is as the log has them: mostly it is the only one there is.
     """
     yield asked
-    most = min(_MOST_ORDERS, _MOST_PARTITIONS // max(1, sum(topic.partitions for topic in asked.topics.values())))
+    partitions = sum(topic.partitions for topic in asked.topics.values())
+    most = min(_MOST_ORDERS, _LARGEST // max(1, partitions, len(asked.members)))
+    if not most:
+        return
     by_id = {member.member_id: member for member in asked.members}
     try:
         orders = list(islice(member_orders(by_id), most))

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import msgspec
 
+from streaming.groups.budget import of_record, of_round
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.drift import verdict_row
@@ -37,21 +38,20 @@ __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdict
 
 
 def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
-    """Judge the decisions since the round before; the topics of this round are taken in."""
-    for at, decision in enumerate(state.unjudged):
-        verdict = judge_modern(state, decision, config)
-        judged = Judged(
-            group,
-            decision.log_partition,
-            decision.record,
-            decision.record_time,
-            decision.incarnation,
-            decision.epoch,
-            strategy_of(decision.assignors),
-        )
-        rows.drift.append(verdict_row(judged, verdict, tick, config))
-        crowded = at < len(state.unjudged) - NEWEST
-        rows.what_if.extend(modern_what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
+    """Judge the decisions since the round before; the topics of this round are taken in.
+
+    The newest are judged and worked out first: what all of them together may cost is limited (`budget.ROUND`).
+    """
+    with of_round():
+        verdicts = [judge_modern(state, decision, config) for decision in reversed(state.unjudged)][::-1]
+    told = []
+    with of_round():
+        for at, decision in reversed(list(enumerate(state.unjudged))):
+            judged, crowded = _judged_of(decision, group), at < len(state.unjudged) - NEWEST
+            told.append(modern_what_if_rows(state, decision, judged, verdicts[at], tick, config, crowded=crowded))
+    for decision, verdict, of_decision in zip(state.unjudged, verdicts, reversed(told), strict=True):
+        rows.drift.append(verdict_row(_judged_of(decision, group), verdict, tick, config))
+        rows.what_if.extend(of_decision)
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
     if state.unjudged:
         newest = state.unjudged[-1]
@@ -59,8 +59,21 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
         if now is not None and now.group_epoch == now.epoch:
             # No target has been written since, so that what is there is the newest one, whole.
             newest = msgspec.structs.replace(now, exact=True)
-        state.modern_balance = balance_of_target(newest, names_at(state, newest))
+        with of_record(0):
+            state.modern_balance = balance_of_target(newest, names_at(state, newest))
     state.unjudged = []
+
+
+def _judged_of(decision: Decision, group: str) -> Judged:
+    return Judged(
+        group,
+        decision.log_partition,
+        decision.record,
+        decision.record_time,
+        decision.incarnation,
+        decision.epoch,
+        strategy_of(decision.assignors),
+    )
 
 
 def strategy_of(assignors: tuple[str, ...]) -> str | None:

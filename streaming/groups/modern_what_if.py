@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from assignors import Assignment, AssignorError, CannotTell, from_topics, same
+from assignors import Assignment, AssignorError, CannotTell, TooMuchWork, from_topics, same
 from assignors.server import ServerGroup, assign_on_server, known_server_strategies
 from assignors.what_if import bounds_of, outcome
+from streaming.groups.budget import of_decision
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
 from streaming.groups.facts import WhatIfRow
@@ -46,7 +47,11 @@ def modern_what_if_rows(
     if isinstance(asked, str):
         told = [_untold(name, decision, asked) for name in _names(decision)]
     else:
-        told = _told(state, decision, verdict, asked)
+        try:
+            with of_decision():
+                told = _told(state, decision, verdict, asked)
+        except TooMuchWork as error:
+            told = [_untold(name, decision, error.reason) for name in _names(decision)]
     return [what_if_row(of, judged, tick, config) for of in told]
 
 
@@ -131,5 +136,7 @@ def _answer(name: str, asked: ServerGroup, release: str) -> Assignment | Assigno
         return CannotTell(f"assignor {name[:100]!r} is not known")
     try:
         return assign_on_server(f"{PREFIX}{name}", asked, release)
+    except TooMuchWork:
+        raise  # what one of several releases and orders gives would be taken for what no other gives
     except AssignorError as error:
         return error

@@ -21,7 +21,7 @@ import msgspec
 
 from streaming.groups.facts import GapRow, QuarantineRow, Rows
 from streaming.groups.times import day_of
-from streaming.visible import visible
+from streaming.terminal import visible
 
 __all__ = [
     "DAY_MS",
@@ -141,6 +141,7 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
         to_offset: First offset that was there (exclusive end of the gap).
         reason: Why, as far as it is known.
         topic: The offsets log, or one of the probe's topics.
+        kind: `log`, `truncated` or `recreated`, as in the table `gaps`.
     """
 
     partition: int
@@ -148,6 +149,7 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
     to_offset: int
     reason: str
     topic: str = "__consumer_offsets"
+    kind: str = "log"
 
 
 PartitionInput = QuarantinedRecord | CountedRecords | LogGap
@@ -328,7 +330,7 @@ def _of_others(sample: QuarantinedRecord) -> QuarantinedRecord:
 def _gap_row(cluster: str, gap: LogGap) -> GapRow:
     return GapRow(
         cluster=cluster,
-        kind="log",
+        kind=gap.kind,
         topic=gap.topic,
         partition=gap.partition,
         from_offset=gap.from_offset,

@@ -15,6 +15,7 @@ from assignors import (
     PartitionRacks,
     Strategy,
     Subscription,
+    TooMuchWork,
     assign,
     claimed_partitions,
     differences,
@@ -24,10 +25,12 @@ from assignors import (
     unrecorded,
 )
 from assignors.library import CUSTOM
+from assignors.work import spend
+from streaming.groups.budget import of_decision
 from streaming.groups.facts import DriftedPartition
 from streaming.groups.inputs import MembershipRecord
-from streaming.groups.membership import MAX_GROUP_PARTITIONS, subscription_of
-from streaming.groups.possible_counts import possible_counts
+from streaming.groups.membership import subscription_of
+from streaming.groups.possible_counts import is_far_beyond, possible_counts
 from streaming.groups.seen_counts import SeenCounts
 from streaming.groups.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.state import RacksSeen
@@ -61,30 +64,58 @@ def recompute(
         counts: Partition counts of all subscribed and assigned topics.
         racks: Racks of their replicas.
         settled: No round that is still to come would show a count that the leader may have known.
+
+    Returns:
+        `identical`, `drifted` or `valid_unverified`; the last also where it takes more work than one decision may,
+        with the candidates that could be computed within it.
     """
+    with of_decision():
+        return _recompute(record, strategy, actual, counts, racks, settled=settled)
+
+
+def _recompute(
+    record: MembershipRecord,
+    strategy: Strategy,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    racks: SeenRacks,
+    *,
+    settled: bool,
+) -> Verdict:
     leader = {topic: c.leader for topic, c in counts.items()}
-    if sum(leader.values()) > MAX_GROUP_PARTITIONS:
-        return Verdict(VALID_UNVERIFIED, "the record assigns partition numbers that no topic has: not recomputed")
     members = tuple(map(subscription_of, record.members))
     familiar = _familiar_topics(record, members)
     seen = {topic: c.seen for topic, c in counts.items()}
     variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
-    cannot: str | None = None
+    cannot = _far_beyond_seen(counts)
     if len(variants) > _MOST_VARIANTS:
         variants.pop()
-        cannot = "too many partition counts are possible where partitions are held back or were owned before"
+        cannot = cannot or "too many partition counts are possible where partitions are held back or were owned before"
+    together = sum(map(max, seen.values()))
+    largest = max((sum(known.values()) for known in variants), default=0)
+    if is_far_beyond(largest, together):
+        variants = [known for known in variants if not is_far_beyond(sum(known.values()), together)]
+        cannot = cannot or (
+            f"it assigns partitions as if its topics had {largest} together, and rounds have seen {together}: "
+            "it is not recomputed with so many"
+        )
+    if not variants:
+        return Verdict(VALID_UNVERIFIED, cannot)
     expected: Assignment | None = None
     tried: set[Library] = set()
     libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
+    candidates = len(libraries) * len(variants) * len(racks.views)
     may_fit = False
     for library, known, view in product(libraries, variants, racks.views):
-        shown = _shown(strategy, view, known)
         try:
+            # (Before anything is made of so many. Where it is too much a smaller candidate is still tried.)
+            spend(len(members) + sum(known.values()) // (4 if view else 16))
+            shown = _shown(strategy, view, known)
             result, fits = _computed(strategy, Group(members, known), library, actual, shown)
         except LeaderWouldFail:
             continue
         except AssignorError as error:
-            cannot = cannot or _reason(error)
+            cannot = cannot or _reason(error, len(members), known, candidates)
             continue
         tried.add(library)
         # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
@@ -118,7 +149,8 @@ def recompute(
                 shown = _shown(strategy, view, fitting)
                 result, fits = _computed(strategy, Group(members, fitting), library, actual, shown)
             except AssignorError as error:
-                cannot = cannot or f"with the newest partition counts: {_reason(error)}"
+                reason = _reason(error, len(members), fitting, candidates)
+                cannot = cannot or f"with the newest partition counts: {reason}"
                 continue
         if fits:
             return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting, racks=shown)
@@ -138,6 +170,17 @@ def recompute(
         candidates=len(tried),
         drifted=_kinds(expected, actual),
     )
+
+
+def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
+    """Why the count that the assignment shows of a topic is not tried; None where all are."""
+    for topic, known in counts.items():
+        if is_far_beyond(known.leader, max(known.seen)):
+            return (
+                f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
+                f"{max(known.seen)} partitions: it is not recomputed with so many"
+            )
+    return None
 
 
 def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:
@@ -213,7 +256,12 @@ def _computed(
     return result, False
 
 
-def _reason(error: AssignorError) -> str:
+def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candidates: int) -> str:
+    if isinstance(error, TooMuchWork):
+        return (
+            f"too large to recompute: with {members:,} members, {sum(counts.values()):,} partitions and "
+            f"{candidates:,} candidates {error.reason}"
+        )
     return error.reason if isinstance(error, CannotTell) else str(error)[:200]
 
 

@@ -36,6 +36,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         holds: Partitions that an open transaction holds back for more than a few rounds; None where the probe
             does not tell.
         elapsed: As in `Tick`, ms.
+        opened_offset: Offset of the opening record; less than `round` after the rounds topic was created again.
     """
 
     round: int
@@ -51,6 +52,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
     log_records: int
     holds: tuple[HeldPartition, ...] | None = None
     elapsed: int = 0
+    opened_offset: int = -1
 
 
 class RoundsState(msgspec.Struct, array_like=True):
@@ -122,6 +124,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
                 held_partitions=item.held_partitions,
                 log_records=item.log_records,
                 elapsed_ms=item.elapsed,
+                opened_offset=item.opened_offset,
             )
         )
     return RoundsState(before, holds), rows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from assignors import AssignorError, from_topics
+from assignors import AssignorError
 from assignors.server import ServerGroup, ServerMember, ServerTopic, names_in_hash_order
 from streaming.groups.config import GroupConfig
 from streaming.groups.consumer_group import Decision
@@ -37,7 +37,10 @@ def asked_of(state: GroupState, decision: Decision, config: GroupConfig) -> Serv
     if unknown is not None:
         return unknown
     ids = {name: topic_id for topic_id, name in names_at(state, decision).items()}
-    targets = from_topics(decision.targets)
+    shown_of: dict[str, int] = {}
+    for target in decision.targets.values():
+        for topic_id, numbers in target:
+            shown_of[topic_id] = max(shown_of.get(topic_id, -1), max(numbers, default=-1))
     topics: dict[str, ServerTopic] = {}
     for name in sorted({name for of_member in decision.subscriptions.values() for name in of_member or ()}):
         known = state.topics.get(name)
@@ -45,9 +48,7 @@ def asked_of(state: GroupState, decision: Decision, config: GroupConfig) -> Serv
             if not config.watches_topic(name):
                 return f"topic {name[:100]!r} is excluded by the filters: it is not known"
             return f"no round has shown topic {name[:100]!r}: it is not known"
-        shown = max(
-            (max(ps, default=-1) for of in targets.values() for t, ps in of.items() if t == ids[name]), default=-1
-        )
+        shown = shown_of.get(ids[name], -1)
         seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
         if shown + 1 not in seen:
             counts = ", ".join(map(str, sorted(seen)))
@@ -56,12 +57,15 @@ def asked_of(state: GroupState, decision: Decision, config: GroupConfig) -> Serv
             topics[name] = ServerTopic(ids[name], shown + 1)
     old = {new: before for before, new in decision.replaced}
     before = decision.before or {}
+    in_order: dict[tuple[str, ...], tuple[str, ...]] = {}
     try:
+        for listed in dict.fromkeys(names or () for names in decision.subscriptions.values()):
+            in_order[listed] = tuple(names_in_hash_order(listed))
         members = tuple(
             [
                 ServerMember(
                     member.member_id,
-                    tuple(names_in_hash_order(decision.subscriptions[member.member_id] or ())),
+                    in_order[decision.subscriptions[member.member_id] or ()],
                     target=before.get(old.get(member.member_id, member.member_id), ()),
                     group_instance_id=member.instance_id,
                     rack=member.rack,

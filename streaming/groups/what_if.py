@@ -10,7 +10,7 @@ answers that nobody asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -34,7 +34,9 @@ from assignors import (
 )
 from assignors.library import CUSTOM, JAVA
 from assignors.what_if import bounds_of, outcome
+from streaming.groups.budget import of_decision, of_round
 from streaming.groups.config import GroupConfig
+from streaming.groups.drift import judged_of
 from streaming.groups.facts import WhatIfRow
 from streaming.groups.inputs import MembershipRecord, Tick
 from streaming.groups.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
@@ -54,6 +56,7 @@ __all__ = [
     "by_member",
     "told_of",
     "too_large",
+    "what_if_of_judged",
     "what_if_row",
     "what_if_rows",
 ]
@@ -131,6 +134,30 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
     )
 
 
+def what_if_of_judged(
+    state: GroupState, verdicts: Sequence[Verdict], group: str, tick: Tick, config: GroupConfig
+) -> list[WhatIfRow]:
+    """Write the rows of all decisions of a classic group that a round has judged.
+
+    What all of them together may cost is limited (`budget.ROUND`); the newest is worked out first.
+
+    Args:
+        state: The group's state, with the topics of this round taken in.
+        verdicts: Verdicts of its oldest waiting decisions.
+        group: Group id.
+        tick: The round.
+        config: Settings.
+    """
+    told: list[list[WhatIfRow]] = []
+    with of_round():
+        for at, verdict in reversed(list(enumerate(verdicts))):
+            decision = state.waiting[at]
+            judged = judged_of(decision, group, tick.log_partition)
+            crowded = at < len(state.waiting) - NEWEST
+            told.append(what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
+    return [row for rows in reversed(told) for row in rows]
+
+
 def what_if_rows(
     state: GroupState,
     decision: Decision,
@@ -169,7 +196,8 @@ def what_if_rows(
         why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
         racks = None if why_not else _racks(state, decision, verdict, counts, config)
         least = _least_imbalance(state, decision)
-        told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, config))
+        with of_decision():
+            told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, config))
     except AssignorError as error:
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:

@@ -9,7 +9,7 @@ import sys
 from streaming.config import load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.job.log import set_up_log
-from streaming.job.run import run
+from streaming.lock import JOB, only_one
 
 _LOG = logging.getLogger("streaming.job")
 
@@ -20,13 +20,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--available-now", action="store_true", help="take what is there now, then end")
     parser.add_argument("--checkpoint", help="folder of the checkpoint, in place of the lake's own")
     chosen = parser.parse_args(arguments)
-    set_up_log()
+    set_up_log()  # what is imported now has something to log
+    from streaming.job.run import run  # noqa: PLC0415
 
     def done(number: int, written: dict[str, int]) -> None:
         _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")
 
     try:
-        run(load_settings(), available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done)
+        settings = load_settings()
+        with only_one(JOB, settings.lake, settings.cluster):
+            run(settings, available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done)
     except SetupError as error:
         sys.stderr.write(f"{error}\n")
         return SETUP_EXIT_CODE

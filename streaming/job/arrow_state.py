@@ -6,13 +6,14 @@ has one binary column each way, for which none of it is needed. So the class tha
 streams (`ApplyInPandasWithStateSerializer`, pyspark 4.2.0) gets two methods of ours. What goes over the wire is the
 same, and so is what the JVM does with it; a test compares the two ways row by row.
 
-It is half private, like the class of kafka-python that the source extends: `install` does nothing for a pyspark that
-it does not know, and the operator then works with the frames that it is given.
+It is half private, like the class of kafka-python that the source extends: for a pyspark that it does not know
+`install` says so and does nothing, and the operator works with the frames that it is given.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -29,6 +30,8 @@ from pyspark.sql.pandas.types import to_arrow_type
 __all__ = ["ArrowState", "install"]
 
 _KNOWN = "4.2.0"
+
+_LOG = logging.getLogger("streaming.job")
 
 # Output is sent on when so many bytes have come together, so that neither side ever holds a whole partition.
 _SEND_BYTES = 4 << 20
@@ -116,10 +119,16 @@ def _written(properties: str, change: int) -> str:
 
 
 def install() -> None:
-    """Let this process's workers take the way in Arrow; again does nothing more."""
-    if pyspark.__version__ == _KNOWN:
-        ApplyInPandasWithStateSerializer.load_stream = _load_stream
-        ApplyInPandasWithStateSerializer.dump_stream = _dump_stream
+    """Let this process's workers take the way in Arrow; again does nothing more. Logs that it cannot help."""
+    if pyspark.__version__ != _KNOWN:
+        _LOG.warning(
+            "pyspark %s is not %s, whose worker is known: rows travel through pandas, and batches take longer",
+            pyspark.__version__,
+            _KNOWN,
+        )
+        return
+    ApplyInPandasWithStateSerializer.load_stream = _load_stream
+    ApplyInPandasWithStateSerializer.dump_stream = _dump_stream
 
 
 def _load_stream(serializer: Any, stream: Any) -> Iterator[tuple[Iterator[Any], ArrowState]]:

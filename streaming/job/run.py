@@ -17,11 +17,14 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
 from streaming.config import Settings
+from streaming.exceptions import SetupError
 from streaming.job.batch import batch_writer
+from streaming.job.checkpoint import refuse_lost_checkpoint
 from streaming.job.exceptions import QueryEndedError
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
 from streaming.job.source import SourceSettings
+from streaming.job.source.exceptions import AnotherClusterError
 from streaming.tables import DeltaLake
 
 if TYPE_CHECKING:
@@ -102,8 +105,9 @@ def run(
     Raises:
         QueryEndedError: The query failed. It is not started again here: whoever supervises the process does,
             because a half-dead JVM is worse than a new one.
-        SetupError: There is no usable Java.
+        SetupError: There is no usable Java; the checkpoint is lost, or of another Kafka cluster.
     """
+    refuse_lost_checkpoint(settings, checkpoint or checkpoint_of(settings))
     # Before the JVM starts: the Python workers are its children, and inherit the environment that it was given.
     settings.kafka.export_secrets()
     with _stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
@@ -124,6 +128,9 @@ def run(
         except (Py4JError, OSError) as error:
             raise QueryEndedError(_GONE) from error
         if failure is not None:
+            refused = _REFUSED.search(str(failure))
+            if refused:
+                raise SetupError(refused[1])
             raise QueryEndedError(_cause(str(failure)))
 
 
@@ -170,6 +177,9 @@ def _stop_signals() -> Iterator[threading.Event]:
 # The line after the indented frames of a Python traceback: "module.Class: message". Not every class ends in Error.
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 
+
+# A person must do something first: to start again would end the same way.
+_REFUSED = re.compile(rf"{AnotherClusterError.__name__}: (\S.*)")
 
 # What Spark's own exceptions were caused by, where no Python raised: a worker that was killed, a task that was lost.
 _CAUSED = re.compile(r"^Caused by: (org\.apache\.spark\.\S+: \S.*)", re.MULTILINE)

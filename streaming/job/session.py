@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
-from pathlib import Path
+import threading
 
 from pyspark.sql import SparkSession
 
 from streaming.config import JobSettings
 from streaming.java import find_java
 from streaming.job.source import EvenkeelSource
+from streaming.leash import SAFE_PATH
+from streaming.places import shipped_folder
 
-__all__ = ["CONF_DIR", "start_session"]
-
-CONF_DIR = Path(__file__).resolve().parents[2] / "conf"
-"""The checkout's `conf/`: spark-defaults.conf and log4j2.properties."""
+__all__ = ["start_session"]
 
 
 def start_session(job: JobSettings, name: str) -> SparkSession:
@@ -28,13 +28,19 @@ def start_session(job: JobSettings, name: str) -> SparkSession:
     """
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
-    if CONF_DIR.is_dir():
-        os.environ.setdefault("SPARK_CONF_DIR", str(CONF_DIR))
+    # (spark-defaults.conf and log4j2.properties. On a cluster the packages come without it, and the environment says.)
+    if shipped_folder().is_dir():
+        os.environ.setdefault("SPARK_CONF_DIR", str(shipped_folder()))
+    os.environ.update(SAFE_PATH)  # for the workers
     # Workers must run this very interpreter: another one has neither our packages nor pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name).config("spark.sql.shuffle.partitions", job.shuffle_partitions)
     if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
         builder = builder.master("local[*]")
+    asked = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
+    if asked is not None and threading.current_thread() is threading.main_thread():
+        # SparkContext takes SIGINT for itself: Ctrl-C would end the job in the middle of a batch, with exit code 130.
+        signal.signal(signal.SIGINT, asked)
     session.dataSource.register(EvenkeelSource)
     return session

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.leash.leashed import LeashedProcess, last_line, leashed_command
+from streaming.leash.leashed import SAFE_PATH, LeashedProcess, last_line, leashed_command
 
-__all__ = ["LeashedProcess", "last_line", "leashed_command"]
+__all__ = ["SAFE_PATH", "LeashedProcess", "last_line", "leashed_command"]

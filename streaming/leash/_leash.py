@@ -110,8 +110,12 @@ def _kill(group: int) -> None:
 
 def _note(runs: str, line: str) -> None:
     # A note that cannot be written costs a sentence in the terminal, not the program.
-    with contextlib.suppress(OSError), open(runs, "a", encoding="utf-8") as file:  # noqa: PTH123
+    with contextlib.suppress(OSError), open(runs, "a", encoding="utf-8", opener=_private) as file:
         file.write(line + "\n")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _die_with_this_process() -> None:

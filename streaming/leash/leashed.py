@@ -9,8 +9,13 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
-__all__ = ["LeashedProcess", "last_line", "leashed_command"]
+__all__ = ["SAFE_PATH", "LeashedProcess", "last_line", "leashed_command"]
+
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""What keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put
+it first, and a `duckdb.py` that lies there would run in place of the library, with our secrets in its environment."""
 
 _LEASH = Path(__file__).with_name("_leash.py")
 
@@ -31,27 +36,30 @@ class LeashedProcess:
         log: Path | None,
         cwd: Path | None = None,
         environment: Mapping[str, str] | None = None,
+        umask: int = -1,
     ) -> None:
         """Start it.
 
         Args:
             command: Program and arguments.
-            log: File that whatever it prints is appended to; None for our standard error.
+            log: File that whatever it prints is appended to, this user's alone; None for our standard error.
             cwd: Its folder; None for ours.
             environment: Variables on top of ours: secrets go this way, which no process list shows.
+            umask: Its umask; -1 for ours.
 
         Raises:
             OSError: The program or the log file cannot be opened.
         """
         self.log = log
-        with log.open("ab") if log is not None else contextlib.nullcontext() as output:
+        with _appended(log) if log is not None else contextlib.nullcontext() as output:
             self._leash = subprocess.Popen(
                 [sys.executable, "-I", "-S", str(_LEASH), *map(str, command)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,
                 cwd=cwd,
-                env={**os.environ, **environment} if environment else None,
+                env={**os.environ, **SAFE_PATH, **(environment or {})},
+                umask=umask,
                 start_new_session=True,
             )
         assert self._leash.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
@@ -110,6 +118,15 @@ class LeashedProcess:
                     pipe.close()
 
 
+def _appended(log: Path) -> BinaryIO:
+    return os.fdopen(_private(log, os.O_WRONLY | os.O_APPEND), "ab")
+
+
+def _private(path: Path, flags: int) -> int:
+    """Open a file that, where it is new, this user alone may read."""
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
 def leashed_command(
     command: Sequence[str], grace_s: float, folder: Path, name: str, without: Sequence[str] = ()
 ) -> tuple[list[str], Path]:
@@ -128,7 +145,8 @@ def leashed_command(
     order, runs = folder / f"{name}.json", folder / f"{name}.runs"
     runs.unlink(missing_ok=True)
     told = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
-    order.write_text(json.dumps(told), encoding="utf-8")
+    with os.fdopen(_private(order, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+        json.dump(told, file)
     return [sys.executable, "-I", "-S", str(_LEASH), "--order", str(order)], runs
 
 

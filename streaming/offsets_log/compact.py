@@ -106,7 +106,7 @@ class _Misplaced:
 class Compactor:
     """Folds one partition of the offsets log between two positions.
 
-    Call `add` for every record, or `add_many` or `add_columns` for several, in log order; then `groups` and `unread`.
+    Call `add` for every record, or `add_columns` for several, in log order; then `groups` and `unread`.
 
     Attributes:
         dropped: Records of groups and topics that are not watched. So every record is found again:
@@ -174,33 +174,6 @@ class Compactor:
         self._records.append(offset)
         self._times.append(timestamp)
         self._values.append(value)
-        if len(self._slots) >= _FOLDED_AT_ONCE:
-            self._fold.fold()
-
-    def add_many(
-        self,
-        offsets: Sequence[int],
-        timestamps: Sequence[int],
-        keys: Sequence[bytes | None],
-        values: Sequence[bytes | None],
-    ) -> None:
-        """Take the next records, one element of each column a record: as `add` on each, and a fifth faster.
-
-        Args:
-            offsets: Log offsets, ascending.
-            timestamps: Record timestamps, ms.
-            keys: Keys.
-            values: Values; None for a tombstone.
-        """
-        slots = list(map(self._open.get, keys))
-        if None in slots or None in values:
-            for record in zip(offsets, timestamps, keys, values, strict=True):
-                self.add(*record)
-            return
-        self._slots.extend(slots)  # type: ignore[arg-type]  # there is no None
-        self._records.extend(offsets)
-        self._times.extend(timestamps)
-        self._values.extend(values)  # type: ignore[arg-type]  # there is no None
         if len(self._slots) >= _FOLDED_AT_ONCE:
             self._fold.fold()
 

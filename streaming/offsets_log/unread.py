@@ -22,7 +22,7 @@ from streaming.groups.quarantine import (
     Window,
 )
 from streaming.offsets_log.record import LogRecord
-from streaming.visible import visible
+from streaming.terminal import visible
 
 __all__ = ["OFFSETS_LOG", "Unread", "Windows", "unknown_type"]
 

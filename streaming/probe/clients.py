@@ -36,18 +36,13 @@ _DELIVERY_MS = 30_000
 _BATCH_BYTES = 256 * 1024
 """A round's events go out at once, so large batches are free, and compress better than the default of 16 KiB."""
 
-# Settings of a user that one of the clients knows, and the other does not, are for that one.
-_KNOWN = (
-    KafkaAdminClient.DEFAULT_CONFIG.keys() | KafkaConsumer.DEFAULT_CONFIG.keys() | KafkaProducer.DEFAULT_CONFIG.keys()
-)
-
 
 def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> Any:
     """A `KafkaAdminClient` that has reached the cluster.
 
     Raises:
         KafkaError: It could not be reached, or refused the credentials.
-        SetupError: A setting that no client knows.
+        SetupError: A secret cannot be read.
     """
     opened: list[Any] = []
 
@@ -101,7 +96,7 @@ def open_producer(settings: KafkaSettings) -> Any:
 
     Raises:
         KafkaError: The cluster could not be reached, or refused the credentials.
-        SetupError: A setting that no client knows.
+        SetupError: A secret cannot be read.
     """
     config = _config(settings, KafkaProducer)
     return KafkaProducer(
@@ -129,7 +124,7 @@ def open_consumer(settings: KafkaSettings) -> Any:
 
     Raises:
         KafkaError: The cluster could not be reached, or refused the credentials.
-        SetupError: A setting that no client knows.
+        SetupError: A secret cannot be read.
     """
     return KafkaConsumer(
         **_config(settings, KafkaConsumer)
@@ -150,9 +145,6 @@ def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
     except OSError as error:
         message = f"The file {error.filename} with a password cannot be read ({error.strerror})."
         raise SetupError(message) from error
-    if unknown := wanted.keys() - _KNOWN:
-        names = ", ".join(sorted(unknown))
-        message = f"The setting kafka.client has what no client of kafka-python knows ({names}): correct or remove it."
-        raise SetupError(message)
     defaults = {"client_id": CLIENT_ID, "reconnect_backoff_max_ms": _RECONNECT_MAX_MS}
+    # (What one of the clients knows and another does not is for that one.)
     return defaults | {name: value for name, value in wanted.items() if name in client.DEFAULT_CONFIG}

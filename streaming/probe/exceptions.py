@@ -9,7 +9,7 @@ from __future__ import annotations
 from kafka.errors import KafkaError
 
 from streaming.exceptions import EvenkeelError
-from streaming.visible import visible
+from streaming.terminal import visible
 
 __all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "told"]
 

@@ -25,7 +25,7 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
-from streaming.visible import visible
+from streaming.terminal import visible
 
 __all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 

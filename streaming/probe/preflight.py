@@ -81,7 +81,7 @@ def check(settings: Settings) -> list[Problem]:
 
 def _unreachable(kafka: KafkaSettings) -> str | None:
     """Tell why none of the addresses takes a connection; None when one does."""
-    if kafka.client.get("proxy_url") or kafka.client.get("socks5_proxy"):
+    if kafka.has_proxy:
         return None  # the way goes elsewhere; the client will tell
     reasons = []
     for address in kafka.bootstrap_servers.split(","):

@@ -23,7 +23,7 @@ from tenacity import (
 )
 from tenacity.nap import sleep_using_event
 
-from streaming.config import Settings
+from streaming.config import Settings, load_settings
 from streaming.events import RoundClosed
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from streaming.probe.clients import open_admin
@@ -162,7 +162,7 @@ def main(settings: Settings | None = None) -> int:
     stop = threading.Event()
     with _stopped_by_signals(stop):
         try:
-            chosen = settings or Settings()
+            chosen = settings or load_settings()
             if problems := check(chosen):
                 for problem in problems:
                     print(problem, file=sys.stderr)  # noqa: T201  (for the person who started it)

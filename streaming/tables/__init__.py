@@ -5,7 +5,7 @@ from __future__ import annotations
 from streaming.tables.columns import to_arrow
 from streaming.tables.current import VIEWS
 from streaming.tables.lake import DeltaLake, Lake
-from streaming.tables.read import LakeReader
+from streaming.tables.read import LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "LakeReader",
     "Table",
     "ddl",
+    "has_rows_of",
     "table_named",
     "to_arrow",
 ]

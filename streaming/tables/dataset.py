@@ -7,7 +7,7 @@ answer a question about the 33rd with no rows. Here a file promises nothing but 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -72,8 +72,16 @@ def data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder
     return ds.FileSystemDataset(fragments, schema, form, folder)
 
 
-def all_rows(table: Table, opened: DeltaTable, uri: str) -> ds.FileSystemDataset:
+def all_rows(
+    table: Table, opened: DeltaTable, uri: str, wanted: Callable[[Mapping[str, Any]], bool] | None = None
+) -> ds.FileSystemDataset:
     """All rows of a table at the version that is open.
+
+    Args:
+        table: The table.
+        opened: The same, opened.
+        uri: Where it lies.
+        wanted: Which files to take, by their flat add action; None takes all.
 
     Raises:
         LakeUnreadableError: As `refuse_features`.
@@ -81,6 +89,7 @@ def all_rows(table: Table, opened: DeltaTable, uri: str) -> ds.FileSystemDataset
     refuse_features(opened, uri)
     day = f"partition.{DAY}"
     actions = pa.table(opened.get_add_actions(flatten=True))
-    files = actions.select([name for name in ("path", day) if name in actions.column_names]).to_pylist()
-    places = ((unquote(file["path"]), file.get(day)) for file in files)
+    names = ("path", day) if wanted is None else tuple(actions.column_names)
+    files = actions.select([name for name in names if name in actions.column_names]).to_pylist()
+    places = ((unquote(file["path"]), file.get(day)) for file in files if wanted is None or wanted(file))
     return data_set(places, table.arrow_schema, file_system(uri))

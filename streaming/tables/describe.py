@@ -24,7 +24,8 @@ said at a time, they said.
   down for two hours writes the rows that it would have written. (`alerts` and `alert_deliveries` are the alerter's;
   they hold its clock where their columns say so.)
 - **A change is a row, and so is a heartbeat** (ten minutes by default) in `lag` and `group_health`. Between two rows
-  nothing changed, as long as rounds went on: `rounds` tells that.
+  of a key no round showed a change of it; what is only counted (`commits`) comes with the next row. Whether there were
+  rounds in between, and so anybody who looked, `rounds` tells.
 - **NULL** means that it is not known, or is not; each column says which.
 - **`event_date`** partitions a table: a query over a time should also name its days.
 - Readers need no feature of Delta beyond version 1 of the reader protocol: deletion vectors, column mapping and v2

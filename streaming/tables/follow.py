@@ -103,9 +103,25 @@ class TableFollower:
             raise self._unreadable(error) from error
         return News(tuple(reversed(files)), anew=False)
 
+    @property
+    def version(self) -> int:
+        """The version that was looked at last; -1 before the first look at a table that is there."""
+        return self._version
+
     def forget(self) -> None:
         """Let the next look find everything again."""
-        self._fs = None
+        self._fs, self._version = None, -1
+
+    def go_on_after(self, version: int) -> bool:
+        """Let the next look find what came after a version; False when that is not there any more, and all will be."""
+        try:
+            self._fs = file_system(self._uri)
+            self._version, self._stamp = version, self._stamp_of(version)
+        except OSError:
+            self._stamp = None
+        if self._stamp is None:
+            self.forget()
+        return self._stamp is not None
 
     def read(self, files: Sequence[DataFile], columns: Collection[str]) -> pa.Table:
         """Read columns of files, in the table's types.

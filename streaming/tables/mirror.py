@@ -43,7 +43,8 @@ class Wanted:
         current: Columns of `<table>_current`; empty without that view.
         past: Columns of the table itself; empty without it.
         reach: How far the newest row of a living key can lie behind the newest of its cluster (tables with a
-            heartbeat), or how much of the view is of interest; None holds the newest row of every key.
+            heartbeat): a start reads no further back. Of a table whose keys nothing closes, how much of the view is of
+            interest. None holds the newest row of every key.
     """
 
     current: frozenset[str] = frozenset()
@@ -148,7 +149,8 @@ class LakeMirror:
                 if held.past:
                     self._keep(f"past_{held.table.name}", held, self._past)
                 if held.current:
-                    if held.reach is not None:
+                    # (What is closed says so itself: no living row is dropped for its time, for clocks can be off.)
+                    if held.reach is not None and not held.table.closes:
                         self._keep(f"newest_{held.table.name}", held, held.reach)
                     if held.table.closes:
                         self._connection.execute(f"DELETE FROM newest_{held.table.name} WHERE closed")  # noqa: S608
@@ -205,9 +207,11 @@ class LakeMirror:
         for file in files:
             if file.newest is not None:
                 newest[file.clusters] = max(newest.get(file.clusters, _LONG_AGO), file.newest)
+        # A round of the future, by a wrong clock, must not make all others old.
+        now = datetime.now(UTC)
         found = []
         for file in reversed(files):
-            age = newest[file.clusters] - file.newest if file.newest is not None else timedelta(0)
+            age = min(newest[file.clusters], now) - file.newest if file.newest is not None else timedelta(0)
             near = bool(held.current) and (held.reach is None or age <= held.reach)
             if near or (held.past and age <= self._past):
                 found.append((file, near))
@@ -255,14 +259,14 @@ class LakeMirror:
         )
 
     def _keep(self, name: str, held: _Held, span: timedelta) -> None:
-        """Rebuild a table without what is older than a span before its newest row, laid out by group."""
+        """Rebuild a table without what is older than a span before its newest row (or now), laid out by group."""
         past = name.startswith("past_")
         group = "number" if past and held.grouped else "cluster"
         # Of the past the newest of each group's cluster would cost a join over all of it, for what it saves.
         by_cluster = "" if past and held.grouped else " WHERE o.cluster = t.cluster"
         self._connection.execute(
             f'CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} AS t WHERE t."{held.time}" IS NULL'  # noqa: S608
-            f' OR t."{held.time}" >= (SELECT max(o."{held.time}") FROM {name} AS o{by_cluster})'
+            f' OR t."{held.time}" >= (SELECT least(max(o."{held.time}"), now()) FROM {name} AS o{by_cluster})'
             f' - to_seconds({span.total_seconds()}) ORDER BY t.{group}, t."{held.time}"'
         )
 

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.current import VIEWS
 from streaming.tables.dataset import all_rows
-from streaming.tables.schema import ALL_TABLES
+from streaming.tables.schema import ALL_TABLES, Table
 
-__all__ = ["LakeReader"]
+__all__ = ["LakeReader", "has_rows_of"]
+
+
+def has_rows_of(root: str, table: Table, cluster: str) -> bool:
+    """Whether a table of a lake holds a row of a cluster; False where there is no such table.
+
+    Files that cannot hold one, by their statistics, are not opened.
+    """
+    location = f"{root.rstrip('/')}/{table.name}"
+    try:
+        opened = DeltaTable(location)
+    except TableNotFoundError:
+        return False
+    rows = all_rows(table, opened, location, lambda file: _can_hold(file, cluster))
+    found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == cluster)
+    return bool(found.num_rows)
+
+
+def _can_hold(file: Mapping[str, Any], cluster: str) -> bool:
+    low, high = file.get("min.cluster"), file.get("max.cluster")
+    return bool(low is None or high is None or low <= cluster <= high)
 
 
 class LakeReader:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,8 +12,10 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.tables import LakeReader
+from streaming.thresholds import Thresholds
+from streaming.up.cells import cell, lines
 
-__all__ = ["render", "shown"]
+__all__ = ["Quiet", "render"]
 
 # Colours that a colour-blind person can tell apart, and a sign beside each, so that colour is never alone.
 _VERDICTS = {
@@ -33,27 +37,60 @@ SELECT record_time, group_id, kind, generation, len(joined) AS joined, len("left
        unowned_partition_seconds_max AS cost
 FROM rebalance_churn_current ORDER BY record_time DESC LIMIT ?
 """
-_NEWEST = "SELECT max(round_time) AS newest, count(*) AS n FROM rounds"
+_NEWEST = """
+SELECT max(round) AS round, arg_max(round_time, round) AS newest, arg_max(interval_ms, round) AS interval_ms,
+       count(*) AS n
+FROM rounds
+"""
 
 
-def render(reader: LakeReader, height: int, notice: str = "") -> RenderableType:
-    """Draw what the tables hold now, in at most `height` lines."""
+class Quiet:
+    """For how long no round of a new number was seen, by steady time: clocks can be off."""
+
+    def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
+        self._steady = steady
+        self._seen: tuple[int | None, float] = (None, steady())
+
+    def saw(self, number: int | None) -> float:
+        """Take the newest round's number; seconds since it was new."""
+        if number != self._seen[0]:
+            self._seen = (number, self._steady())
+        return self._steady() - self._seen[1]
+
+
+def render(
+    reader: LakeReader, height: int, notice: str = "", thresholds: Thresholds | None = None, quiet: Quiet | None = None
+) -> RenderableType:
+    """Draw what the tables hold now.
+
+    Args:
+        reader: The lake.
+        height: Lines at the most.
+        notice: Lines of the caller's, below the head.
+        thresholds: Bounds of the alert rules, by which it colours; None for the defaults.
+        quiet: The same one at each refresh; None tells no silence.
+    """
+    bounds = thresholds or Thresholds()
     rebalances = 6
     fixed = 2 + 4 + rebalances + 5 + (notice.count("\n") + 1 if notice else 0)
     newest = reader.rows(_NEWEST)[0]
     if not newest["n"]:
-        return Text("waiting for the first round: the probe and Spark need about half a minute …\n" + notice)
+        waiting = "waiting for the first round: the probe and Spark need about half a minute …"
+        return lines(f"{waiting}\n{notice}")
     groups = reader.rows(_GROUPS, [max(5, height - fixed)])
     total = reader.count("group_health_current")
-    head = Text(f"newest round {_age(newest['newest'])} ago, {newest['n']} rounds, {total} groups", style="bold")
+    head = Text(f"newest round {_age(newest['newest'])}, {newest['n']} rounds, {total} groups", style="bold")
+    quiet_s = quiet.saw(newest["round"]) if quiet is not None else 0.0
+    if quiet_s > bounds.silent_after_s(newest["interval_ms"]):
+        head.append(f"\nno new round for {quiet_s:.0f} s: see whether probe and job run", style="bold red")
     if total > len(groups):
         head.append(f" ({len(groups)} shown)", style="dim")
     if notice:
-        head.append(f"\n{notice}", style="yellow not bold")
-    return Group(head, _groups_table(groups), _churn_table(reader.rows(_CHURN, [rebalances])))
+        head.append("\n").append(lines(notice, style="yellow not bold"))
+    return Group(head, _groups_table(groups, bounds.imbalance), _churn_table(reader.rows(_CHURN, [rebalances])))
 
 
-def _groups_table(groups: list[dict[str, Any]]) -> Table:
+def _groups_table(groups: list[dict[str, Any]], bound: float) -> Table:
     table = Table(expand=True, box=None, pad_edge=False, header_style="bold")
     for name, options in (
         ("group", {"no_wrap": True, "ratio": 3}),
@@ -69,20 +106,19 @@ def _groups_table(groups: list[dict[str, Any]]) -> Table:
         table.add_column(name, **options)
     for group in groups:
         sign, style = _VERDICTS.get(group["verdict"], ("?", ""))
-        verdict = Text(f"{sign} {group['verdict']}", style=style)
-        lag = Text("-" if group["lag_total"] is None else f"{group['lag_total']:,}")
+        lag = cell(group["lag_total"], ",")
         if group["lag_status"] in _BAD_LAG:
             lag = Text(f"{lag.plain} {group['lag_status']}", style="bold magenta")
         table.add_row(
-            shown(group["group_id"]),
-            group["state"],
-            shown(group["strategy"] or "-"),
-            str(group["members"]),
-            "-" if group["generation"] is None else str(group["generation"]),
-            verdict,
+            cell(group["group_id"]),
+            cell(group["state"]),
+            cell(group["strategy"] or None),
+            cell(group["members"]),
+            cell(group["generation"]),
+            Text(f"{sign} ", style=style).append(cell(group["verdict"])),
             lag,
-            _imbalance(group["imbalance"], group["imbalance_least"]),
-            shown(", ".join(f["finding"] for f in group["findings"])),
+            _imbalance(group["imbalance"], group["imbalance_least"], bound),
+            cell(", ".join(str(f["finding"]) for f in group["findings"] or ())),
         )
     return table
 
@@ -94,37 +130,32 @@ def _churn_table(decisions: list[dict[str, Any]]) -> Table:
     for name in ("gen", "joined", "left", "moves (least)", "unowned ≤ s"):
         table.add_column(name, justify="right")
     for row in decisions:
-        moves = "-" if row["moves"] is None else str(row["moves"])
+        moves = cell(row["moves"])
         if row["moves_least"] is not None:
-            moves += f" ({row['moves_least']})"
+            moves.append(" (").append(cell(row["moves_least"])).append(")")
         table.add_row(
-            f"{row['record_time']:%H:%M:%S}",
-            shown(row["group_id"]),
-            row["kind"],
-            str(row["generation"]),
-            "-" if row["joined"] is None else str(row["joined"]),
-            str(row["gone"]),
+            cell(row["record_time"], "%H:%M:%S"),
+            cell(row["group_id"]),
+            cell(row["kind"]),
+            cell(row["generation"]),
+            cell(row["joined"]),
+            cell(row["gone"]),
             moves,
-            "-" if row["cost"] is None else f"{row['cost']:,.1f}",
+            cell(row["cost"], ",.1f"),
         )
     return table
 
 
-def _imbalance(value: float | None, least: float | None) -> Text:
+def _imbalance(value: float | None, least: float | None, bound: float) -> Text:
     if value is None:
         return Text("-", style="dim")
-    # Three partitions on two members are uneven and as even as can be: only the difference is remarkable.
-    return Text(f"{value:.2f}", style="bold red" if value - (least or 0.0) > 0.5 else "")
+    # Three partitions on two members are uneven and as even as can be: only the difference is remarkable, where it is
+    # known (as in groups.sql and in the rule).
+    return Text(f"{value:.2f}", style="bold red" if least is not None and value - least > bound else "")
 
 
-def shown(name: str) -> Text:
-    """A name as text: nothing in it is markup, and no control character reaches the terminal."""
-    visible = "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in name[:500])
-    if len(visible) > 48:
-        visible = f"{visible[:23]}…{visible[-24:]}"
-    return Text(visible)
-
-
-def _age(time: datetime) -> str:
-    seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+def _age(moment: datetime | None) -> str:
+    if moment is None:
+        return "of unknown age"
+    seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
+    return f"{seconds:.0f} s ago" if seconds < 120 else f"{seconds / 60:.0f} min ago"

@@ -13,12 +13,15 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from signal import Signals
+from typing import cast
 
 from streaming.exceptions import SETUP_EXIT_CODE
 from streaming.leash import last_line, leashed_command
+from streaming.places import open_private, private_folder
 from streaming.up.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
 
 __all__ = ["Program", "Programs"]
@@ -101,13 +104,13 @@ class Programs:
         """Prepare.
 
         Args:
-            folder: Where the logs go: one file a program, `up.log` for what is said, `supervisor.log` for each
-                start and end; all rotated by size.
+            folder: Where the logs go, this user's alone: one file a program, `up.log` for what is said,
+                `supervisor.log` for each start and end; all rotated by size.
             environment: Variables on top of this process's own; they reach the programs by inheritance.
             say: Told one sentence when a program dies, cannot run, and runs again.
             rest_s: How long a program rests that waits for a person.
         """
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         self._folder = folder
         self._say = say
         self._rest_s = rest_s
@@ -172,6 +175,10 @@ class Programs:
                 kept.down_since = None
                 kept.said.clear()
 
+    def note(self, sentence: str) -> None:
+        """Write a sentence to `up.log`, and tell nobody."""
+        self._own_log.warning(sentence)
+
     def stop(self, names: Sequence[str] | None = None) -> None:
         """Stop programs, the last started first; all of them, or those of these names."""
         if names is None:
@@ -222,8 +229,14 @@ class Programs:
             pause.wait(0.1)
 
 
+class _PrivateLog(RotatingFileHandler):
+    def _open(self) -> TextIOWrapper:
+        file = open(self.baseFilename, self.mode, encoding=self.encoding, opener=open_private)  # noqa: SIM115
+        return cast("TextIOWrapper", file)
+
+
 def _own_log(path: Path) -> logging.Logger:
-    handler = RotatingFileHandler(path, maxBytes=_OWN_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+    handler = _PrivateLog(path, maxBytes=_OWN_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s up: %(message)s"))
     # Not of the tree of loggers: the terminal is told by `say`.
     logger = logging.Logger("up")

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import duckdb
 from deltalake.exceptions import DeltaError
 from rich.console import Console, RenderableType
 from rich.live import Live
-from rich.text import Text
 
 from streaming.config import Settings
 from streaming.environment import environment_of
 from streaming.exceptions import SetupError
+from streaming.lock import UP, only_one
 from streaming.probe import check
 from streaming.tables import LakeReader
 from streaming.tables.exceptions import LakeUnreadableError
-from streaming.up.live import render
+from streaming.terminal import printable
+from streaming.thresholds import Thresholds
+from streaming.up.cells import lines
+from streaming.up.live import Quiet, render
 from streaming.up.logs import LogFollower, logs_of
 from streaming.up.processes import Program, Programs
 
@@ -49,6 +52,9 @@ _REFRESH_S = 2.0
 # What the tables can fail with while a store is away, or somebody turns a feature on that no reader of ours has.
 _PASSING = (OSError, DeltaError, duckdb.Error, LakeUnreadableError)
 
+_WHY = 200
+"""Characters of an exception's own text in a log: it may quote a row."""
+
 _NOTICES = 3
 """Lines of the live view that tell what became of the processes; all of it is in `up.log`."""
 
@@ -57,17 +63,18 @@ def up(settings: Settings, console: Console) -> None:
     """Run everything until SIGINT or SIGTERM.
 
     Raises:
-        SetupError: The cluster cannot be reached, or a right is missing: one sentence each.
+        SetupError: The cluster cannot be reached, or a right is missing: one sentence each; or the rules file is wrong.
     """
+    thresholds = Thresholds.load(settings.alerts.rules)
     problems = check(settings)
     if problems:
         raise SetupError("\n".join(map(str, problems)))
     logs = logs_of(settings.lake, settings.cluster)
     page = page_url(settings)
-    console.print(f"tables in {settings.lake}, logs in {logs}, page at {page}", highlight=False, soft_wrap=True)
+    console.print(lines(f"tables in {settings.lake}, logs in {logs}, page at {page}"), soft_wrap=True)
     notices: deque[str] = deque(maxlen=_NOTICES)
     follower = nullcontext() if console.is_terminal else closing(LogFollower(logs, _print))
-    with _alone(logs), stop_signals() as stop, follower as lines:
+    with only_one(UP, settings.lake, settings.cluster), stop_signals() as stop, follower as logged:
         with Programs(logs, environment_of(settings), notices.append) as programs:
             for program in PROGRAMS:
                 if stop.is_set():
@@ -76,15 +83,15 @@ def up(settings: Settings, console: Console) -> None:
 
             def look() -> str:
                 programs.look()
-                if lines is not None:
-                    lines.look()
+                if logged is not None:
+                    logged.look()
                 return "\n".join([f"page at {page}", *notices])
 
-            watch(settings.lake, console, stop, look)
+            watch(settings.lake, console, stop, look, programs.note, thresholds)
             console.print("stopping: the job ends between two batches; a second Ctrl-C ends all at once …")
         if console.is_terminal:
             for notice in notices:
-                console.print(notice, highlight=False, markup=False, soft_wrap=True)
+                console.print(lines(notice), soft_wrap=True)
     console.print("all processes have ended")
 
 
@@ -95,59 +102,62 @@ def page_url(settings: Settings) -> str:
     return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
 
 
-@contextmanager
-def _alone(logs: Path) -> Iterator[None]:
-    """Keep a second `up` from the same cluster and lake: its job would have the same checkpoint.
-
-    Raises:
-        SetupError: There is one, or the folder cannot be written.
-    """
-    try:
-        logs.mkdir(parents=True, exist_ok=True)
-        file = (logs / "up.lock").open("w")
-    except OSError as error:
-        message = f"The folder {logs} cannot be written ({error.strerror}): give this user the right, or another lake."
-        raise SetupError(message) from error
-    with file:
-        try:
-            # (It goes with the process, however that ends.)
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            message = f"Another `evenkeel up` runs with the logs {logs}: end that one, or choose another lake."
-            raise SetupError(message) from None
-        yield
-
-
 def _print(line: str) -> None:
     sys.stdout.write(line)
     sys.stdout.flush()
 
 
-def watch(lake: str, console: Console, stop: threading.Event, look: Callable[[], str]) -> None:
-    """Show the tables until told to stop; without a terminal only wait.
+def watch(
+    lake: str,
+    console: Console,
+    stop: threading.Event,
+    look: Callable[[], str],
+    note: Callable[[str], None],
+    thresholds: Thresholds | None = None,
+) -> None:
+    """Show the tables until told to stop; without a terminal only wait. What cannot be drawn ends nothing.
 
     Args:
         lake: The lake.
         console: Where to draw.
         stop: Ends it.
         look: Called at every refresh; what it returns is shown as a notice.
+        note: Told, once for each kind, why the tables could not be drawn.
+        thresholds: Bounds of the alert rules, by which the view colours; None for the defaults.
     """
     if not console.is_terminal:
         while not stop.wait(_REFRESH_S):
             look()
         return
-    view = _View(lake)
+    view = _View(lake, thresholds)
+    noted: set[type[Exception]] = set()
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while not stop.is_set():
-            live.update(view.draw(console.height, look()), refresh=True)
+            notice = look()
+            try:
+                live.update(view.draw(console.height, notice), refresh=True)
+            except Exception as error:  # noqa: BLE001 - four processes do not end because a table could not be drawn
+                if type(error) not in noted:
+                    noted.add(type(error))
+                    note(_undrawn(error))
+                with suppress(Exception):
+                    live.update(lines(f"the tables cannot be drawn now: see up.log\n{notice}"), refresh=True)
             stop.wait(_REFRESH_S)
+
+
+def _undrawn(error: Exception) -> str:
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    why = printable(str(error)[:_WHY])
+    return f"the tables cannot be drawn ({type(error).__name__}: {why}; {Path(place.filename).name}:{place.lineno})"
 
 
 class _View:
     """The live view. It is the least of what runs here: what cannot be read is a sentence, and is tried again."""
 
-    def __init__(self, lake: str) -> None:
+    def __init__(self, lake: str, thresholds: Thresholds | None = None) -> None:
         self._lake = lake
+        self._thresholds = thresholds
+        self._quiet = Quiet()
         self._reader: LakeReader | None = None
 
     def draw(self, height: int, notice: str) -> RenderableType:
@@ -156,9 +166,10 @@ class _View:
                 self._reader = LakeReader(self._lake)
             else:
                 self._reader.refresh()
-            return render(self._reader, height, notice)
+            return render(self._reader, height, notice, self._thresholds, self._quiet)
         except _PASSING as error:
-            return Text(f"the tables cannot be read now: {str(error).splitlines()[0]}\n{notice}")
+            why = next(iter(str(error).splitlines()), type(error).__name__)
+            return lines(f"the tables cannot be read now: {why}\n{notice}")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 
 from streaming.tables import TABLES, LakeReader
-from streaming.up.live import shown
+from streaming.up.cells import cell
 
 __all__ = ["print_summary"]
 
@@ -21,7 +21,7 @@ WITH churn AS (
 )
 SELECT h.group_id, h.state, h.closed, h.verdict, verdicts, rebalances, replaced, moves, h.lag_total, h.lag_status
 FROM (
-  SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round_time DESC, round DESC) AS age
+  SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round DESC) AS age
   FROM group_health
 ) AS h
 LEFT JOIN churn USING (cluster, group_id) LEFT JOIN verdicts USING (cluster, group_id)
@@ -42,14 +42,14 @@ def print_summary(console: Console, reader: LakeReader) -> None:
     groups.add_column("lag status")
     for row in reader.rows(_GROUPS):
         groups.add_row(
-            shown(row["group_id"]),
-            row["state"],
-            row["verdict"],
-            row["verdicts"] or "",
-            str(row["rebalances"] or 0),
-            str(row["replaced"] or 0),
-            "-" if row["moves"] is None else str(row["moves"]),
-            "-" if row["lag_total"] is None else f"{row['lag_total']:,}",
-            row["lag_status"],
+            cell(row["group_id"]),
+            cell(row["state"]),
+            cell(row["verdict"]),
+            cell(row["verdicts"] or ""),
+            cell(row["rebalances"] or 0),
+            cell(row["replaced"] or 0),
+            cell(row["moves"]),
+            cell(row["lag_total"], ","),
+            cell(row["lag_status"]),
         )
     console.print(groups)

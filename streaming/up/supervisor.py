@@ -31,6 +31,7 @@ from supervisor.xmlrpc import SupervisorTransport
 
 from streaming.exceptions import EvenkeelError
 from streaming.leash import LeashedProcess
+from streaming.places import open_private
 
 __all__ = ["GIVEN_UP", "RUNNING", "Supervised", "Supervisor"]
 
@@ -121,7 +122,8 @@ class Supervisor:
             EvenkeelError: It does not start.
         """
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(self._configuration)]
-        self._process = LeashedProcess(command, log=self._log, environment=self._environment)
+        # What supervisord makes (logs, socket, pid file) is this user's alone; what the programs make is as ever.
+        self._process = LeashedProcess(command, log=self._log, environment=self._environment, umask=0o077)
         deadline = time.monotonic() + _PATIENCE_S
         pause = threading.Event()
         while self._process.poll() is None and time.monotonic() < deadline:
@@ -215,6 +217,7 @@ class Supervisor:
         for place, program in enumerate(self._programs):
             sections[f"program:{program.name}"] = {
                 "command": shlex.join(program.command),
+                "umask": f"{_umask():03o}",
                 "priority": place,
                 "startsecs": _START_S,
                 "startretries": _RETRIES,
@@ -231,4 +234,12 @@ class Supervisor:
         for section, values in sections.items():
             # A lone % begins an expansion.
             lines += [f"[{section}]", *(f"{key}={str(value).replace('%', '%%')}" for key, value in values.items()), ""]
-        self._configuration.write_text("\n".join(lines), encoding="utf-8")
+        with open(self._configuration, "w", encoding="utf-8", opener=open_private) as file:
+            file.write("\n".join(lines))
+
+
+def _umask() -> int:
+    """This process's umask, which cannot be asked for without setting it for a moment."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

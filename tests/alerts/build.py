@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from streaming.alerts.messages import Message
 from streaming.alerts.rules import Rule, load_rules
+from streaming.alerts.targets import PEOPLE, Outcome
 from streaming.tables import DeltaLake, LakeReader, table_named
 
 START = 1_800_000_000_000
@@ -81,19 +83,22 @@ class Writer:
         self._lake.create()
         self._batch = 0
         self._groups: set[str] = set()
+        self._last: tuple[int, int] | None = None
+        self._elapsed = 0
 
-    def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]]) -> None:
-        """Write one batch: rows by table of a round and of those after it."""
+    def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]], jump_ms: int = 0) -> None:
+        """Write one batch: rows by table of a round and of those after it; the clock is off by `jump_ms` meanwhile."""
         rows: dict[str, list[list[Any]]] = {}
         for number, tables in enumerate(rounds, start=first):
-            when = {"round": number, "round_time": time_of(number), "event_date": time_of(number) // 86_400_000}
+            time = time_of(number) + jump_ms
+            when = {"round": number, "round_time": time, "event_date": time // 86_400_000}
             # (A group that has a verdict has a state as well.)
             health = [*tables.get("group_health", ())]
             self._groups |= {row["group_id"] for row in health}
             unseen = {row["group_id"] for row in tables.get("drift", ())} - self._groups
             health += [{"group_id": group} for group in sorted(unseen)]
             self._groups |= unseen
-            closed = {"interval_ms": INTERVAL, "closed_time": time_of(number) + 200}
+            closed = {"interval_ms": INTERVAL, "closed_time": time + 200, "elapsed_ms": self._passed(number, time)}
             for table, found in {**tables, "group_health": health, "rounds": [closed]}.items():
                 for row in found:
                     named = {"cluster": self.cluster, **_DEFAULTS.get(table, {}), **when, **row}
@@ -102,9 +107,16 @@ class Writer:
             self._lake.append(table, found_rows, "job", self._batch)
         self._batch += 1
 
+    def _passed(self, number: int, time: int) -> int:
+        """As the job sums it: each step between none and three intervals."""
+        if self._last is not None and number > self._last[0]:
+            self._elapsed += max(0, min(time - self._last[1], 3 * INTERVAL))
+        self._last = (number, time)
+        return self._elapsed
+
     def transitions(self) -> list[dict[str, Any]]:
         """What the alerter has written, in order."""
-        return LakeReader(self.root).rows("SELECT * FROM alerts ORDER BY decision, round_time, round, rule, entity")
+        return LakeReader(self.root).rows("SELECT * FROM alerts ORDER BY decision, round, rule, entity")
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
@@ -112,3 +124,24 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
     "lag": {"closed": False, "subscribed": True, "lag_status": "ok"},
     "drift": {"drifted_partitions": []},
 }
+
+
+class Notebook:
+    """A target that takes everything, as people read it.
+
+    Attributes:
+        messages: What it took, in order.
+    """
+
+    reads = PEOPLE
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def send(self, message: Message) -> Outcome:
+        self.messages.append(message)
+        return Outcome(None, 1)
+
+    def titles(self) -> list[str]:
+        """Title of each."""
+        return [message.title for message in self.messages]

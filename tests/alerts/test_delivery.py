@@ -56,8 +56,7 @@ class Lake:
     @contextmanager
     def alerter(self, **targets: str) -> Iterator[Alerter]:
         settings = self.settings(**targets)
-        send = {name: target.send for name, target in open_targets(settings).items()}
-        with Alerter(settings, self.rules, send) as alerter:
+        with Alerter(settings, self.rules, open_targets(settings)) as alerter:
             yield alerter
 
     def deliveries(self, target: str) -> list[tuple[str, str, int | None, str | None]]:

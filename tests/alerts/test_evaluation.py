@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Writer, rules, time_of
+from alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 from streaming.alerts import Alerter
 from streaming.alerts.rules import Rule
-from streaming.alerts.targets import Message, Outcome
 from streaming.config import AlertSettings, JobSettings, Settings
 
 _Rows = dict[str, list[dict[str, Any]]]
@@ -107,14 +106,9 @@ def _settings(root: str, **alerts: Any) -> Settings:
 
 
 def _alerter(
-    writer: Writer, made: Iterable[Rule], clock: Callable[[], float], sent: list[str] | None = None, **alerts: Any
+    writer: Writer, made: Iterable[Rule], clock: Callable[[], float], target: Notebook | None = None, **alerts: Any
 ) -> Alerter:
-    def send(message: Message) -> Outcome:
-        assert sent is not None
-        sent.append(message.title)
-        return Outcome(None, 1)
-
-    targets = {} if sent is None else {"ops": send}
+    targets = {} if target is None else {"ops": target}
     return Alerter(_settings(writer.root, **alerts), tuple(made), targets, clock, clock)
 
 
@@ -292,8 +286,8 @@ def test_silence_fires_after_three_intervals_and_resolves_with_the_next_round(em
     for number in range(10):
         silent.writer.write(number, {})
         assert silent.at(number * 10 + 1) == []
-    assert silent.at(119) == []
-    assert silent.at(121) == [("silence", "firing")]
+    assert silent.at(121) == [], "the last round was read at 91 s"
+    assert silent.at(122) == [("silence", "firing")]
     assert silent.at(500) == []
     silent.writer.write(60, {})
     assert silent.at(601) == [("silence", "resolved")]
@@ -353,22 +347,22 @@ def test_what_is_found_late_is_marked_and_sent_only_if_it_is_still_true(
     made: tuple[Rule, ...], empty: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock, sent = Writer(tmp_path), _Clock(), list[str]()
+    writer, clock, target = Writer(tmp_path), _Clock(), Notebook()
     writer.write(0, {"drift": [_verdict("g", "drifted")]})
-    with _alerter(writer, made, clock, sent) as alerter:
+    with _alerter(writer, made, clock, target) as alerter:
         alerter.look()
         _drain(alerter)
-    assert sent == ["[firing] drift: g (critical)"]
+    assert target.titles() == ["[firing] drift: g (critical)"]
     # An hour without an alerter: g heals, h drifts and heals, i drifts and stays so.
     writer.write(1, {"drift": [_verdict("g", "identical"), _verdict("h", "drifted")]})
     writer.write(2, {"drift": [_verdict("h", "identical"), _verdict("i", "drifted")]})
     writer.write(360, {})
     clock.ms = time_of(360) + 500
-    sent.clear()
-    with _alerter(writer, made, clock, sent) as alerter:
+    target.messages.clear()
+    with _alerter(writer, made, clock, target) as alerter:
         alerter.look()
         _drain(alerter)
-    assert sorted(sent) == ["[firing] drift: i (critical)", "[resolved] drift: g (critical)"]
+    assert sorted(target.titles()) == ["[firing] drift: i (critical)", "[resolved] drift: g (critical)"]
     assert [(r["group_id"], r["state"], r["late"]) for r in writer.transitions()] == [
         ("g", "firing", False),
         ("g", "resolved", True),
@@ -382,19 +376,19 @@ def test_while_the_newest_round_is_old_nobody_knows_what_is_still_true(
     made: tuple[Rule, ...], empty: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(empty, tmp_path, dirs_exist_ok=True)
-    writer, clock, sent = Writer(tmp_path), _Clock(), list[str]()
+    writer, clock, target = Writer(tmp_path), _Clock(), Notebook()
     clock.ms = time_of(400)
-    with _alerter(writer, made, clock, sent) as alerter:
+    with _alerter(writer, made, clock, target) as alerter:
         writer.write(0, {"drift": [_verdict("g", "drifted"), _verdict("h", "drifted")]})
         alerter.look()
         alerter.look()
-        assert (sent, alerter.idle) == ([], False), "the job is catching up: it may have healed since"
+        assert (target.titles(), alerter.idle) == ([], False), "the job is catching up: it may have healed since"
         writer.write(200, {"drift": [_verdict("g", "identical")]})
         alerter.look()
         writer.write(400, {})
         alerter.look()
         _drain(alerter)
-    assert sent == ["[firing] drift: h (critical)"]
+    assert target.titles() == ["[firing] drift: h (critical)"]
 
 
 def _drain(alerter: Alerter) -> None:

@@ -51,8 +51,8 @@ def test_a_beginning_shows_what_was_current_and_then_what_came(tmp_path: Path) -
     assert [r.number for r in later.rounds] == [3, 4]
     assert _groups(later) == [(3, "b"), (4, "c")]
     writer.write(5, {"group_health": [_row("d")]})
-    assert _groups(feed.look(time_of(4))) == [(5, "d")]
-    assert feed.look(time_of(5)) is None
+    assert _groups(feed.look(4)) == [(5, "d")]
+    assert feed.look(5) is None
 
 
 def test_without_a_round_a_beginning_looks_back_as_far_as_it_is_told(tmp_path: Path) -> None:
@@ -79,11 +79,11 @@ def test_compaction_and_vacuum_show_no_row_twice_and_lose_none(tmp_path: Path) -
     table = DeltaTable(f"{writer.root}/group_health")
     table.optimize.compact()
     writer.write(5, {"group_health": [_row("g5")]})
-    assert _groups(feed.look(time_of(3))) == [(4, "g4"), (5, "g5")]
+    assert _groups(feed.look(3)) == [(4, "g4"), (5, "g5")]
     table.update_incremental()
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     writer.write(6, {"group_health": [_row("g6")]})
-    assert _groups(feed.look(time_of(5))) == [(6, "g6")]
+    assert _groups(feed.look(5)) == [(6, "g6")]
 
 
 def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_file_that_was_vacuumed_before_it_was_read_means_a_new_beginning(tmp_p
     for file in Path(writer.root, "group_health").rglob("*.parquet"):
         file.unlink()
     with pytest.raises(LostTrackError):
-        feed.look(time_of(0))
+        feed.look(0)
 
 
 def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_p
 
     def sleep() -> None:
         for _ in range(100):
-            assert sleeper.look(time_of(0)) is None
+            assert sleeper.look(0) is None
 
     with pytest.raises(LostTrackError, match="cleaned up"):
         sleep()
@@ -138,19 +138,24 @@ def test_a_file_from_before_a_column_was_there_has_it_empty(tmp_path: Path) -> N
     assert (found["group_id"], found["imbalance_least"], found["event_date"]) == ("a", None, day[0].as_py())
 
 
-def test_a_round_that_the_brokers_clock_puts_back_is_passed_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000, -5])
+def test_a_round_of_a_wrong_time_hides_neither_itself_nor_those_after_it(tmp_path: Path, jump_ms: int) -> None:
     writer = Writer(tmp_path)
-    writer.write(0, {})
+    writer.write(0, {"group_health": [_row("a")]})
     feed = _feed(writer.root, group_health="verdict")
     list(feed.begin(None, 0))
-    back = {"round": 1, "round_time": time_of(0) - 5}
-    writer.write(1, {"group_health": [_row("late", **back)]})
-    rounds = table_named("rounds")
-    named = {"cluster": "c", "interval_ms": 1, "event_date": time_of(0) // 86_400_000, **back}
-    writer._lake.append("rounds", [[named.get(c.name) for c in rounds.columns]], "another", 0)
-    chunk = feed.look(time_of(0))
+    writer.write(1, {"group_health": [_row("odd")]}, jump_ms=jump_ms)
+    writer.write(2, {"group_health": [_row("later")]})
+    chunk = feed.look(0)
+    assert _groups(chunk) == [(1, "odd"), (2, "later")]
     assert chunk is not None
-    assert [r.time for r in chunk.rounds] == [time_of(1)]
+    assert [r.time for r in chunk.rounds] == [time_of(1) + jump_ms, time_of(2)]
+    # A start finds the same, whatever the odd round lies behind or before.
+    current, *rest = _feed(writer.root, group_health="verdict").begin(0, 0)
+    assert _groups(current) == [(0, "a")]
+    assert [_groups(chunk) for chunk in rest] == [[(1, "odd"), (2, "later")]]
+    (newest,) = _feed(writer.root, group_health="verdict").begin(2, 0)
+    assert _groups(newest) == [(0, "a"), (1, "odd"), (2, "later")]
 
 
 @pytest.mark.parametrize("hours", [1, 30])

@@ -32,13 +32,14 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     state, transitions = step(State("c", {"drift": drift}), fired)
     decisions = Decisions(lake, "c")
     decisions.remember()
-    decided = decisions.commit(transitions, 7, time_of(8), [False])
+    decided = decisions.commit(transitions, 7, time_of(8), [False], {"gaps": 3})
     assert [t.state for t in decided] == ["firing"]
     forget_statistics(lake, "alerts")
 
     again = Decisions(lake, "c")
 
     assert again.remember().active.keys() == state.active.keys()
+    assert again.remember().seen == {"gaps": 3}
     assert again.after(0) == decided
     assert again.since(time_of(8)) == decided
 
@@ -49,4 +50,4 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     known = Deliveries(lake, "c").know(["pager"], [decided[0].transition_id], time_of(10))["pager"]
     assert known.added == time_of(8)
     assert known.done == {decided[0].transition_id}
-    assert known.sent == {decided[0].alert_id}
+    assert known.sent == {decided[0].alert_id: decided[0].alert_id}

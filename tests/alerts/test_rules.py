@@ -13,6 +13,7 @@ from alerts.build import DRIFT, UNEVEN, rules
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.rules import SHIPPED, load_rules
 from streaming.cli import app
+from streaming.exceptions import SetupError
 
 _GOOD = {
     "name": "lag",
@@ -114,7 +115,7 @@ def test_a_wrong_rule_is_one_sentence_with_file_rule_and_reason(
 def test_a_file_that_holds_no_rules_is_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(content)
-    with pytest.raises(RulesError, match=reason):
+    with pytest.raises(SetupError, match=reason):
         load_rules(file)
 
 
@@ -165,3 +166,58 @@ def test_check_says_what_the_rules_and_targets_are(tmp_path: Path, monkeypatch: 
     done = CliRunner().invoke(app, ["alert", "--check", "--lake", str(tmp_path / "lake")])
     assert done.output == "rules: lag\ntargets: ops\n"
     assert done.exit_code == 0
+
+
+_BOUNDED = """\
+thresholds: {imbalance: 0.25, mine: 7}
+rules:
+  - name: uneven
+    view: group_health_current
+    when: imbalance - imbalance_least > :imbalance
+    severity: info
+    message: x
+  - {name: own, view: lag_current, when: "lag::DOUBLE > :mine AND topic <> ':imbalance'", severity: info, message: x}
+  - {name: silence, view: rounds_current, when: "silent_s > :silent_at_least_s", severity: info, message: x}
+"""
+
+
+def test_a_rule_reads_the_thresholds_of_its_file_and_the_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(_BOUNDED, encoding="utf-8")
+    uneven, own, silence = load_rules(file)
+    assert uneven.when.sql == "imbalance - imbalance_least > (0.25::DOUBLE)"
+    assert own.when.sql == "lag::DOUBLE > (7.0::DOUBLE) AND topic <> ':imbalance'"
+    assert silence.when.sql == "silent_s > (20.0::DOUBLE)"
+
+
+@pytest.mark.parametrize(
+    ("thresholds", "reason"),
+    [
+        ("[1]", "thresholds must be names with numbers"),
+        ("{imbalance: a lot}", "thresholds must be names with numbers"),
+        ("{imbalance: true}", "thresholds must be names with numbers"),
+        ("{mine: 7}", ":other is none of the thresholds imbalance, silent_intervals, silent_at_least_s, mine"),
+    ],
+)
+def test_a_wrong_threshold_is_one_sentence(tmp_path: Path, thresholds: str, reason: str) -> None:
+    file = tmp_path / "mine.yaml"
+    rule = "{name: a, view: lag_current, when: 'lag > :other', severity: info, message: x}"
+    file.write_text(f"thresholds: {thresholds}\nrules:\n  - {rule}\n", encoding="utf-8")
+    with pytest.raises(SetupError, match=reason):
+        load_rules(file)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"view": "lag_current", "per": "[topic]"}, "per is for events only"),
+        ({"view": "lag_current", "keep": "1h"}, "keep is for events only"),
+        ({"view": "gaps", "when": "true", "for": "5m"}, "gaps holds events"),
+        ({"view": "gaps", "when": "true", "per": "[shoe]"}, "per must be a list of columns of gaps"),
+        ({"view": "gaps", "when": "true", "keep": "3 rounds"}, "keep '3 rounds' is no duration"),
+        ({"view": "members_current", "when": "true"}, "it cannot read members_current"),
+    ],
+)
+def test_a_rule_over_events_says_what_it_may_have(tmp_path: Path, changes: dict[str, str], reason: str) -> None:
+    with pytest.raises(RulesError, match=reason):
+        load_rules(_file(tmp_path, **changes))

@@ -77,6 +77,36 @@ def test_a_shipped_rule_says_this_of_a_row(rule: str, row: dict[str, Any], expec
     assert _truth(rule, **row)[0] is expected
 
 
+def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was() -> None:
+    rows = {
+        "quarantine": [
+            {"topic": "t", "partition": 1, "record_offset": 7, "kind": "undecodable", "reason": "too short"},
+            {"topic": "t", "partition": 1, "record_offset": 8, "kind": "unknown", "key_type": 99, "reason": "new"},
+        ],
+        "gaps": [{"kind": "log", "topic": "t", "partition": 1, "reason": "the log begins at 9 now"}],
+        "alert_deliveries": [
+            {"target": "a", "rule": "lag", "outcome": "failed", "attempt": 4, "reason": "once more"},
+            {"target": "b", "rule": "lag", "outcome": "failed", "attempt": 5, "reason": "HTTP 500"},
+            {"target": "c", "rule": "lag", "outcome": "given_up", "reason": "a day"},
+            {"target": "d", "rule": "undelivered", "outcome": "given_up", "reason": "of itself"},
+        ],
+    }
+    tables = {
+        name: pa.Table.from_pylist([{"cluster": "c", **row} for row in found], table_named(name).arrow_schema)
+        for name, found in rows.items()
+    }
+    observed = Judge([rule for rule in _RULES.values() if rule.of_events]).events(tables, None, 0)
+    assert {(seen.rule, seen.subject.entity): seen.message for seen in observed.seen} == {
+        ("undecodable", '{"topic":"t"}'): "records of t cannot be decoded, now at partition 1, offset 7: too short",
+        ("unknown_records", '{"topic":"t"}'): (
+            "t has records that this release does not know (type 99, version unknown): new"
+        ),
+        ("gap", '{"kind":"log","topic":"t"}'): "a gap (log): the log begins at 9 now",
+        ("undelivered", '{"target":"b"}'): "the target b does not take alerts: HTTP 500",
+        ("undelivered", '{"target":"c"}'): "the target c does not take alerts: a day",
+    }
+
+
 def test_messages_say_what_the_row_holds() -> None:
     row = {"lag_status": "stalled", "members": 2, "lag_total": 1_234_567, "lag_max": 30}
     assert (

@@ -20,7 +20,7 @@ from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)
 
-EVERYTHING = {"cluster": None, "group_id": None, "since": SINCE, "most": 20, "step": "minute"}
+EVERYTHING = {"cluster": None, "group_id": None, "since": SINCE, "most": 20, "step": "minute", "imbalance": 0.5}
 ONE = EVERYTHING | {"cluster": CLUSTER, "group_id": "payments-audit"}
 STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
 
@@ -145,7 +145,7 @@ def test_a_query_reads_columns_that_the_tables_have_and_never_all_of_them() -> N
 
 
 def test_the_worst_groups_come_first_and_say_why(memory: PageLake) -> None:
-    groups = memory.ask("groups", {"cluster": CLUSTER, "group_id": None})
+    groups = memory.ask("groups", {"cluster": CLUSTER, "group_id": None, "imbalance": 0.5})
     told = [(g["group_id"], g["health"], g["problems"]) for g in groups if g["health"] > 0]
     assert told == [
         ("clicks-pile-up", 3, "drifted imbalance"),
@@ -179,12 +179,12 @@ def test_a_name_cannot_imitate_a_finding(tmp_path: Path) -> None:
     imitation = '{"finding":"unassigned","since":0}'
     group = MadeGroup("g", findings=(("in_transfer", f"partitions of {imitation} given up"),))
     MadeLake(tmp_path, [group], end=END)
-    rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None})
+    rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None, "imbalance": 0.5})
     assert [(row["health"], row["problems"]) for row in rows] == [(0, "")]
 
 
 def test_an_imbalance_that_no_assignment_could_avoid_is_no_problem(tmp_path: Path) -> None:
     # Three partitions on two members: max / mean - 1 is a third, whoever assigns.
     MadeLake(tmp_path, [MadeGroup("g", members=("a", "b", "c", "d", "e"), topics={"t": 3})], end=END)
-    rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None})
+    rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None, "imbalance": 0.5})
     assert [row["problems"] for row in rows] == [""]

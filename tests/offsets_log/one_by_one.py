@@ -32,7 +32,7 @@ from streaming.offsets_log import (
     partition_for,
 )
 from streaming.offsets_log.topic_id import printed
-from streaming.visible import visible
+from streaming.terminal import visible
 
 
 class Record(NamedTuple):

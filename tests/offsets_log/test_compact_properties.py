@@ -173,22 +173,6 @@ def test_every_record_is_found_again_and_every_input_can_be_packed(
         assert decode_inputs(encode_inputs(inputs)) == inputs
 
 
-@settings(max_examples=200)
-@given(_logs, _boundaries, st.lists(st.integers(1, 20), min_size=60, max_size=60))
-def test_many_records_at_once_are_taken_as_one_by_one(
-    steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], sizes: list[int]
-) -> None:
-    records = _log(steps)
-    compactor = Compactor(0, 1, boundaries, _watches, _watches)
-    rest = records
-    for size in sizes:
-        batch, rest = rest[:size], rest[size:]
-        columns = [[record[i] for record in batch] for i in range(4)]
-        compactor.add_many(*columns)  # type: ignore[arg-type]
-    groups = dict(compactor.groups())
-    assert as_folded(groups, compactor.unread(), boundaries, compactor.dropped) == _folded(records, boundaries)
-
-
 @settings(max_examples=400)
 @given(
     _logs,

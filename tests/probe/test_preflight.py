@@ -281,11 +281,6 @@ def test_a_name_that_does_not_resolve_is_said_in_one_sentence() -> None:
     assert str(problem).startswith("The Kafka cluster at kafka.invalid:9092 cannot be reached (")
 
 
-def test_a_client_setting_that_nobody_knows_is_named(bootstrap: str) -> None:
-    [problem] = check(Settings(kafka=KafkaSettings(bootstrap_servers=bootstrap, client={"sasl_mechansim": "PLAIN"})))
-    assert "sasl_mechansim" in str(problem)
-
-
 def test_a_password_file_that_is_not_there_is_named(bootstrap: str, tmp_path: Path) -> None:
     kafka = KafkaSettings(
         bootstrap_servers=bootstrap,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +174,30 @@ def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> Non
     begun = mirror(lake)
     begun.update()
     assert [row["verdict"] for row in begun.rows(CURRENT)] == [None]
+
+
+def test_a_round_of_the_future_drops_no_other_group(lake: DeltaLake) -> None:
+    now = datetime.now(UTC).timestamp() / 3600
+    lake.append("group_health", [health("a", 1, hour=now)], "query", 0)
+    followed = mirror(lake)
+    followed.update()
+    lake.append("group_health", [health("b", 2, hour=now + 24)], "query", 1)
+    lake.append("group_health", [health("c", 3, hour=now)], "query", 2)
+    begun = mirror(lake)
+    for reader in (followed, begun):
+        reader.update()
+        read_all(reader)
+        reader.tidy()
+        assert [row["group_id"] for row in reader.rows(CURRENT)] == ["a", "b", "c"]
+        assert [row["lag_total"] for row in reader.rows(PAST)] == [1, 2, 3]
+
+
+def test_rows_that_no_outage_repeats_stay_in_the_present(lake: DeltaLake) -> None:
+    # After an outage of five hours nothing is repeated at once: heartbeats are counted in rounds.
+    lake.append("group_health", [health("a", 1, hour=0)], "query", 0)
+    followed = mirror(lake)
+    followed.update()
+    lake.append("group_health", [health("b", 2, hour=5)], "query", 1)
+    followed.update()
+    followed.tidy()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]

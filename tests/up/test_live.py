@@ -1,17 +1,26 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
+import pytest
 from deltalake import DeltaTable, TableFeatures
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
 from streaming.tables import DeltaLake, LakeReader, table_named
-from streaming.up.live import render, shown
-from streaming.up.run import _View
+from streaming.thresholds import Thresholds
+from streaming.up.cells import cell
+from streaming.up.live import Quiet, render
+from streaming.up.run import _View, watch
 from streaming.up.summary import print_summary
 
-_HOSTILE = ("[bold red]markup[/]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)
+_HOSTILE = ("[bold red]markup[/]", "[/x]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)
 
 
 def _drawn(reader: LakeReader) -> str:
@@ -57,19 +66,153 @@ def test_a_feature_that_no_reader_has_does_not_end_everything(tmp_path: Path) ->
 def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tmp_path: Path) -> None:
     lake = DeltaLake(str(tmp_path))
     lake.create()
-    columns = [column.name for column in table_named("group_health").columns]
+
+    def append(table: str, rows: list[dict[str, Any]]) -> None:
+        columns = [column.name for column in table_named(table).columns]
+        lake.append(table, [[row.get(column) for column in columns] for row in rows], "query", 0)
+
     health = {"cluster": "c", "round": 1, "round_time": 1_000, "event_date": 0, "closed": False, "state": "Stable",
               "verdict": "drifted", "members": 1, "findings": [], "lag_status": "ok"}  # fmt: skip
-    rows = [[(health | {"group_id": name}).get(column) for column in columns] for name in _HOSTILE]
-    lake.append("group_health", rows, "query", 0)
-    lake.append("rounds", [[{"cluster": "c", "round": 1, "round_time": 1_000}.get(c.name)
-                            for c in table_named("rounds").columns]], "query", 0)  # fmt: skip
+    # (A broker may call a state what it likes; the time of a decision, below, is NULL.)
+    named = [health | {"group_id": text} for text in _HOSTILE]
+    append("group_health", named + [health | {"group_id": f"g{n}", "state": s} for n, s in enumerate(_HOSTILE)])
+    churn = {
+        "cluster": "c",
+        "decision": 1,
+        "revision": 1,
+        "kind": "rebalance",
+        "generation": 1,
+        "event_date": 0,
+        "left": [],
+    }
+    append("rebalance_churn", [churn | {"group_id": text} for text in _HOSTILE])
+    append("rounds", [{"cluster": "c", "round": 1, "round_time": 1_000}])
     drawn = _drawn(LakeReader(tmp_path))
-    assert "[bold red]markup[/]" in drawn
-    assert "\\x1b[31mred\\x07" in drawn
-    assert "two\\x0alines" in drawn
+    for shown in ("[bold red]markup[/]", "[/x]", "\\x1b[31mred\\x07", "two\\nlines", "\\u202eright to left"):
+        assert drawn.count(shown) >= 3
     assert all(character.isprintable() or character == "\n" for character in drawn)
 
 
-def test_a_long_name_is_cut_in_the_middle_so_that_both_ends_tell() -> None:
-    assert shown("payments-" + "x" * 100 + "-eu-west-1").plain == "payments-" + "x" * 14 + "…" + "x" * 14 + "-eu-west-1"
+_TEXTS = st.none() | st.sampled_from(_HOSTILE) | st.text(max_size=20)
+_NUMBERS = st.none() | st.integers() | st.floats()
+_TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
+
+
+class _Rows:
+    """A reader whose tables hold anything that their types allow, NULL in every column."""
+
+    def __init__(self, data: st.DataObject) -> None:
+        self._data = data
+
+    def count(self, _table: str) -> int:
+        return 7
+
+    def rows(self, sql: str, _given: object = None) -> list[dict[str, Any]]:
+        texts = [
+            "group_id",
+            "state",
+            "strategy",
+            "verdict",
+            "verdict_reason",
+            "verdicts",
+            "lag_status",
+            "kind",
+            "closed",
+        ]
+        numbers = ["members", "generation", "drifted_count", "lag_total", "imbalance", "imbalance_least", "joined",
+                   "gone", "moves", "moves_least", "cost", "rebalances", "replaced", "n", "round",
+                   "interval_ms"]  # fmt: skip
+        row = dict.fromkeys(texts, _TEXTS) | dict.fromkeys(numbers, _NUMBERS)
+        row |= {"record_time": _TIMES, "newest": _TIMES, "findings": st.none() | st.lists(_findings, max_size=2)}
+        count = 1 if "newest" in sql else 2
+        return self._data.draw(st.lists(st.fixed_dictionaries(row), min_size=count, max_size=count))
+
+
+_findings = st.fixed_dictionaries({"finding": _TEXTS})
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.data(), _TEXTS)
+def test_any_row_can_be_drawn(data: st.DataObject, notice: str | None) -> None:
+    reader = cast("LakeReader", _Rows(data))
+    console = Console(file=io.StringIO(), width=160, force_terminal=False)
+    console.print(render(reader, 50, notice or ""))
+    print_summary(console, reader)
+    drawn = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(character.isprintable() or character == "\n" for character in drawn)
+
+
+@given(
+    st.one_of(_TEXTS, _NUMBERS, _TIMES, st.binary(), st.lists(st.text())), st.sampled_from(["", ",", ",.1f", "%H:%M"])
+)
+def test_a_cell_takes_any_value_and_has_a_bound(value: object, spec: str) -> None:
+    shown = cell(value, spec)
+    assert len(shown.plain) <= 48
+    assert shown.plain.isprintable()
+    assert shown.spans == []
+
+
+def test_a_cell_shows_null_numbers_and_long_names_as_people_read_them() -> None:
+    assert cell(None).plain == "-"
+    assert cell(1_234_567, ",").plain == "1,234,567"
+    assert cell("stalled", ",").plain == "stalled"
+    long = cell("payments-" + "x" * 100 + "-eu-west-1").plain
+    assert long == "payments-" + "x" * 14 + "…" + "x" * 14 + "-eu-west-1"
+
+
+def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    DeltaLake(str(tmp_path)).create()
+    stop, noted, drawn = threading.Event(), [], []
+
+    def broken(_reader: LakeReader, _height: int, notice: str, *_: object) -> str:
+        drawn.append(notice)
+        if len(drawn) == 2:
+            message = "a row\x1b[31m"
+            raise TypeError(message)
+        if len(drawn) == 6:
+            stop.set()
+        return "[/x]" if len(drawn) < 5 else notice  # markup that rich refuses while it draws
+
+    monkeypatch.setattr("streaming.up.run.render", broken)
+    monkeypatch.setattr("streaming.up.run._REFRESH_S", 0.0)
+    console = Console(file=io.StringIO(), width=160, height=20, force_terminal=True)
+    watch(str(tmp_path), console, stop, lambda: "page at http://127.0.0.1:8501", noted.append)
+    assert len(drawn) == 6
+    assert [re.sub(r"\(.*", "", line) for line in noted] == ["the tables cannot be drawn "] * 2
+    assert "MarkupError" in noted[0]
+    assert "TypeError: a row\\x1b[31m; test_live.py:" in noted[1]
+    screen = console.file.getvalue()  # type: ignore[attr-defined]
+    assert screen.count("the tables cannot be drawn now: see up.log") == 4
+    assert screen.rindex("page at") > screen.rindex("see up.log")
+
+
+def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_path: Path) -> None:
+    lake = DeltaLake(str(tmp_path))
+    lake.create()
+    now = round(datetime.now(UTC).timestamp() * 1000)
+
+    def write(table: str, batch: int, **values: Any) -> None:
+        named = {"cluster": "c", "round": batch, "round_time": now, "event_date": now // 86_400_000, **values}
+        lake.append(table, [[named.get(column.name) for column in table_named(table).columns]], "job", batch)
+
+    # (A broker whose clock is a day ahead: its round is new all the same, and the one after it is newer.)
+    write("rounds", 1, interval_ms=10_000, round_time=now + 86_400_000)
+    write("group_health", 1, group_id="uneven", closed=False, imbalance=1.0, imbalance_least=0.3, findings=[])
+    steady = [0.0]
+    quiet = Quiet(lambda: steady[0])
+
+    def drawn(thresholds: Thresholds | None = None) -> str:
+        console = Console(file=io.StringIO(), width=160, color_system="standard", force_terminal=True)
+        console.print(render(LakeReader(tmp_path), 50, "", thresholds, quiet))
+        return console.file.getvalue()  # type: ignore[attr-defined]
+
+    red = re.compile(r"\x1b\[1;31m *1\.00")
+    assert red.search(drawn())
+    assert not red.search(drawn(Thresholds(imbalance=0.75)))
+    steady[0] = 31.0
+    assert "no new round for 31 s" in drawn()
+    assert "no new round" not in drawn(Thresholds(silent_intervals=4))
+    write("rounds", 2, interval_ms=10_000)
+    assert "no new round" not in drawn()

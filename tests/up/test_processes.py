@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import subprocess
 import sys
 import textwrap
@@ -165,6 +166,50 @@ def test_secrets_reach_a_program_by_environment_and_stand_in_no_file_and_no_comm
     assert "100% secret" not in written + " ".join(" ".join(process.cmdline()) for process in ours)
     kept.programs.stop()
     assert not private.exists()
+
+
+def test_logs_sockets_and_notes_are_this_users_alone_and_what_a_program_makes_is_as_ever(tmp_path: Path) -> None:
+    makes = _program(
+        "makes", f"open({str(tmp_path / 'made')!r}, 'w'); print('made', flush=True); import time; time.sleep(600)"
+    )
+    fails = _program("fails", "import sys; sys.exit(1)")
+    said: list[str] = []
+    before = os.umask(0o022)
+    try:
+        with Programs(tmp_path / "lake" / "_logs" / "mine", {}, said.append) as programs:
+            programs.start(makes)
+            programs.start(fails)
+            _until(lambda: programs.look() or (said and "made" in programs.log_of(makes).read_text()))
+            private = programs._supervisor.folder
+            folders = [private, tmp_path / "lake" / "_logs" / "mine"]
+            inside = [path for folder in folders for path in folder.iterdir()]
+            assert {path.name for path in inside} >= {"control", "pid", "up.log", "makes.log", "supervisor.log"}
+            assert {stat.S_IMODE(path.stat().st_mode) for path in folders} == {0o700}
+            assert {path.name: oct(stat.S_IMODE(path.stat().st_mode)) for path in inside} == {
+                path.name: "0o600" for path in inside
+            }
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "made").stat().st_mode) == 0o644
+    assert stat.S_IMODE((tmp_path / "lake").stat().st_mode) == 0o755
+
+
+def test_a_module_in_the_working_folder_takes_no_librarys_place_and_pythonpath_still_counts(
+    kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "duckdb.py").write_text("print('the trap of the working folder', flush=True)")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "by_weight.py").write_text("print('a strategy of the user', flush=True)")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "mine"))
+    code = "import duckdb, by_weight, time; print(len(duckdb.__version__) > 2, flush=True); time.sleep(600)"
+    inner = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {code!r}])"
+    imports = [Program("own", ("-c", code), 5), Program("below", ("-c", inner), 5)]
+    for program in imports:
+        kept.programs.start(program)
+    for log in map(kept.programs.log_of, imports):
+        _until(lambda log=log: log.exists() and log.read_text().count("\n") == 2)
+        assert log.read_text() == "a strategy of the user\nTrue\n"
 
 
 def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:

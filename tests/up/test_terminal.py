@@ -17,8 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streaming.exceptions import SetupError
-from streaming.up.run import _alone, stop_signals
+from streaming.up.run import stop_signals
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -139,20 +138,3 @@ def test_the_end_of_the_terminal_stops_in_order_as_ctrl_c_does(number: signal.Si
         os.kill(os.getpid(), number)
         assert stop.wait(5)
     assert signal.getsignal(number) == before
-
-
-def test_a_second_one_on_the_same_lake_is_refused(tmp_path: Path) -> None:
-    refused = pytest.raises(SetupError, match="Another `evenkeel up` runs with the logs")
-    with _alone(tmp_path / "_logs"), refused, _alone(tmp_path / "_logs"):
-        pass
-    with _alone(tmp_path / "_logs"):
-        pass
-
-
-def test_a_lake_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    (tmp_path / "lake").write_text("a file")
-    with (
-        pytest.raises(SetupError, match=r"The folder .*/lake/_logs cannot be written \(Not a directory\)"),
-        _alone(tmp_path / "lake" / "_logs"),
-    ):
-        pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["LogTruncatedError", "SourceError", "SourceOptionsError", "UnreadableTopicError"]
+__all__ = ["AnotherClusterError", "SourceError", "SourceOptionsError", "UnreadableTopicError"]
 
 
 class SourceError(EvenkeelError):
@@ -19,5 +19,5 @@ class UnreadableTopicError(SourceError):
     """A topic could not be read for too long: brokers unreachable, no right, the topic gone."""
 
 
-class LogTruncatedError(SourceError):
-    """The offsets log ends before what was read of it: it was truncated, or created again."""
+class AnotherClusterError(SourceError):
+    """The brokers belong to another Kafka cluster than the checkpoint: a person must say which is meant."""

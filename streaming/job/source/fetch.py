@@ -21,6 +21,8 @@ from kafka.errors import (
 )
 
 from streaming.job.source.exceptions import UnreadableTopicError
+from streaming.job.source.identity import Identity
+from streaming.offsets_log.topic_id import printed
 from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
 
 __all__ = [
@@ -113,6 +115,18 @@ class RangeReader:
             self._consumer.topics()
         found: set[int] = self._consumer.partitions_for_topic(topic)
         return found
+
+    def identity(self, topics: Mapping[str, str]) -> Identity:
+        """What the brokers say they are, as the client's metadata has it: some seconds old at the most.
+
+        Args:
+            topics: Names by what the topics are to us.
+        """
+        cluster = self._consumer._cluster  # noqa: SLF001 - see the module's docstring
+        found = {name: cluster.topic_id(topic) for name, topic in topics.items()}
+        # (Of a topic that is not there brokers tell an id of zeros, which is not printed.)
+        ids = {name: printed(topic_id.bytes) for name, topic_id in found.items() if topic_id is not None}
+        return Identity(cluster.cluster_id, {name: text for name, text in ids.items() if text is not None})
 
     def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         """First offsets that exist. Raises KafkaError."""

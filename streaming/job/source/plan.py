@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streaming.events import Rejected, Round, RoundClosed, UnknownType
 from streaming.groups.log_holds import HeldPartition
@@ -135,6 +135,10 @@ class Batch:
 # Last millisecond of the year 9999: beyond it no table and no datetime can show a time, so it cannot be one.
 LATEST_MS = 253_402_300_799_999
 
+# Opening and closing record are appended by the leader of one partition; where it changes between them, two brokers'
+# clocks may be apart. A time further beyond its own closing is no clock's, and was made up.
+_CLOCKS_APART_MS = 300_000
+
 # What a step between two rounds counts at the most: three intervals without a round are silence.
 _COUNTED_INTERVALS = 3
 
@@ -162,6 +166,8 @@ class _Running:
     rounds: int
     time: int
     elapsed: int
+    base: int
+    cluster_id: str | None
     records: int = 0
     size: int = 0
     taken: list[TakenRound] = field(default_factory=list)
@@ -180,7 +186,7 @@ def plan_batch(
     A closing record is void when it points beyond what exists, names a partition twice as known and then not
     (fewer partitions than before), closes the newest round again, or is no record of ours: these go to
     `quarantine`. It is passed over when a newer round, or a batch without rounds, has already gone beyond it, or
-    when it belongs to another cluster.
+    when it belongs to another cluster by its name; of another by Kafka's own id it goes to `quarantine`.
 
     A batch ends before a round with another number of log partitions than the rounds already in it, so that every
     stretch of the log is read with the number of partitions that its round saw.
@@ -192,7 +198,16 @@ def plan_batch(
         cluster: Configured name of the cluster.
         most: How much is taken; None takes all.
     """
-    running = _Running(dict(start.log), dict(start.events), start.round, start.rounds, start.time, start.elapsed)
+    running = _Running(
+        dict(start.log),
+        dict(start.events),
+        start.round,
+        start.rounds,
+        start.time,
+        start.elapsed,
+        start.base,
+        start.cluster_id,
+    )
     for record in records:
         if record.offset < start.rounds:
             continue
@@ -200,7 +215,16 @@ def plan_batch(
             break
         if _judge(running, record, limits, cluster, most) is _Order.STOP_BEFORE:
             break
-    end = Positions(running.log, running.events, running.rounds, running.round, running.time, running.elapsed)
+    end = replace(
+        start,
+        log=running.log,
+        events=running.events,
+        rounds=running.rounds,
+        round=running.round,
+        time=running.time,
+        elapsed=running.elapsed,
+        cluster_id=running.cluster_id,
+    )
     return Batch(
         end=end if running.taken else start,
         rounds=tuple(running.taken),
@@ -224,7 +248,8 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str,
     if wrong is not None:
         running.void.append(VoidRecord(record, wrong, keep=True))
         return _Order.GO_ON
-    if content.round < running.round or any(position < running.log.get(p, 0) for p, position in enumerate(content.log)):
+    beyond = any(position < running.log.get(p, 0) for p, position in enumerate(content.log))
+    if beyond or running.base + content.round < running.round:
         reason = f"round {content.round} closed after the job had gone beyond it"
         running.void.append(VoidRecord(record, reason, keep=False))
         return _Order.GO_ON
@@ -250,7 +275,12 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         return "a negative or impossible interval or count"
     if not all(0 <= hold.since <= LATEST_MS for hold in closed.holds or ()):
         return "the time since when the log is held back is no time"
-    if closed.round == running.round:
+    if closed.time > record.timestamp + _CLOCKS_APART_MS:
+        return f"its time {closed.time} lies after its closing record was appended, at {record.timestamp}"
+    known, told = running.cluster_id, closed.cluster_id
+    if known is not None and told is not None and known != told:
+        return f"a round of the Kafka cluster {told[:100]!r}; so far all were of {known!r}"
+    if running.base + closed.round == running.round:
         return f"round {closed.round} was closed before"
     if running.log and len(closed.log) <= max(running.log):
         return f"the offsets log had {max(running.log) + 1} partitions, the round tells {len(closed.log)}"
@@ -306,8 +336,10 @@ def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
 def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance: int) -> None:
     running.elapsed = elapsed_after(running.time, running.elapsed, closed)
     running.time = closed.time
+    running.cluster_id = running.cluster_id or closed.cluster_id
+    number = running.base + closed.round
     summary = ClosedRound(
-        round=closed.round,
+        round=number,
         time=closed.time,
         closed_time=record.timestamp,
         interval_ms=closed.interval_ms,
@@ -333,6 +365,7 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
             for h in closed.holds
         ),
         elapsed=running.elapsed,
+        opened_offset=closed.round,
     )
     running.taken.append(TakenRound(closed, summary, record.offset))
     running.records += distance + _events(running, closed)
@@ -340,5 +373,5 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
     running.log.update(enumerate(closed.log))
     for name, (_, end) in closed.events.items():
         running.events[int(name)] = max(running.events.get(int(name), 0), end)
-    running.round = closed.round
+    running.round = number
     running.rounds = record.offset + 1

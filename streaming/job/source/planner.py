@@ -19,14 +19,23 @@ from kafka.errors import KafkaError
 
 from streaming.events import RoundClosed
 from streaming.groups.quarantine import LogGap
-from streaming.job.source.exceptions import LogTruncatedError, UnreadableTopicError
+from streaming.job.source.exceptions import AnotherClusterError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
+from streaming.job.source.identity import (
+    Identity,
+    Shorter,
+    another_cluster,
+    gaps_of_turn,
+    named,
+    recreated,
+    turn,
+)
 from streaming.job.source.plan import Batch, Limits, MostRead, plan_batch
 from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
-from streaming.job.source.tasks import SourceTask, ready_rows, share_out
-from streaming.visible import visible
+from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
+from streaming.terminal import visible
 
 __all__ = ["Planner"]
 
@@ -36,17 +45,14 @@ _SILENT_INTERVALS = 3
 # A probe that tells an absurd interval must not hold back membership for days.
 _LONGEST_INTERVAL_MS = 600_000
 
-# A log shorter than what was read of it is either truncated or shows an old end right after a change of leaders.
-_TRUNCATED_S = 60.0
+# A topic shorter than what was read of it was cut back, or shows an old end right after a change of leaders.
+_CUT_BACK_S = 60.0
 
 # Between attempts at something that must not fail for a broker's restart.
 _PAUSE_S = 0.5
 
 # Records of the rounds topic that count for nothing, told one by one: the table quarantine has the others.
 _VOID_TOLD = 10
-
-# The same complaint about a topic is told again after so many triggers.
-_TOLD_EVERY = 100
 
 _LOG = logging.getLogger("evenkeel.source")
 
@@ -99,9 +105,8 @@ class Planner:
         self._interval_ms = settings.interval_ms
         self._last_round = clock()
         self._last_without = -math.inf
-        self._truncated_since: float | None = None
+        self._shorter_since: float | None = None
         self._outages = 0
-        self._complaints = 0
         self._target: _Target | None = None
         self._seen: Limits | None = None
 
@@ -139,7 +144,7 @@ class Planner:
             brokers cannot be reached: an outage is waited out.
 
         Raises:
-            LogTruncatedError: The log ends before what was read of it, and has for a minute.
+            AnotherClusterError: The brokers belong to another cluster than the offsets.
         """
         if self._settings.hold is not None and Path(self._settings.hold).exists():
             return offsets
@@ -173,6 +178,9 @@ class Planner:
         first, last = Positions.read(start), Positions.read(end)
         if first == last:
             return []
+        gaps = gaps_of_turn(first, last, self._settings)
+        if gaps:
+            return share_out(first, first, Batch(first, (), ()), gap_rows(gaps), self._settings.tasks)
         reader = self._connect(self._settings, self._settings.patience_s)
         records, gap = self._topic.between(reader, first.rounds, last.rounds)
         batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster)
@@ -189,23 +197,50 @@ class Planner:
 
     def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
         until = self._target.rounds if self._target else self._rounds_end(reader)
-        self._complain_of_lost_rounds(start, until)
+        here = reader.identity(_topics_of(self._settings))
+        refused = another_cluster(start, here, self._settings.cluster)
+        if refused is not None:
+            raise AnotherClusterError(refused)
+        if recreated(start, here):
+            return self._turned(start, here, Shorter())
         look = self._look(reader, start, until, max_rounds)
+        limits = look.limits
+        if not look.batch.rounds and limits is None and self._is_silent(start):
+            limits = self._limits(reader)
+        shorter = _shorter(start, until, limits)
+        if not shorter:
+            self._shorter_since = None
+        elif self._stays_shorter():
+            return self._turned(start, here, shorter)
         if look.batch.rounds:
             self._last_round = self._clock()
             self._interval_ms = look.batch.interval_ms or self._interval_ms
-            return look.batch.end
-        if not self._is_silent(start):
+            return named(look.batch.end, here)
+        if limits is None or not self._is_silent(start):
             return replace(start, rounds=look.after) if look.full else start
         # The ends that the closing records were judged by, where there were any: the batch is planned again from
         # its end, and must then come to the same judgement.
-        limits = look.limits or self._limits(reader)
-        self._check_not_truncated(start, limits)
         log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
         if all(start.log.get(p) == end for p, end in log.items()):
             return start
         self._last_without = self._clock()
-        return replace(start, log={**start.log, **log}, rounds=look.after)
+        return named(replace(start, log={**start.log, **log}, rounds=max(look.after, start.rounds)), here)
+
+    def _turned(self, start: Positions, here: Identity, shorter: Shorter) -> Positions:
+        """Go on in topics that were created again, or cut back."""
+        end = turn(start, here, shorter)
+        for gap in gaps_of_turn(start, end, self._settings):
+            _LOG.warning("evenkeel source: partition %d: %s", gap.partition, gap.reason)
+        self._topic = RoundsTopic(self._settings.rounds_topic)
+        self._shorter_since = None
+        return end
+
+    def _stays_shorter(self) -> bool:
+        now = self._clock()
+        if self._shorter_since is None:
+            self._shorter_since = now
+            _LOG.warning("evenkeel source: a topic ends before what was read of it: waiting whether that stays so")
+        return now - self._shorter_since > _CUT_BACK_S
 
     def _look(self, reader: RangeReader, start: Positions, until: int, max_rounds: int | None) -> _Look:
         """Find the batch of the next rounds."""
@@ -220,7 +255,6 @@ class Planner:
                 limits = self._limits(reader)
                 if _names_unknown_partitions(closed, limits) and not self._target:
                     limits = self._limits(reader, fresh=True)
-                self._check_not_truncated(start, limits)
                 plain = (seen.record for seen in upcoming.records)
                 most = (
                     None
@@ -263,37 +297,9 @@ class Planner:
         )
         return self._seen
 
-    def _complain_of_lost_rounds(self, start: Positions, end: int) -> None:
-        # Not an error: the log is read without rounds, and whoever reads the tables sees that none come.
-        if end >= start.rounds:
-            self._complaints = 0
-            return
-        if self._complaints % _TOLD_EVERY == 0:
-            _LOG.warning(
-                "evenkeel source: the topic %s ends at %d, but was read up to %d: it was created again; its rounds "
-                "count again beyond that, or with a new lake and checkpoint",
-                self._settings.rounds_topic,
-                end,
-                start.rounds,
-            )
-        self._complaints += 1
 
-    def _check_not_truncated(self, start: Positions, limits: Limits) -> None:
-        short = _first_short(start.log, limits.log)
-        if short is None:
-            self._truncated_since = None
-            return
-        if self._truncated_since is None:
-            self._truncated_since = self._clock()
-        partition, read, end = short
-        topic = self._settings.offsets_topic
-        message = (
-            f"Partition {partition} of {topic} ends at {end}, but was read up to {read}: it was truncated, or the "
-            "topic was created again; start with a new lake and checkpoint once the cluster is in order."
-        )
-        _LOG.warning("evenkeel source: %s", message)
-        if self._clock() - self._truncated_since > _TRUNCATED_S:
-            raise LogTruncatedError(message)
+def _topics_of(settings: SourceSettings) -> dict[str, str]:
+    return {"log": settings.offsets_topic, "events": settings.events_topic, "rounds": settings.rounds_topic}
 
 
 def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: Limits) -> bool:
@@ -301,8 +307,12 @@ def _names_unknown_partitions(closed: Iterable[RoundClosed], limits: Limits) -> 
     return any(len(c.log) > len(limits.log) or any(int(name) not in limits.events for name in c.events) for c in closed)
 
 
-def _first_short(read: Mapping[int, int], ends: Mapping[int, int]) -> tuple[int, int, int] | None:
-    for partition, position in sorted(read.items()):
-        if position > ends.get(partition, position):
-            return partition, position, ends[partition]
-    return None
+def _shorter(start: Positions, rounds_end: int, limits: Limits | None) -> Shorter:
+    rounds = rounds_end if rounds_end < start.rounds else None
+    if limits is None:
+        return Shorter(rounds=rounds)
+    return Shorter(_ends_before(start.log, limits.log), _ends_before(start.events, limits.events), rounds)
+
+
+def _ends_before(read: Mapping[int, int], ends: Mapping[int, int]) -> dict[int, int]:
+    return {p: ends[p] for p, position in read.items() if ends.get(p, position) < position}

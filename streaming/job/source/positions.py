@@ -1,10 +1,14 @@
 """How far a query has read: the offsets that Spark keeps in the checkpoint.
 
-As JSON: `{"log": {"0": n, ...}, "events": {"0": n, ...}, "rounds": n, "round": n}`. Each n is an exclusive end:
-the next offset to read of that partition. A partition that is missing is read from its beginning; so the constant
-with which a query starts (`INITIAL`, which must not depend on the cluster: Spark asks for it again after a crash
-in the first batch) covers partitions that appear later, too. `round` is the number of the newest round that was
-taken, `time` its time, `elapsed` the time that passed over all rounds; they are missing before the first.
+As JSON: `{"log": {"0": n, ...}, "events": {"0": n, ...}, "rounds": n}`. Each n is an exclusive end: the next offset to
+read of that partition. A partition that is missing is read from its beginning; so the constant with which a query
+starts (`INITIAL`, which must not depend on the cluster: Spark asks for it again after a crash in the first batch)
+covers partitions that appear later, too.
+
+After the first round there are also `round`, the number of the newest round that was taken, `time`, its time, and
+`elapsed`, the time that passed over all rounds. `cluster_id` and `topics` say of which cluster and topics the offsets
+are: those of another are refused, or taken up from their beginning. `base` is there after the rounds topic was created
+again: a round's number is its opening record's offset plus this, so that numbers go on growing.
 """
 
 from __future__ import annotations
@@ -30,6 +34,9 @@ class Positions:
         round: Number of the newest round that was taken; -1 before the first.
         time: Its time, ms; -1 before the first.
         elapsed: Time that passed from the first round taken to the newest one, ms: see `plan.elapsed_after`.
+        base: Number of a round less the offset of its opening record.
+        cluster_id: Kafka's own id of the cluster that the offsets are of; None where it is not known.
+        topics: Topic ids by what they are to us (`log`, `events`, `rounds`), as far as they are known.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
@@ -38,6 +45,9 @@ class Positions:
     round: int = -1
     time: int = -1
     elapsed: int = 0
+    base: int = 0
+    cluster_id: str | None = None
+    topics: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, offsets: Mapping[str, Any]) -> Positions:
@@ -49,6 +59,9 @@ class Positions:
             round=int(offsets.get("round", -1)),
             time=int(offsets.get("time", -1)),
             elapsed=int(offsets.get("elapsed", 0)),
+            base=int(offsets.get("base", 0)),
+            cluster_id=offsets.get("cluster_id"),
+            topics=dict(offsets.get("topics", {})),
         )
 
     def write(self) -> dict[str, Any]:
@@ -60,4 +73,10 @@ class Positions:
         }
         if self.round >= 0:
             offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
+        if self.base:
+            offsets["base"] = self.base
+        if self.cluster_id is not None:
+            offsets["cluster_id"] = self.cluster_id
+        if self.topics:
+            offsets["topics"] = {name: self.topics[name] for name in sorted(self.topics)}
         return offsets

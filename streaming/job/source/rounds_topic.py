@@ -15,14 +15,14 @@ from streaming.job.source.plan import RoundRecord
 from streaming.job.source.unreadable import unwalkable
 from streaming.record_batches import FetchedBatch, walk
 
-__all__ = ["MOST_RECORDS", "RoundsTopic", "SeenRecord", "Upcoming"]
+__all__ = ["RoundsTopic", "SeenRecord", "Upcoming"]
 
 # Records fetched at once while looking for enough rounds: an opening and a closing a round, so a few hundred rounds.
 _STEP = 1_000
 
 # Records looked at for one batch with a limit. Without any round to take among so many (openings of a probe that never
 # closes, junk) the batch goes past them, so that they are not kept in memory and judged again and again.
-MOST_RECORDS = 10_000
+_MOST_RECORDS = 10_000
 
 # Likewise of their bytes, as objects. A closing record has 1 to 2 KB with 50 partitions of the log, and 25 KB with a
 # thousand: this holds hundreds of the largest, and batches have some dozens.
@@ -112,7 +112,7 @@ class RoundsTopic:
                 found.append(seen)
                 closed += seen.closed is not None
                 size += seen.size
-                full = len(found) >= MOST_RECORDS or size >= _MOST_BYTES
+                full = len(found) >= _MOST_RECORDS or size >= _MOST_BYTES
                 if rounds is not None and (closed >= rounds or full):
                     return Upcoming(found, _after(found, start), complete=False, full=full)
             if self.end >= until:

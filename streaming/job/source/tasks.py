@@ -129,6 +129,14 @@ def share_out(
     ]
 
 
+def gap_rows(gaps: Sequence[LogGap]) -> list[tuple[str, bytes]]:
+    """Gaps under the keys of their partitions."""
+    found: dict[tuple[str, int], list[PartitionInput]] = {}
+    for gap in gaps:
+        found.setdefault((gap.topic, gap.partition), []).append(gap)
+    return [row for (topic, partition), inputs in found.items() for row in partition_rows(topic, partition, inputs)]
+
+
 def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
     """The rows that come from the rounds topic: the rounds taken, what of it cannot be read, what is gone of it.
 
@@ -179,7 +187,7 @@ def _windows(marks: Iterable[tuple[int, TakenRound]], start: Positions, first: i
     positions: list[int] = []
     windows = [Window(start.round, start.elapsed // DAY_MS, closed)]
     for position, taken in sorted(marks, key=lambda mark: mark[0]):
-        window = Window(taken.closed.round, taken.summary.elapsed // DAY_MS, closed)
+        window = Window(taken.summary.round, taken.summary.elapsed // DAY_MS, closed)
         if position <= (positions[-1] if positions else first):
             windows[-1] = window
         else:

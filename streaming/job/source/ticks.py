@@ -41,6 +41,7 @@ class EventRound:
 
     Attributes:
         round: Number of the round.
+        opened: Offset of its opening record, which its events name.
         time: The round's time, ms.
         first: First offset of the round's events in the partition.
         end: Exclusive end of them.
@@ -50,6 +51,7 @@ class EventRound:
     """
 
     round: int
+    opened: int
     time: int
     first: int
     end: int
@@ -61,7 +63,16 @@ class EventRound:
 def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
     """The rounds with events in a partition of the events topic."""
     return tuple(
-        EventRound(t.closed.round, t.closed.time, first, end, t.closed.log, t.summary.elapsed, t.closed.size)
+        EventRound(
+            t.summary.round,
+            t.closed.round,
+            t.closed.time,
+            first,
+            end,
+            t.closed.log,
+            t.summary.elapsed,
+            t.closed.size,
+        )
         for t in taken
         for name, (first, end) in t.closed.events.items()
         if int(name) == partition and first < end
@@ -111,7 +122,7 @@ class TickAssembler:
             watches_topic: Whether a topic passes the filters.
         """
         self.made = 0
-        self._rounds: Mapping[int, EventRound] = {r.round: r for r in rounds}
+        self._rounds: Mapping[int, EventRound] = {r.opened: r for r in rounds}
         self.unread = Unread(partition, _windows(self._rounds.values()), topic, typed=False)
         self._start = start
         self._watches = watches
@@ -235,8 +246,9 @@ class TickAssembler:
     def _emit(self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicTick, ...], size: int) -> None:
         self._done.add((event.round, event.group))
         told = event if isinstance(event, GroupEvent) else None
+        current = self._rounds[event.round]
         tick = Tick(
-            round=event.round,
+            round=current.round,
             time=event.time,
             log_partition=event.log_partition,
             log_position=event.log_position,
@@ -250,7 +262,7 @@ class TickAssembler:
             held_by_producer=told.held_by_producer if told else None,
             held_by=told.held_by if told else None,
             idle=told is not None and told.idle,
-            elapsed=self._rounds[event.round].elapsed,
+            elapsed=current.elapsed,
         )
         self._ticks.setdefault(event.group, []).append(tick)
         self.made += size

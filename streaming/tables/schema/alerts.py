@@ -48,7 +48,7 @@ ALERTS: Final = Table(
         Column("decision", LONG, "Number of the alerter's commit, grows by one"),
     ),
     key=("cluster", "rule", "entity"),
-    newest_by=("decision", "round_time", "round"),
+    newest_by=("decision", "round"),
     closes=True,
 )
 
@@ -72,6 +72,11 @@ ALERT_DELIVERIES: Final = Table(
         Column("duration_ms", LONG, "Time that the attempt took, ms; NULL when none was made"),
         Column("attempt_time", TIMESTAMP, "When, by the alerter's clock, UTC"),
         Column("event_date", DATE, "Day of attempt_time, UTC; partitions the table"),
+        Column(
+            "incident",
+            STRING,
+            "Key under which it was delivered: alert_id, or of a rule's incident that many alerts share (a digest); NULL where nothing was",
+        ),
     ),
     key=("transition_id", "target"),
     newest_by=("attempt_time", "attempt"),

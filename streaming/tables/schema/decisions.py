@@ -129,7 +129,7 @@ DRIFT: Final = Table(
         ),
     ),
     key=("cluster", "group_id"),
-    newest_by=("round_time", "round", "record_offset"),
+    newest_by=("round", "record_offset"),
 )
 
 MEMBERS: Final = Table(
@@ -203,5 +203,5 @@ WHAT_IF: Final = Table(
         Column("reason", STRING, "Why moves, or both, are NULL; NULL when they are not"),
     ),
     key=("cluster", "group_id", "strategy"),
-    newest_by=("round_time", "round", "record_offset"),
+    newest_by=("round", "record_offset"),
 )

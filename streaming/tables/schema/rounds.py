@@ -53,7 +53,7 @@ LAG: Final = Table(
         Column("client_host", STRING, "The owner's host, as the broker recorded it"),
     ),
     key=("cluster", "group_id", "topic", "partition"),
-    newest_by=("round_time", "round"),
+    newest_by=("round",),
     closes=True,
 )
 
@@ -106,7 +106,7 @@ GROUP_HEALTH: Final = Table(
         Column("imbalance_least", DOUBLE, "The least imbalance that any assignment of these partitions could have"),
     ),
     key=("cluster", "group_id"),
-    newest_by=("round_time", "round"),
+    newest_by=("round",),
     closes=True,
 )
 
@@ -132,9 +132,14 @@ ROUNDS: Final = Table(
             LONG,
             "Time since the job's first round, ms: steps between rounds summed, each 0 to 3 intervals. What durations are differences of",
         ),
+        Column(
+            "opened_offset",
+            LONG,
+            "Offset of the round's opening record in the rounds topic; round less this is what was added to offsets since that topic was created again",
+        ),
     ),
     key=("cluster",),
-    newest_by=("round_time", "round"),
+    newest_by=("round",),
 )
 
 LOG_HOLDS: Final = Table(
@@ -163,5 +168,5 @@ LOG_HOLDS: Final = Table(
         ),
     ),
     key=("cluster", "log_partition"),
-    newest_by=("round_time", "round"),
+    newest_by=("round",),
 )

@@ -49,14 +49,18 @@ QUARANTINE: Final = Table(
 
 GAPS: Final = Table(
     "gaps",
-    "One row per range of a topic that was gone before it was read, and per time without rounds",
+    "One row per range of a topic that was gone before it was read, or was cut back after it was; per topic created again; per time without rounds",
     (
         CLUSTER,
-        Column("kind", STRING, "log: records were gone; rounds: no round closed"),
+        Column(
+            "kind",
+            STRING,
+            "log: records were gone before they were read; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed",
+        ),
         Column("topic", STRING, "Topic of the records; NULL for rounds"),
         Column("partition", INT, "Its partition; NULL for rounds"),
-        Column("from_offset", LONG, "First offset that was wanted; NULL for rounds"),
-        Column("to_offset", LONG, "First offset that was there; NULL for rounds"),
+        Column("from_offset", LONG, "First offset that was wanted, or was lost; NULL for rounds"),
+        Column("to_offset", LONG, "First offset that was there, or that was never read; NULL for rounds"),
         Column("from_time", TIMESTAMP, "Time of the last round before, UTC; NULL for records"),
         Column("to_time", TIMESTAMP, "Time of the next round, UTC; NULL for records"),
         Column("reason", STRING, "Why, as far as it is known"),

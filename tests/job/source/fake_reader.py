@@ -11,6 +11,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
 from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange
+from streaming.job.source.identity import Identity
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class FakeReader:
         end: Offset behind the last record, whether or not it is still there.
         deleted_below: Offset below which records are deleted.
         known: Partitions of each topic as the client remembers them.
+        cluster_id: Kafka's own id.
+        ids: Topic ids; of a topic that is not among them none is known.
         down: Every call fails, as it does when the brokers are away.
         calls: How often each question was asked.
         handed_on: Records of each topic that were read.
@@ -41,6 +44,8 @@ class FakeReader:
         self.end: dict[TopicPartition, int] = {}
         self.deleted_below: dict[TopicPartition, int] = defaultdict(int)
         self.known: dict[str, set[int]] = {}
+        self.cluster_id: str | None = "kafka"
+        self.ids: dict[str, str] = {}
         self.down = False
         self.calls: dict[str, int] = defaultdict(int)
         self.handed_on: dict[str, int] = defaultdict(int)
@@ -94,6 +99,9 @@ class FakeReader:
             if not self.known[topic]:
                 return self.known.pop(topic)
         return self.known[topic]
+
+    def identity(self, topics: Mapping[str, str]) -> Identity:
+        return Identity(self.cluster_id, {name: self.ids[t] for name, t in topics.items() if t in self.ids})
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._ask("ends")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -37,7 +38,7 @@ def test_a_batch_ends_where_its_last_round_ends() -> None:
     ]
     batch = plan_batch(START, records, FAR, CLUSTER)
     assert numbers(batch) == [0, 2]
-    assert batch.end == Positions(log={0: 7, 1: 1}, events={0: 4, 1: 2}, rounds=4, round=2)
+    assert batch.end == Positions(log={0: 7, 1: 1}, events={0: 4, 1: 2}, rounds=4, round=2, time=1_000_002, elapsed=2)
     assert [taken.summary.log_records for taken in batch.rounds] == [5, 3]
     assert [taken.summary.closed_time for taken in batch.rounds] == [2_000_001, 2_000_003]
 
@@ -219,6 +220,60 @@ def _run(records: list[RoundRecord], limits: Limits, cuts: list[int]) -> list[Ba
         batches.append(batch)
         start = batch.end
     return batches
+
+
+def steps(*moments: tuple[int, int]) -> list[int]:
+    """What has passed at rounds of these times and intervals."""
+    rounds = []
+    for number, (time, interval) in enumerate(moments):
+        record = at(2 * number + 1, closed(2 * number, [0], time=time, interval_ms=interval))
+        rounds.append(replace(record, timestamp=time + 100))
+    batch = plan_batch(START, rounds, FAR, CLUSTER)
+    assert batch.void == ()
+    return [taken.summary.elapsed for taken in batch.rounds]
+
+
+DAY = 86_400_000
+
+
+def test_time_that_passes_over_rounds_is_the_sum_of_their_steps() -> None:
+    assert steps((0, 10), (10, 10), (20, 10), (35, 10)) == [0, 10, 20, 35]
+
+
+def test_one_wrong_clock_costs_one_step_of_three_intervals_at_the_most() -> None:
+    assert steps((0, 10), (10, 10), (20 + DAY, 10), (30, 10), (40, 10)) == [0, 10, 40, 40, 50]
+    assert steps((DAY, 10), (DAY + 10, 10), (20, 10), (DAY + 30, 10), (DAY + 40, 10)) == [0, 10, 10, 40, 50]
+
+
+def test_a_pause_counts_three_intervals_and_an_absurd_interval_no_absurd_step() -> None:
+    assert steps((0, 10), (7_200_000, 10), (7_200_010, 10)) == [0, 30, 40]
+    assert steps((0, 10), (DAY, 2**40)) == [0, 3 * 600_000]
+
+
+def test_elapsed_time_is_the_same_wherever_batches_are_cut() -> None:
+    times = [0, 10, 35, DAY, 40, 50, 90]
+    records = [
+        replace(at(2 * n + 1, closed(2 * n, [0], time=time, interval_ms=10)), timestamp=time)
+        for n, time in enumerate(times)
+    ]
+    whole = [taken.summary.elapsed for taken in plan_batch(START, records, FAR, CLUSTER).rounds]
+    for cut in range(1, len(records)):
+        first = plan_batch(START, records[:cut], FAR, CLUSTER)
+        carried = Positions.read(first.end.write())
+        second = plan_batch(carried, records, FAR, CLUSTER)
+        assert [taken.summary.elapsed for taken in (*first.rounds, *second.rounds)] == whole
+
+
+def test_a_round_whose_time_lies_after_its_own_closing_was_made_up() -> None:
+    forged = replace(at(3, closed(2, [0], time=10 * DAY)), timestamp=9 * DAY)
+    batch = plan_batch(START, [at(1, closed(0, [0])), forged, at(5, closed(4, [0]))], FAR, CLUSTER)
+    assert numbers(batch) == [0, 4]
+    (void,) = batch.void
+    assert (void.record.offset, void.keep) == (3, True)
+    assert void.reason == f"its time {10 * DAY} lies after its closing record was appended, at {9 * DAY}"
+    # The clocks of two brokers may be apart, where the partition's leader changed in between.
+    apart = replace(at(1, closed(0, [0], time=DAY + 299_000)), timestamp=DAY)
+    assert numbers(plan_batch(START, [apart], FAR, CLUSTER)) == [0]
 
 
 def taken_of(rounds: list[RoundClosed], most: MostRead) -> list[int]:

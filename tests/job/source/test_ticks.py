@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -24,7 +24,7 @@ class Made:
 
 
 LOG = (100, 200)
-ROUND = EventRound(round=7, time=1_000, first=10, end=90, log=LOG)
+ROUND = EventRound(round=7, opened=7, time=1_000, first=10, end=90, log=LOG)
 
 
 def group(name: str, topics: int, number: int = 7, **changes: object) -> GroupEvent:
@@ -212,10 +212,20 @@ def test_filters_drop_groups_and_topics_but_not_completeness() -> None:
 
 
 def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
-    told = [closed(0, [1], {"0": (3, 5)}), closed(2, [1], {"1": (0, 4)}), closed(4, [2], {"0": (5, 5)})]
-    rounds = plan_batch(Positions(), [at(n.round + 1, n) for n in told], FAR, CLUSTER).rounds
+    records = [
+        at(1, closed(0, [1], {"0": (3, 5)})),
+        at(3, closed(2, [1], {"1": (0, 4)})),
+        at(5, closed(4, [2], {"0": (5, 5)})),
+    ]
+    rounds = plan_batch(Positions(), records, FAR, CLUSTER).rounds
     assert [r.round for r in event_rounds(rounds, 0)] == [0]
     assert [r.round for r in event_rounds(rounds, 1)] == [2]
+
+
+def test_a_tick_has_the_round_s_number_and_elapsed_time_and_its_events_the_offset() -> None:
+    renumbered = replace(ROUND, round=107, elapsed=4_000)
+    ticks = assemble([group("g", 0)], rounds=(renumbered,)).ticks
+    assert [(tick.round, tick.elapsed) for tick in ticks["g"]] == [(107, 4_000)]
 
 
 def test_a_tick_tells_that_its_group_is_idle() -> None:
@@ -240,7 +250,7 @@ def test_an_event_of_an_unknown_type_between_the_events_of_a_tick_is_passed_over
 
 
 def test_a_tick_waits_for_its_topics_no_longer_than_to_the_end_of_its_round() -> None:
-    rounds = [EventRound(7, 1_000, 10, 12, LOG), EventRound(9, 1_000, 12, 14, LOG)]
+    rounds = [EventRound(7, 7, 1_000, 10, 12, LOG), EventRound(9, 9, 1_000, 12, 14, LOG)]
     first = [group("g", 2), topic("g", "a")]
     second = [group("g", 1, number=9), topic("g", "b", number=9)]
     made = assemble([*first, *second], rounds=rounds)
@@ -253,7 +263,7 @@ def test_ticks_that_wait_for_topics_that_never_come_are_given_up_when_they_are_m
 ) -> None:
     monkeypatch.setattr(ticks_module, "_WAITING_BYTES", 50_000)
     hollow = [group(f"hollow-{n}", 3, state="x" * 9_000) for n in range(30)]
-    made = assemble([*hollow, group("g", 1), topic("g", "a")], rounds=[EventRound(7, 1_000, 10, 90, LOG)])
+    made = assemble([*hollow, group("g", 1), topic("g", "a")], rounds=[EventRound(7, 7, 1_000, 10, 90, LOG)])
     assert list(made.ticks) == ["g"]
     assert told(made) == [(10 + n, "3 of 3 topics of the group did not follow") for n in range(30)]
 
@@ -261,9 +271,9 @@ def test_ticks_that_wait_for_topics_that_never_come_are_given_up_when_they_are_m
 def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_ticks_of_the_rest() -> None:
     events = [group("g", 0), group("h", 0), group("i", 0)]
     size = sum(len(encode_event(event)) for event in events)
-    whole = assemble(events, rounds=[EventRound(7, 1_000, 10, 90, LOG, size=size)])
+    whole = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size)])
     assert (list(whole.ticks), told(whole)) == (["g", "h", "i"], [])
-    lied = assemble(events, rounds=[EventRound(7, 1_000, 10, 90, LOG, size=size - 1)])
+    lied = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size - 1)])
     assert list(lied.ticks) == ["g", "h"]
     reason = f"round 7 tells {size - 1} bytes of events, and has more in this partition alone"
     assert told(lied) == [(12, reason)]

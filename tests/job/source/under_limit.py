@@ -147,7 +147,7 @@ def events_beyond_what_is_told() -> dict[str, Any]:
         found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 0, state, None, None) for n in range(1_000))
         return packed(at, ((b"key", encode_event(event)) for event in found))
 
-    told = EventRound(7, 1_000, 0, 15_000, (5,))
+    told = EventRound(7, 7, 1_000, 0, 15_000, (5,))
     share = EventsShare(0, 0, 0, 15_000, known=True, rounds=(told,))
     return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[events] * 15)))  # type: ignore[arg-type]
 
@@ -160,7 +160,7 @@ def heads_without_topics() -> dict[str, Any]:
         found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 3, state, None, None) for n in range(1_000))
         return packed(at, ((b"key", encode_event(event)) for event in found))
 
-    told = EventRound(7, 1_000, 0, 15_000, (5,))
+    told = EventRound(7, 7, 1_000, 0, 15_000, (5,))
     share = EventsShare(0, 0, 0, 15_000, known=True, rounds=(told,))
     return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[heads] * 15)))  # type: ignore[arg-type]
 

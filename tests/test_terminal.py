@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.visible import visible
+from streaming.terminal import visible
 
 
 @pytest.mark.parametrize(

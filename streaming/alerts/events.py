@@ -1,0 +1,79 @@
+"""Rows that belong to no round (`gaps`, `quarantine`, `alert_deliveries`): each is shown once, when it is new.
+
+How far a table was read is a version of it, which is committed with the decisions that follow from its rows
+(`decisions.py`): so a restart misses none of them and shows none twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.tables.follow import TableFollower
+from streaming.tables.schema import table_named
+
+__all__ = ["EventFeed"]
+
+_LOG = logging.getLogger("streaming.alerts")
+
+# The column by which a file's newest time would be told; nothing here looks at it.
+_TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
+
+
+class EventFeed:
+    """New rows of one cluster. Call `begin` first, then `look` again and again."""
+
+    def __init__(self, lake: str, cluster: str, columns: Mapping[str, frozenset[str]]) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            lake: Folder or URI.
+            cluster: Whose rows.
+            columns: Columns by table that the rules read.
+        """
+        self._cluster = cluster
+        self._columns = columns
+        self._followers = {name: TableFollower(lake.rstrip("/"), table_named(name), _TIMES[name]) for name in columns}
+        self._written_after = 0
+
+    @property
+    def seen(self) -> dict[str, int]:
+        """By table the version up to which it was read; without those that are not there yet."""
+        return {name: f.version for name, f in self._followers.items() if f.version >= 0}
+
+    def begin(self, seen: Mapping[str, int], written_after: int) -> None:
+        """Go on after versions.
+
+        Args:
+            seen: By table; one that is missing was never read.
+            written_after: Of a table that was never read, or whose commits since then were cleaned up, only files that
+                were written after this time (ms, by the clock of the writers) count as new.
+        """
+        self._written_after = written_after
+        for name, follower in self._followers.items():
+            follower.forget()
+            if name in seen and not follower.go_on_after(seen[name]):
+                _LOG.warning("commits of the table %s that came since the last decision are gone", name)
+
+    def look(self) -> dict[str, pa.Table]:
+        """New rows by table, without tables that have none.
+
+        Raises:
+            LakeUnreadableError: A table is there, and cannot be read: begin again.
+        """
+        found = {}
+        for name, follower in self._followers.items():
+            news = follower.look()
+            files = [f for f in news.files if not news.anew or f.written > self._written_after]
+            if not files:
+                continue
+            table = table_named(name)
+            wanted = {"cluster", *table.key, *table.newest_by, *self._columns[name]}
+            rows = follower.read(files, wanted)
+            rows = rows.filter(pc.equal(rows["cluster"], self._cluster))
+            if rows.num_rows:
+                found[name] = rows
+        return found

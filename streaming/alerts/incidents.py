@@ -1,0 +1,115 @@
+"""How each service is told which incident a message belongs to: opened once, closed once, never a second one.
+
+Without a key of ours most plug-ins of Apprise make one from the title, which holds the state: the end of an alert is
+then another incident than its beginning. Our key wins over one in a target's URL, which would be the same for every
+alert. What stands here was read from the plug-ins of Apprise 2.2.0; the tests hold the requests that they make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from streaming.alerts.messages import CLOSES, OPENS, Message
+
+__all__ = ["Unsent", "arguments_of", "has_incidents", "title_and_body"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Incident:
+    """A service that opens incidents and closes them by a key.
+
+    Attributes:
+        key: Argument of the plug-in that takes the key.
+        opens: Argument `action` of a message that opens one.
+        closes: The same of one that closes it.
+    """
+
+    key: str
+    opens: str
+    closes: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unsent:
+    """A service is not to be told of a message, for a reason."""
+
+    reason: str
+
+
+_TRIGGER = _Incident("dedup", "trigger", "resolve")
+
+_INCIDENTS: Final[Mapping[str, _Incident]] = {
+    "firehydrant": _TRIGGER,  # idempotency_key, status OPEN and CLOSED
+    "goalert": _Incident("dedup", "trigger", "close"),  # dedup, action close
+    "goalerts": _Incident("dedup", "trigger", "close"),
+    "ilert": _TRIGGER,  # alertKey, eventType ALERT and RESOLVE
+    "incidentio": _TRIGGER,  # deduplication_key, status firing and resolved
+    "pagerduty": _TRIGGER,  # dedup_key, event_action trigger and resolve
+    "pagertree": _Incident("thirdparty", "create", "resolve"),  # id, event_type
+    "signl4": _Incident("external_id", "trigger", "resolve"),  # X-S4-ExternalID, X-S4-Status resolved
+    # entity_id; "map" makes of the severity INFO (which opens nothing), WARNING or CRITICAL, "recovery" RECOVERY.
+    "splunk": _Incident("entity_id", "map", "recovery"),
+    "squadcast": _TRIGGER,  # event_id, status trigger and resolve
+    "victorops": _Incident("entity_id", "map", "recovery"),
+}
+
+# Every request opens an incident or rings, and the plug-in can name none that is open: an end would ring once more.
+_ONLY_OPENS: Final = frozenset({"betterstack", "lfg", "spike"})
+
+# Not incidents, but an identity that keeps the states of one alert together.
+_THREADS: Final[Mapping[str, str]] = {
+    "bark": "notification_id",  # the notification is replaced
+    "barks": "notification_id",
+    "gchat": "thread_key",  # the answers go to the first message's thread
+    "hassio": "nid",  # the notification is replaced
+    "hassios": "nid",
+}
+
+# The title is the topic: a thread of its own, whose name has to be the same in every state.
+_TOPICS: Final = frozenset({"zulip"})
+
+# RFC 5322, 3.6.4: mails that refer to the same message are shown as one thread.
+_MAIL: Final = frozenset({"mailto", "mailtos"})
+
+
+def has_incidents(schema: str) -> bool:
+    """Whether messages to a service open and close incidents there (schema of its URL, in small letters)."""
+    return schema in _INCIDENTS or schema in _ONLY_OPENS
+
+
+def title_and_body(schema: str, message: Message) -> tuple[str, str]:
+    """Title and body as a service shows them (schema of its URL, in small letters)."""
+    if schema in _TOPICS:
+        return message.subject, f"{message.state}: {message.body}"
+    return message.title, message.body
+
+
+def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dict[str, Any] | Unsent:
+    """What a plug-in is given for a message, beside what its URL says.
+
+    Args:
+        schema: Schema of the target's URL, in small letters.
+        given: Arguments that the URL gives.
+        message: The message.
+    """
+    if message.incident is None:
+        return {}
+    if schema in _ONLY_OPENS:
+        a_log = schema == "betterstack" and given.get("host")
+        return {} if a_log or message.act == OPENS else Unsent("this service can be told of a beginning only")
+    service = _INCIDENTS.get(schema)
+    if service is not None:
+        if message.act not in (OPENS, CLOSES):
+            return Unsent("other alerts of its incident still fire")
+        return {service.key: message.incident, "action": service.closes if message.act == CLOSES else service.opens}
+    if schema in _THREADS:
+        return {_THREADS[schema]: given.get(_THREADS[schema]) or message.incident}
+    if schema in _MAIL:
+        return {"headers": {"References": f"<{message.incident}@evenkeel>", **(given.get("headers") or {})}}
+    if schema == "jira":
+        # The plug-in closes only what the same object of it opened, by an id that it keeps in memory; for anything else
+        # it sends nothing and calls that a success. So each state is an alert, told by its entity.
+        return {"action": "new", "entity": message.incident}
+    return {}

@@ -1,0 +1,134 @@
+"""Whether rounds still come, and whether what they show is the present; by steady time and the rounds' numbers.
+
+No clock is compared with another: a broker whose clock is a day ahead, or a machine of ours that is 45 s off, changes
+nothing here. What counts is when a round of a number never read before was read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streaming.alerts.feed import Round
+from streaming.tables.exceptions import LakeUnreadableError
+from streaming.tables.follow import DataFile, TableFollower
+from streaming.tables.schema import table_named
+
+__all__ = ["Liveness", "NewestRound"]
+
+# Files that are tried for the newest round where all are new to us: the newest of them nearly always tells it.
+_TRIED = 20
+
+# The pace of the rounds is taken over this time: long enough for three rounds of the default interval.
+_PACE_S: Final = 60.0
+
+# Rounds that bring more than this much of their own time for each second of ours are a backlog, not the present.
+_BACKLOG_PACE: Final = 1.5
+
+
+class NewestRound:
+    """The number of the newest round in the lake, read from `rounds` alone, whatever is wrong with other tables."""
+
+    def __init__(self, lake: str, cluster: str) -> None:
+        """Prepare; nothing is read before `read`."""
+        self._cluster = cluster
+        self._follower = TableFollower(lake.rstrip("/"), table_named("rounds"), "round_time")
+        self._broken: LakeUnreadableError | None = None
+
+    def read(self) -> int | None:
+        """The largest number in files that are new since the last call; None where there is none.
+
+        Raises:
+            LakeUnreadableError: The table cannot be read, or none of its newest files.
+        """
+        news = self._follower.look()
+        if not news.anew:
+            return max((n for file in news.files if (n := self._newest_of(file)) is not None), default=None)
+        # All files: the newest that can be read, for one that is broken must not hide the others.
+        found = next((n for file in news.files[:_TRIED] if (n := self._newest_of(file)) is not None), None)
+        if found is None and self._broken is not None:
+            self._follower.forget()
+            raise self._broken
+        return found
+
+    def _newest_of(self, file: DataFile) -> int | None:
+        try:
+            rows = self._follower.read([file], ("cluster", "round"))
+        except LakeUnreadableError as error:
+            self._broken = error
+            return None
+        newest: pa.Scalar = pc.max(rows.filter(pc.equal(rows["cluster"], self._cluster))["round"])
+        found: int | None = newest.as_py()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    at: float
+    elapsed: int
+
+
+class Liveness:
+    """Since when no new round was read, and whether the rounds that are read are of now.
+
+    Call `saw` with the largest round number known, as often as one is looked for, and `judged` with the newest round
+    that the rules were judged by.
+    """
+
+    def __init__(self, steady: Callable[[], float], grace_s: float) -> None:
+        """Begin to wait.
+
+        Args:
+            steady: Seconds that no setting of a clock moves.
+            grace_s: Before the first new round silence counts this much less: probe and job may have started with us.
+        """
+        self._steady = steady
+        self._grace_s = grace_s
+        self._since = steady()
+        self._newest: int | None = None
+        self._has_looked = False
+        self._has_seen_new = False
+        self._reads: deque[_Read] = deque()
+
+    def saw(self, number: int | None) -> None:
+        """Take the largest number that a look at the rounds found; the first look only tells where we begin."""
+        first, self._has_looked = not self._has_looked, True
+        if number is None or (self._newest is not None and number <= self._newest):
+            return
+        self._newest = number
+        if not first:
+            self._since = self._steady()
+            self._has_seen_new = True
+
+    @property
+    def has_seen_new(self) -> bool:
+        """A round that was not there at our start has come."""
+        return self._has_seen_new
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since a new round was read; before the first, since the start, less the grace."""
+        waited = self._steady() - self._since
+        return waited if self._has_seen_new else max(0.0, waited - self._grace_s)
+
+    def judged(self, newest: Round | None) -> None:
+        """Take the newest round that the rules were judged by."""
+        if newest is None or newest.elapsed is None:
+            return
+        if not self._reads or newest.elapsed != self._reads[-1].elapsed:
+            self._reads.append(_Read(self._steady(), newest.elapsed))
+        while len(self._reads) > 2 and self._reads[1].at <= self._steady() - _PACE_S:
+            self._reads.popleft()
+
+    def is_present(self, recent_s: float) -> bool:
+        """Whether the newest round is of now: it came within so many seconds, and rounds come at their own pace."""
+        if not self._has_seen_new or self.silent_s > recent_s or len(self._reads) < 2:
+            return False
+        first, last = self._reads[0], self._reads[-1]
+        took = last.at - first.at
+        return took >= _PACE_S / 2 and (last.elapsed - first.elapsed) / 1000 <= _BACKLOG_PACE * took

@@ -1,0 +1,162 @@
+"""What people are told: one message of one transition, or one of many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from apprise import NotifyType
+
+from streaming.alerts.decisions import Decided
+from streaming.alerts.firing import FIRING, GONE
+from streaming.alerts.rules import SEVERITIES
+from streaming.alerts.text import visible
+
+__all__ = ["CLOSES", "GOES_ON", "OPENS", "Message", "digest_of", "message_of", "trial_message"]
+
+OPENS = "opens"
+"""The incident of a message begins, or has one alert more."""
+
+GOES_ON = "goes_on"
+"""Something of the incident ended, something else of it still fires."""
+
+CLOSES = "closes"
+"""Nothing of the incident fires any more."""
+
+_TYPES = {"info": NotifyType.INFO, "warning": NotifyType.WARNING, "critical": NotifyType.FAILURE}
+
+# Names in a digest, and their length: what fits on the screen of a phone, and mostly into the 1,000 characters that
+# Teams, Rocket.Chat and PagerDuty take of a message.
+_NAMED = 10
+_NAME_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message.
+
+    Attributes:
+        state: firing, resolved, gone; test.
+        subject: What it is about, on one line: the same in every state.
+        body: Some lines of text.
+        kind: Apprise's type, which many services show as a colour or a sign.
+        fields: The same by name, for targets that take fields.
+        incident: Key of the incident that it belongs to; None for a test.
+        act: What it means for the incident: OPENS, GOES_ON or CLOSES.
+    """
+
+    state: str
+    subject: str
+    body: str
+    kind: NotifyType
+    fields: Mapping[str, str]
+    incident: str | None = None
+    act: str = OPENS
+
+    @property
+    def title(self) -> str:
+        """One line."""
+        return f"[{self.state}] {self.subject}"
+
+
+def message_of(decided: Decided, incident: str | None = None, act: str = OPENS) -> Message:
+    """What people are told of a transition; without an incident's key the alert is one of its own."""
+    group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
+    firing = decided.state == FIRING
+    ended = {GONE: "What this alert spoke of is gone. It was: "}.get(decided.state, "This holds no longer: ")
+    lines = [decided.message if firing else f"{ended}{decided.message}", ""]
+    shown = {
+        "cluster": decided.cluster,
+        "group": None if decided.group_id is None else visible(decided.group_id),
+        "topic": None if decided.topic is None else visible(decided.topic),
+        "partition": decided.partition,
+        "since": _utc(decided.since),
+        "as of": _utc(decided.time) + (", found late" if decided.late else "") if decided.time is not None else None,
+        "labels": ", ".join(f"{name}={value}" for name, value in decided.labels) or None,
+        "id": decided.transition_id,
+        "alert": decided.alert_id,
+    }
+    lines += [f"{name}: {value}" for name, value in shown.items() if value is not None]
+    return Message(
+        state=decided.state,
+        subject=f"{decided.rule}: {group} ({decided.severity})",
+        body="\n".join(lines),
+        kind=_TYPES[decided.severity] if firing else NotifyType.SUCCESS,
+        fields=_fields(decided),
+        incident=decided.alert_id if incident is None else incident,
+        act=act,
+    )
+
+
+def digest_of(decided: Sequence[Decided], incident: str, act: str) -> Message:
+    """One message of many transitions of one rule into one state, oldest first."""
+    first = decided[0]
+    severity = max((d.severity for d in decided), key=SEVERITIES.index)
+    says = {
+        FIRING: f"{len(decided):,} alerts of the rule {first.rule} began to fire.",
+        GONE: f"What {len(decided):,} alerts of the rule {first.rule} spoke of is gone.",
+    }.get(first.state, f"{len(decided):,} alerts of the rule {first.rule} hold no longer.")
+    names = [_name(d) for d in decided[:_NAMED]]
+    rest = len(decided) - len(names)
+    view = "alerts_current" if first.state == FIRING else "alerts"
+    lines = [
+        says,
+        "",
+        *names,
+        *([f"and {rest:,} more"] if rest else []),
+        "",
+        f"cluster: {first.cluster}",
+        f"since: {_utc(min(d.since for d in decided))}",
+        f"all of them: SELECT * FROM {view} WHERE rule = '{first.rule}' AND state = '{first.state}'",  # noqa: S608 - to read
+        f"incident: {incident}",
+    ]
+    return Message(
+        state=first.state,
+        subject=f"{first.rule}: {len(decided):,} alerts ({severity})",
+        body="\n".join(lines),
+        kind=_TYPES[severity] if first.state == FIRING else NotifyType.SUCCESS,
+        fields={},
+        incident=incident,
+        act=act,
+    )
+
+
+def trial_message(cluster: str) -> Message:
+    """A message that says that messages arrive."""
+    text = f"This is a test of Evenkeel's alerts for the cluster {cluster}. Nothing is wrong."
+    fields = {"evenkeel": "test", "state": "test", "cluster": cluster}
+    return Message("test", "Evenkeel: messages arrive", text, NotifyType.INFO, fields)
+
+
+def _name(decided: Decided) -> str:
+    if decided.group_id is None:
+        return visible(decided.message, 2 * _NAME_LENGTH)
+    group = visible(decided.group_id, _NAME_LENGTH)
+    return group if decided.topic is None else f"{group}, {visible(decided.topic, _NAME_LENGTH)} {decided.partition}"
+
+
+def _fields(decided: Decided) -> dict[str, str]:
+    named = {
+        "id": decided.transition_id,
+        "alert": decided.alert_id,
+        "rule": decided.rule,
+        "severity": decided.severity,
+        "state": decided.state,
+        "cluster": decided.cluster,
+        "group_id": None if decided.group_id is None else visible(decided.group_id),
+        "topic": None if decided.topic is None else visible(decided.topic),
+        "partition": decided.partition,
+        "since": _utc(decided.since),
+        "round": decided.round,
+        "round_time": None if decided.time is None else _utc(decided.time),
+        "late": "true" if decided.late else "false",
+        "value": decided.value,
+        "text": decided.message,
+        **{f"label_{name}": value for name, value in decided.labels},
+    }
+    return {name: str(value) for name, value in named.items() if value is not None}
+
+
+def _utc(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,78 @@
+"""What the tables can fail with while others write them or a store is away: said once, and for how long it lasts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import duckdb
+import pyarrow as pa
+from deltalake.exceptions import DeltaError
+
+from streaming.alerts.exceptions import AnotherAlerterError
+from streaming.alerts.feed import LostTrackError
+from streaming.tables.exceptions import LakeUnreadableError
+from streaming.terminal import printable
+
+__all__ = ["PASSING", "Trouble", "one_line"]
+
+_LOG = logging.getLogger("streaming.alerts")
+
+PASSING: Final = (
+    OSError,
+    DeltaError,
+    pa.ArrowException,
+    duckdb.Error,
+    LakeUnreadableError,
+    LostTrackError,
+    AnotherAlerterError,
+)
+"""Failures that may be over at the next look."""
+
+_Result = TypeVar("_Result")
+
+
+class Trouble:
+    """Since when the tables cannot be judged.
+
+    In each look, call `attempt` for every step and then `end_of_look`.
+
+    Attributes:
+        reason: What failed first in the newest look with a failure, on one line; None when all is well.
+    """
+
+    def __init__(self, steady: Callable[[], float]) -> None:
+        """Begin without trouble; `steady` gives seconds that no setting of a clock moves."""
+        self.reason: str | None = None
+        self._steady = steady
+        self._since: float | None = None
+        self._failed: str | None = None
+
+    @property
+    def lasts_s(self) -> float:
+        """Seconds for which no look was without a failure; 0 when all is well."""
+        return 0.0 if self._since is None else self._steady() - self._since
+
+    def attempt(self, step: Callable[[], _Result], otherwise: _Result) -> _Result:
+        """Run a step of a look; what it fails with in passing is noted, and `otherwise` is its result."""
+        try:
+            return step()
+        except PASSING as error:
+            self._failed = self._failed or one_line(error)
+            return otherwise
+
+    def end_of_look(self) -> None:
+        """Say what is wrong once, not at every look, and once that it is over."""
+        if self._failed is not None and self._since is None:
+            _LOG.warning("the tables cannot be judged now, again in a moment: %s", self._failed)
+            self._since = self._steady()
+        elif self._failed is None and self._since is not None:
+            _LOG.info("the tables can be judged again, after %.0f s", self.lasts_s)
+            self._since = None
+        self.reason, self._failed = self._failed, None
+
+
+def one_line(error: Exception) -> str:
+    """An exception as one line of text: control characters of paths and names in it are written out."""
+    return printable(" ".join(f"{type(error).__name__}: {error}".split())[:300])

@@ -1,0 +1,89 @@
+"""Where settings come from: the user's file, and the environment. What is wrong with one is a sentence that names it.
+
+Values are never shown: one could be a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic.fields import FieldInfo
+from pydantic_settings import EnvSettingsSource
+
+from streaming.exceptions import SetupError
+from streaming.places import own_file
+from streaming.terminal import printable
+
+__all__ = ["Environment", "NoJsonError", "file_values"]
+
+_NAME = "evenkeel.toml"
+
+
+class NoJsonError(ValueError):
+    """A variable of the environment must be JSON, and is not. Its text is a sentence.
+
+    (A `ValueError`: pydantic-settings takes any other exception for a mistake of its own.)
+    """
+
+
+class Environment(EnvSettingsSource):
+    """The environment, as pydantic-settings reads it, but for the name of a variable that is no JSON."""
+
+    def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:
+        """Read a list or an object.
+
+        Raises:
+            NoJsonError: It is no JSON.
+        """
+        try:
+            # (pydantic-settings' own signature wants a field, and its own calls give none for a nested one.)
+            return super().decode_complex_value(field_name, field, value)  # type: ignore[arg-type]
+        except (ValueError, RecursionError) as error:
+            why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
+            message = (
+                f"The environment variable {self._name_of(field_name, value)} is no JSON{why}: it takes a list such as "
+                '["a", "b"], or an object such as {"name": "value"}, of which each entry may also be a variable of its '
+                "own, with __NAME after this one's name."
+            )
+            raise NoJsonError(message) from None
+
+    def _name_of(self, field_name: str, value: Any) -> str:
+        for name, given in self.env_vars.items():
+            if given == value and name.startswith(self.env_prefix.lower()) and name.endswith(field_name.lower()):
+                return next((real for real in os.environ if real.lower() == name), name)
+        return self.env_prefix + "..."
+
+
+def file_values() -> dict[str, Any]:
+    """What the user's settings file holds; nothing when there is no file.
+
+    `EVENKEEL_CONFIG` names the file; without it, it is looked for where `streaming.places` says.
+
+    Raises:
+        SetupError: It cannot be read, or is no TOML.
+    """
+    given = os.environ.get("EVENKEEL_CONFIG")
+    try:
+        path = own_file(_NAME) if given is None else Path(given)
+        if path is None:
+            return {}
+        if given is not None and not path.is_file():
+            message = f"EVENKEEL_CONFIG names {printable(given)}, which is no file: correct it, or unset it."
+            raise SetupError(message)
+        return tomllib.loads(path.read_bytes().decode("utf-8"))
+    except OSError as error:
+        place, why = error.filename or given or _NAME, error.strerror or type(error).__name__
+        message = (
+            f"The settings file {printable(str(place))} cannot be read ({why}): give this user the right, or move it."
+        )
+    except UnicodeDecodeError as error:
+        message = f"{printable(str(path))} is no valid TOML: byte {error.start} is no UTF-8."
+    except tomllib.TOMLDecodeError as error:
+        message = f"{printable(str(path))} is no valid TOML: {printable(str(error))}."
+    except RecursionError:
+        message = f"{printable(str(path))} is no valid TOML: it is nested too deeply."
+    raise SetupError(message) from None

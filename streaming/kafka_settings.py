@@ -1,0 +1,232 @@
+"""How probe and job reach the cluster. Secrets are in files and in the environment, and nowhere else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from streaming.exceptions import SetupError
+
+__all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section"]
+
+KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
+"""Settings of the connection that travel in files and in the environment only."""
+
+# What `kafka.client` may hold: what kafka-python 3.0.12's consumer (the job's client) knows, a file can say, and is no
+# secret. A list of what is allowed, because these settings show in plans.
+_CLIENT_SETTINGS = frozenset(
+    {
+        "allow_auto_create_topics",
+        "api_version",
+        "bootstrap_servers",
+        "bootstrap_timeout_ms",
+        "check_crcs",
+        "client_dns_lookup",
+        "client_id",
+        "client_rack",
+        "connections_max_idle_ms",
+        "enable_incremental_fetch_sessions",
+        "fetch_max_bytes",
+        "fetch_max_wait_ms",
+        "fetch_min_bytes",
+        "isolation_level",
+        "max_in_flight_requests_per_connection",
+        "max_partition_fetch_bytes",
+        "max_poll_records",
+        "metadata_max_age_ms",
+        "metrics_enabled",
+        "metrics_num_samples",
+        "metrics_sample_window_ms",
+        "proxy_url",
+        "receive_buffer_bytes",
+        "receive_message_max_bytes",
+        "reconnect_backoff_max_ms",
+        "reconnect_backoff_ms",
+        "request_timeout_ms",
+        "retry_backoff_ms",
+        "sasl_kerberos_domain_name",
+        "sasl_kerberos_name",
+        "sasl_kerberos_service_name",
+        "sasl_mechanism",
+        "sasl_plain_username",
+        "security_protocol",
+        "send_buffer_bytes",
+        "socket_options",
+        "socks5_proxy",
+        "ssl_cafile",
+        "ssl_certfile",
+        "ssl_check_hostname",
+        "ssl_ciphers",
+        "ssl_crlfile",
+        "ssl_keyfile",
+    }
+)
+
+_PROXY_SCHEMES = ("http", "socks5", "socks5h")
+
+_PROXIES = ("proxy_url", "socks5_proxy")
+
+_NO_PROXY = f"it must read SCHEME://HOST:PORT, with {', '.join(_PROXY_SCHEMES)} for SCHEME"
+
+
+class Section(BaseModel):
+    """One section of the settings: no unknown names, no changes."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class KafkaSettings(Section):
+    """How probe and job reach the cluster; both take their client settings from here.
+
+    Attributes:
+        bootstrap_servers: "host:port,host:port".
+        security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...; None without SASL.
+        sasl_username: User of PLAIN and SCRAM.
+        sasl_password: Its password; rather `sasl_password_file` or the environment.
+        sasl_password_file: File whose content, stripped, is the password.
+        ssl_cafile: PEM file of the certificate authorities; None takes the system's.
+        ssl_certfile: PEM file of the client's certificate.
+        ssl_keyfile: PEM file of the client's key.
+        ssl_password: Password of the key.
+        ssl_password_file: File whose content, stripped, is that password.
+        ssl_check_hostname: Whether the brokers' names are checked.
+        request_timeout_ms: A request without an answer fails after this time.
+        proxy_url: Proxy on the way to the brokers, `http://`, `socks5://` or `socks5h://`; it may hold a login, so
+            rather `proxy_url_file` or the environment.
+        proxy_url_file: File whose content, stripped, is that URL.
+        client: Any further kafka-python client setting, by its own name; no secret.
+    """
+
+    bootstrap_servers: str = "localhost:9092"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str | None = None
+    sasl_username: str | None = None
+    sasl_password: SecretStr | None = None
+    sasl_password_file: Path | None = None
+    ssl_cafile: Path | None = None
+    ssl_certfile: Path | None = None
+    ssl_keyfile: Path | None = None
+    ssl_password: SecretStr | None = None
+    ssl_password_file: Path | None = None
+    ssl_check_hostname: bool = True
+    request_timeout_ms: int = 30_000
+    proxy_url: SecretStr | None = None
+    proxy_url_file: Path | None = None
+    client: dict[str, Any] = Field(default_factory=dict)
+
+    @field_validator("client")
+    @classmethod
+    def _refuse_secrets(cls, client: dict[str, Any]) -> dict[str, Any]:
+        # These settings travel as an option of the job, which Spark shows in plans and logs.
+        for name, value in client.items():
+            if name not in _CLIENT_SETTINGS:
+                told = name if name.isidentifier() else "…"  # (what is no name could be a secret by mistake)
+                message = (
+                    f"{told} may not stand here: it is no setting of kafka-python's clients, or would show a secret in "
+                    "plans; secrets go into sasl_password_file, ssl_password_file, proxy_url_file or the environment"
+                )
+                raise ValueError(message)
+            if any("@" in text and ("://" in text or name in _PROXIES) for text in _texts(value)):
+                message = f"{name} would show a login in plans: use proxy_url_file or EVENKEEL_KAFKA__PROXY_URL"
+                raise ValueError(message)
+        return client
+
+    @field_validator("proxy_url")
+    @classmethod
+    def _check_proxy(cls, url: SecretStr | None) -> SecretStr | None:
+        if url is not None and not _is_proxy(url.get_secret_value()):
+            raise ValueError(_NO_PROXY)
+        return url
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether the way to the brokers leads through a proxy."""
+        return bool(self.proxy_url or self.proxy_url_file or any(self.client.get(name) for name in _PROXIES))
+
+    def client_config(self) -> dict[str, Any]:
+        """Arguments of a kafka-python client, secrets in the clear: for a constructor, never for a log.
+
+        Raises:
+            OSError: A secret's file cannot be read.
+            SetupError: What stands in a secret's file is no text, or no proxy's URL.
+        """
+        config: dict[str, Any] = {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "security_protocol": self.security_protocol,
+            "request_timeout_ms": self.request_timeout_ms,
+        }
+        if self.sasl_mechanism:
+            config["sasl_mechanism"] = self.sasl_mechanism
+            config["sasl_plain_username"] = self.sasl_username
+            config["sasl_plain_password"] = _secret(self.sasl_password, self.sasl_password_file)
+        if self.security_protocol.endswith("SSL"):
+            config["ssl_check_hostname"] = self.ssl_check_hostname
+            for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile"):
+                if path := getattr(self, name):
+                    config[name] = str(path)
+            if password := _secret(self.ssl_password, self.ssl_password_file):
+                config["ssl_password"] = password
+        if url := _secret(self.proxy_url, self.proxy_url_file):
+            if not _is_proxy(url):
+                message = f"What {self.proxy_url_file} holds is no proxy: {_NO_PROXY}."
+                raise SetupError(message)
+            config["proxy_url"] = url
+        return config | self.client
+
+    def public(self) -> dict[str, Any]:
+        """All but the secrets, as JSON values: what may stand in an option of the job and in a plan."""
+        return self.model_dump(mode="json", exclude=set(KAFKA_SECRETS))
+
+    @classmethod
+    def from_public(cls, public: dict[str, Any]) -> KafkaSettings:
+        """Put the secrets of this process's environment back to what `public` left.
+
+        The job's tasks call it: secrets travel by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
+        `EVENKEEL_KAFKA__SSL_PASSWORD`, `EVENKEEL_KAFKA__PROXY_URL`) or as files, never through Spark.
+        """
+        secrets = {name: os.environ.get(f"EVENKEEL_KAFKA__{name.upper()}") for name in KAFKA_SECRETS}
+        return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
+
+    def export_secrets(self) -> None:
+        """Put the secrets into this process's environment, where its children find them."""
+        for name in KAFKA_SECRETS:
+            value = getattr(self, name)
+            if value is not None:
+                os.environ[f"EVENKEEL_KAFKA__{name.upper()}"] = value.get_secret_value()
+
+
+def _secret(value: SecretStr | None, path: Path | None) -> str | None:
+    if path is not None:
+        try:
+            return path.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            message = f"The file {path} with a secret is no text: it must be UTF-8."
+            raise SetupError(message) from None
+    return value.get_secret_value() if value is not None else None
+
+
+def _is_proxy(url: str) -> bool:
+    """Whether kafka-python can use it: what it cannot use it quotes, with the login that is in it."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in _PROXY_SCHEMES and bool(parts.hostname) and parts.port is not None
+    except ValueError:
+        return False
+
+
+def _texts(value: object) -> Iterator[str]:
+    """Every text in a value of a file."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for pair in value.items():
+            yield from _texts(pair)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,164 @@
+"""The services that alerts go to, as one recorder on loopback: what the real plug-ins send over real HTTP and SMTP."""
+
+from __future__ import annotations
+
+import email
+import json
+import socketserver
+import threading
+from dataclasses import dataclass
+from email.message import Message as Mail
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import requests
+
+__all__ = ["MailServer", "Request", "Services"]
+
+# What the services answer that are asked before something is sent to them, and the one that says "ok" in words.
+_ANSWERS: dict[str, bytes] = {
+    "/_matrix/": json.dumps(
+        {"user_id": "@e:m", "access_token": "a", "home_server": "m", "room_id": "!r:m", "joined_rooms": ["!r:m"]}
+    ).encode(),
+    "/services/": b"ok",
+    "/jsm/": b'{"requestId": "1"}',
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request that left the house.
+
+    Attributes:
+        host: Where it would have gone.
+        path: Path, without the query.
+        body: Its body.
+    """
+
+    host: str
+    path: str
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+    @property
+    def form(self) -> dict[str, str]:
+        """The body as a form."""
+        return {name: values[0] for name, values in parse_qs(self.body.decode()).items()}
+
+
+class Services:
+    """Takes what would go to any host over HTTP(S); a context manager.
+
+    Attributes:
+        requests: What arrived with a body, in order.
+        codes: HTTP codes of the next answers; then 200.
+    """
+
+    def __init__(self, *codes: int) -> None:
+        self.requests: list[Request] = []
+        self.codes = list(codes)
+        self._patch = pytest.MonkeyPatch()
+        services = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                host, path = self.headers["X-Host"], urlsplit(self.path).path
+                if body:
+                    services.requests.append(Request(host, path, body))
+                code = services.codes.pop(0) if body and services.codes else 200
+                said = next((said for start, said in _ANSWERS.items() if path.startswith(start)), b"{}")
+                self.send_response(code)
+                self.send_header("Content-Length", str(len(said)))
+                self.end_headers()
+                self.wfile.write(said)
+
+            def do_GET(self) -> None:
+                self.answer()
+
+            def do_POST(self) -> None:
+                self.answer()
+
+            def do_PUT(self) -> None:
+                self.answer()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        sent = requests.adapters.HTTPAdapter.send
+
+        # The last step of `requests` before the wire: the plug-ins, their URLs and bodies stay what they are.
+        def to_us(adapter: Any, request: requests.PreparedRequest, **named: Any) -> requests.Response:
+            asked = urlsplit(request.url or "")
+            request.headers["X-Host"] = str(asked.netloc)
+            request.url = f"http://127.0.0.1:{self._server.server_port}{asked.path}?{asked.query}"
+            return sent(adapter, request, **{**named, "proxies": {}})
+
+        self._patch.setattr(requests.adapters.HTTPAdapter, "send", to_us)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._patch.undo()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class MailServer:
+    """Takes mail over SMTP; a context manager.
+
+    Attributes:
+        mails: What arrived, in order.
+    """
+
+    def __init__(self) -> None:
+        self.mails: list[Mail] = []
+        mails = self.mails
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                self._say("220 here")
+                while line := self.rfile.readline():
+                    word = line[:4].upper().strip()
+                    if word == b"DATA":
+                        self._say("354 go on")
+                        mails.append(email.message_from_bytes(b"".join(iter(self.rfile.readline, b".\r\n"))))
+                    self._say("221 bye" if word == b"QUIT" else "250 ok")
+                    if word == b"QUIT":
+                        return
+
+            def _say(self, line: str) -> None:
+                self.wfile.write(f"{line}\r\n".encode())
+
+        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+
+    @property
+    def url(self) -> str:
+        """Apprise URL."""
+        return f"mailto://127.0.0.1:{self._server.server_address[1]}?from=evenkeel@example.org&to=ops@example.org"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,374 @@
+"""Five thousand alerts at once are few messages and one incident; nothing of them is lost, whenever it is cut off."""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from alerts.build import DRIFT, rules
+from alerts.services import Services
+from alerts.test_delivery import Lake, _until_idle
+from streaming.alerts.decisions import Decided
+from streaming.alerts.digests import rule_incident
+from streaming.alerts.exceptions import LostLaneError
+from streaming.alerts.lanes import DELIVERED, FAILED, SKIPPED, Delivery, Lane, Patience
+from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
+from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.tables import table_named
+
+_MANY = 5_000
+
+_CHAT = f"discord://{'4' * 24}/{'t' * 64}"
+_PAGER = "pagerduty://integrationkey@apikey"
+
+_DRIFT_KEY = rule_incident("c", "drift")
+
+
+def _decided(name: str, state: str = "firing", *, rule: str = "drift", severity: str = "critical") -> Decided:
+    now = round(time.time() * 1000)
+    group = name or None
+    return Decided(
+        f"{rule} {name} {state}", f"{rule} {name}", "c", rule, severity, group, None, None, (), state, None,
+        now, now, 1, False, None, f"{name} {rule}", now,
+    )  # fmt: skip
+
+
+@dataclass
+class _Way:
+    """A target in memory."""
+
+    reads: str
+    fails: int = 0
+    messages: list[Message] = field(default_factory=list)
+    goes_on: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.goes_on.set()
+
+    def send(self, message: Message) -> Outcome:
+        self.goes_on.wait(60)
+        self.messages.append(message)
+        if self.fails:
+            self.fails -= 1
+            return Outcome("no", 1)
+        if self.reads == INCIDENTS and message.act == GOES_ON:
+            return Outcome("others still fire", 0, unsent=True)
+        return Outcome(None, 1)
+
+
+class _Lane:
+    """A lane to it; a context manager."""
+
+    def __init__(self, way: _Way, sent: Mapping[str, str] | None = None, digest_above: int = 10) -> None:
+        self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
+        self._wake = threading.Event()
+        self.lane = Lane("ops", way, Patience(1, 86_400_000), self._results, self._wake, digest_above)
+        self.lane.remember(sent or {})
+
+    def tell(self, *looks: Iterable[Decided]) -> list[Delivery]:
+        """Offer each look when the one before is done; what was written down."""
+        for number, look in enumerate(looks):
+            self.lane.offer(list(look), fresh=True)
+            if number == 0:
+                self.lane.start()
+            deadline = time.monotonic() + 60
+            while not self.lane.idle and time.monotonic() < deadline:
+                self._wake.wait(1)
+                self._wake.clear()
+        self.lane.stop()
+        self.lane.join(60)
+        return [self._results.get() for _ in range(self._results.qsize())]
+
+
+def _tell(way: _Way, *looks: Iterable[Decided], sent: Mapping[str, str] | None = None) -> list[Delivery]:
+    return _Lane(way, sent).tell(*looks)
+
+
+_NAMES = [f"g{n}" for n in range(_MANY)]
+
+
+def test_many_at_once_are_one_message_that_says_how_many_of_what_and_how_to_see_all() -> None:
+    way = _Way(PEOPLE)
+    rows = _tell(way, [_decided(name) for name in _NAMES])
+    (message,) = way.messages
+    assert message.title == "[firing] drift: 5,000 alerts (critical)"
+    lines = message.body.split("\n")
+    assert lines[0] == "5,000 alerts of the rule drift began to fire."
+    assert lines[2:13] == [*_NAMES[:10], "and 4,990 more"]
+    assert "all of them: SELECT * FROM alerts_current WHERE rule = 'drift' AND state = 'firing'" in lines
+    assert len(message.body) < 1_000
+    assert [(row.decided.group_id, row.outcome, row.attempt, row.incident) for row in rows] == [
+        (name, DELIVERED, 1, _DRIFT_KEY) for name in _NAMES
+    ]
+
+
+def test_a_few_are_a_message_each() -> None:
+    way = _Way(PEOPLE)
+    rows = _tell(way, [_decided(name) for name in _NAMES[:10]])
+    assert [message.subject for message in way.messages] == [f"drift: {name} (critical)" for name in _NAMES[:10]]
+    assert [row.incident for row in rows] == [row.decided.alert_id for row in rows]
+
+
+def test_a_program_gets_each_transition() -> None:
+    way = _Way(RECORDS)
+    _tell(way, [_decided(name) for name in _NAMES[:300]])
+    assert [message.fields["group_id"] for message in way.messages] == _NAMES[:300]
+
+
+def test_the_gravest_goes_first_and_silence_before_all_that_is_as_grave() -> None:
+    way = _Way(PEOPLE)
+    info = [_decided(name, rule="rewound", severity="info") for name in _NAMES[:50]]
+    warnings = [_decided(name, rule="imbalance", severity="warning") for name in _NAMES[:1_000]]
+    _tell(way, [*info, *warnings, *map(_decided, _NAMES), _decided("", rule="silence")])
+    assert [message.subject for message in way.messages] == [
+        "silence: c (critical)",
+        "drift: 5,000 alerts (critical)",
+        "imbalance: 1,000 alerts (warning)",
+        "rewound: 50 alerts (info)",
+    ]
+
+
+def test_grave_alerts_overtake_what_waits_already() -> None:
+    way = _Way(RECORDS)
+    way.goes_on.clear()
+    made = _Lane(way)
+    made.lane.offer([_decided(name, rule="imbalance", severity="warning") for name in _NAMES[:20]], fresh=True)
+    made.lane.start()
+    made.lane.offer(
+        [_decided("", rule="silence"), _decided("g7", "resolved", rule="imbalance", severity="warning")], True
+    )
+    way.goes_on.set()
+    deadline = time.monotonic() + 60
+    while not made.lane.idle and time.monotonic() < deadline:
+        made._wake.wait(1)
+        made._wake.clear()
+    made.lane.stop()
+    made.lane.join(60)
+    told = [(message.state, message.subject.split(" ")[1]) for message in way.messages]
+    assert told.index(("firing", "c")) <= 1
+    assert told.index(("firing", "g7")) < told.index(("resolved", "g7"))
+    assert len(told) == 22
+
+
+def test_one_incident_of_a_rule_is_opened_and_closed_once_while_its_alerts_end_one_by_one() -> None:
+    way = _Way(INCIDENTS)
+    at_once = [_decided(name, "resolved") for name in _NAMES[:4_990]]
+    one_by_one = [[_decided(name, "gone")] for name in _NAMES[4_990:]]
+    rows = _tell(way, map(_decided, _NAMES), at_once, *one_by_one)
+    assert {message.incident for message in way.messages} == {_DRIFT_KEY}
+    assert [message.act for message in way.messages] == [OPENS, *[GOES_ON] * 10, CLOSES]
+    assert Counter(row.outcome for row in rows) == {DELIVERED: _MANY + 1, SKIPPED: _MANY - 1}
+
+
+def test_people_are_told_of_the_ends_of_many_as_one_and_of_the_rest_one_by_one() -> None:
+    way = _Way(PEOPLE)
+    _tell(way, map(_decided, _NAMES), (_decided(name, "resolved") for name in _NAMES[1:]), [_decided("g0", "resolved")])
+    assert [message.title for message in way.messages] == [
+        "[firing] drift: 5,000 alerts (critical)",
+        "[resolved] drift: 4,999 alerts (critical)",
+        "[resolved] drift: g0 (critical)",
+    ]
+
+
+def test_further_alerts_of_a_rule_join_its_incident_while_it_is_open_and_open_their_own_after() -> None:
+    way = _Way(INCIDENTS)
+    first = [_decided(name) for name in _NAMES[:20]]
+    ends = [_decided(name, "resolved") for name in [*_NAMES[:20], "late"]]
+    _tell(way, first, [_decided("late")], ends, [_decided("after")], [_decided("after", "resolved")])
+    assert [(message.act, message.incident) for message in way.messages] == [
+        (OPENS, _DRIFT_KEY),
+        (OPENS, _DRIFT_KEY),
+        (CLOSES, _DRIFT_KEY),
+        (OPENS, "drift after"),
+        (CLOSES, "drift after"),
+    ]
+
+
+def test_incidents_that_were_opened_one_by_one_are_closed_one_by_one() -> None:
+    way = _Way(INCIDENTS)
+    few = [[_decided(name) for name in _NAMES[n : n + 10]] for n in range(0, 30, 10)]
+    _tell(way, *few, [_decided(name, "resolved") for name in _NAMES[:30]])
+    assert [(m.act, m.incident) for m in way.messages[30:]] == [(CLOSES, f"drift {name}") for name in _NAMES[:30]]
+
+
+def test_a_digest_that_is_refused_is_one_row_and_tried_again() -> None:
+    way = _Way(PEOPLE, fails=1)
+    rows = _tell(way, map(_decided, _NAMES))
+    assert len(way.messages) == 2
+    assert (rows[0].outcome, rows[0].reason) == (FAILED, "no (a digest of 5,000)")
+    assert Counter((row.outcome, row.attempt) for row in rows[1:]) == {(DELIVERED, 2): _MANY}
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires(data: st.DataObject) -> None:
+    """Against a model that knows of each alert only whether its newest transition is a firing."""
+    reads = data.draw(st.sampled_from([PEOPLE, INCIDENTS, RECORDS]))
+    looks: list[list[Decided]] = []
+    firing: Counter[str] = Counter()
+    for _ in range(data.draw(st.integers(1, 6))):
+        look = []
+        for name in data.draw(st.lists(st.sampled_from(_NAMES[:12]), unique=True, max_size=12)):
+            rule = data.draw(st.sampled_from(["drift", "lag"]))
+            number, ends = divmod(firing[f"{rule} {name}"], 2)
+            firing[f"{rule} {name}"] += 1
+            made = _decided(name, "resolved" if ends else "firing", rule=rule)
+            alert = f"{made.alert_id} {number}"
+            look.append(replace(made, alert_id=alert, transition_id=f"{alert} {made.state}"))
+        looks.append(look)
+    way = _Way(reads)
+    rows = _Lane(way, digest_above=3).tell(*looks)
+
+    asked = [d.transition_id for look in looks for d in look]
+    assert sorted(row.decided.transition_id for row in rows) == sorted(asked)
+    where = {row.decided.transition_id: number for number, row in enumerate(rows)}
+    for transition in asked:
+        if transition.endswith("resolved"):
+            assert where[transition.replace("resolved", "firing")] < where[transition]
+
+    still = {key.rsplit(" ", 1)[0] for key in asked} - {key.rsplit(" ", 1)[0] for key in asked if "resolved" in key}
+    opened: set[str] = set()
+    for message in way.messages:
+        assert message.incident is not None
+        if message.act == OPENS:
+            opened.add(message.incident)
+        elif message.act == CLOSES:
+            assert message.incident in opened or reads == PEOPLE
+            opened.discard(message.incident)
+    kept = {row.decided.alert_id: row.incident for row in rows if row.decided.state == "firing"}
+    assert opened >= {str(kept[alert]) for alert in still}
+    if reads != PEOPLE:
+        assert opened == {str(kept[alert]) for alert in still}
+
+
+def test_a_lane_whose_thread_has_ended_is_not_offered_anything_in_silence() -> None:
+    class Broken(_Way):
+        def send(self, message: Message) -> Outcome:
+            message = "no such thing"
+            raise KeyError(message)
+
+    made = _Lane(Broken(PEOPLE))
+    made.lane.offer([_decided("g")], fresh=True)
+    made.lane.start()
+    made.lane.join(60)
+    with pytest.raises(LostLaneError, match=r"Nothing is delivered to ops any more \(KeyError\): "):
+        made.lane.offer([], fresh=True)
+
+
+def _pager(services: Services) -> list[tuple[str, str]]:
+    events = [request.json for request in services.requests if request.host == "events.pagerduty.com"]
+    return [(event["event_action"], event["dedup_key"]) for event in events]
+
+
+def _chat(services: Services) -> list[str]:
+    said = [request.json["content"].split("\r\n")[0] for request in services.requests if request.host == "discord.com"]
+    return [line.replace("\\", "") for line in said]
+
+
+def _rows(lake: Lake, target: str) -> Counter[tuple[str, str]]:
+    return Counter((outcome, state) for outcome, state, *_ in lake.deliveries(target))
+
+
+def test_five_thousand_groups_that_alert_at_once_over_restarts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lake = Lake(tmp_path)
+    lake.rules = rules(tmp_path, DRIFT)
+    targets = {"chat": _CHAT, "pager": _PAGER}
+    lake.write(**dict.fromkeys(_NAMES, "drifted"))
+
+    with Services() as services, monkeypatch.context() as killed:
+        # It dies after the targets took the messages and before it could write that down.
+        killed.setattr("streaming.alerts.run.Alerter._write_results", lambda _: None)
+        with lake.alerter(**targets) as alerter:
+            alerter.look()
+            while len(services.requests) < 2:
+                assert alerter.wake.wait(60)
+                alerter.wake.clear()
+    assert _chat(services) == ["[firing] drift: 5,000 alerts (critical)"]
+    assert _pager(services) == [("trigger", _DRIFT_KEY)]
+    assert _rows(lake, "chat") == {}
+
+    with Services() as services, lake.alerter(**targets) as alerter:
+        alerter.look()
+        _until_idle(alerter)
+    assert _chat(services) == ["[firing] drift: 5,000 alerts (critical)"]
+    assert _pager(services) == [("trigger", _DRIFT_KEY)]
+    assert _rows(lake, "chat") == _rows(lake, "pager") == {("delivered", "firing"): _MANY}
+
+    with Services() as services:
+        with lake.alerter(**targets) as alerter:
+            lake.write(**dict.fromkeys(_NAMES[2:], "identical"))
+            alerter.look()
+            _until_idle(alerter)
+        for name in _NAMES[:2]:
+            with lake.alerter(**targets) as alerter:
+                lake.write(**{name: "identical"})
+                alerter.look()
+                _until_idle(alerter)
+    assert _chat(services) == [
+        "[resolved] drift: 4,998 alerts (critical)",
+        "[resolved] drift: g0 (critical)",
+        "[resolved] drift: g1 (critical)",
+    ]
+    assert _pager(services) == [("resolve", _DRIFT_KEY)]
+    assert _rows(lake, "chat")["delivered", "resolved"] == _MANY
+    assert _rows(lake, "pager") == {
+        ("delivered", "firing"): _MANY,
+        ("skipped", "resolved"): _MANY - 1,
+        ("delivered", "resolved"): 1,
+    }
+
+
+def test_a_restart_in_the_middle_of_a_storm_sends_only_what_has_no_row(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.rules = rules(tmp_path, DRIFT, DRIFT.replace("name: drift", "name: seen").replace("critical", "warning"))
+    lake.write(**dict.fromkeys(_NAMES[:500], "drifted"))
+    # The first message is taken, the second refused; then it ends.
+    with Services(204, 500) as services, lake.alerter(chat=_CHAT) as alerter:
+        alerter.look()
+        while len(services.requests) < 2:
+            assert alerter.wake.wait(60)
+            alerter.wake.clear()
+            alerter.look()
+    assert _chat(services)[0] == "[firing] drift: 500 alerts (critical)"
+    assert _rows(lake, "chat") == {("delivered", "firing"): 500, ("failed", "firing"): 1}
+    with Services() as services, lake.alerter(chat=_CHAT) as alerter:
+        alerter.look()
+        _until_idle(alerter)
+    assert _chat(services) == ["[firing] seen: 500 alerts (warning)"]
+    assert _rows(lake, "chat") == {("delivered", "firing"): 1_000, ("failed", "firing"): 1}
+
+
+def test_what_an_earlier_release_told_is_ended_under_the_key_that_it_told(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.write(a="drifted")
+    with lake.alerter() as alerter:
+        (decided,) = alerter.look()
+    table = table_named("alert_deliveries")
+    before = pa.schema([field for field in table.arrow_schema if field.name != "incident"])
+    day = decided.decided // 86_400_000
+    row = {"cluster": "c", "target": "pager", "attempt_time": decided.decided * 1000, "event_date": day}
+    told = {"transition_id": decided.transition_id, "alert_id": decided.alert_id, "rule": "drift", "state": "firing"}
+    rows = [{**row, "outcome": "added"}, {**row, **told, "attempt": 1, "outcome": "delivered"}]
+    shutil.rmtree(tmp_path / "lake" / "alert_deliveries")
+    write_deltalake(
+        str(tmp_path / "lake" / "alert_deliveries"),
+        pa.Table.from_pylist(rows, schema=before),
+        partition_by=list(table.partition_by),
+    )
+    with Services() as services, lake.alerter(pager=_PAGER) as alerter:
+        lake.write(a="identical")
+        alerter.look()
+        _until_idle(alerter)
+    assert _pager(services) == [("resolve", decided.alert_id)]

@@ -1,0 +1,198 @@
+"""A name is text wherever it is delivered: what leaves the house for each kind of target, from the real plug-ins."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from email.header import decode_header, make_header
+
+import pytest
+
+from alerts.receiver import Receiver
+from alerts.services import MailServer, Request, Services
+from streaming.alerts.decisions import Decided
+from streaming.alerts.inert import inert
+from streaming.alerts.messages import message_of
+from streaming.alerts.targets import Target
+
+# What acts somewhere: a part of it is in each name below.
+_NAMES = (
+    "<a href='http://evil.example'>sign in</a>",
+    "<b>bold</b> <script>x</script>",
+    "@everyone @here @channel @room @all",
+    "<!channel> <@U012AB3CD> <!subteam^S1> <users/all>",
+    '<at user_id="all">',
+    "[sign in](http://evil.example)",
+    "[sign in][x] [x]: http://evil.example",
+    "<http://evil.example|sign in>",
+    "![x](https://evil.example/x.png) www.evil.example",
+    "[CQ:at,qq=all] (met)all(met)",
+)
+
+_PLAIN = "orders_v2-*eu*"
+
+# None of these may leave the house, in the words of the service or in those of Apprise's escapes.
+_ACTIVE = re.compile(
+    r"@(everyone|here|channel|room|all)|<a\s|<b>bold|<script|<!\w|<@|<users/|<at\s|<http|\]\(|\]\[|\]:|://evil|www\.evil"
+    r"|\[CQ:|\(met\)",
+    re.IGNORECASE,
+)
+
+
+def _decided(name: str) -> Decided:
+    return Decided(
+        "id", "alert", "main", "lag", "critical", name, name, 3, (("team", name),), "firing", "pending",
+        1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, f"{name} is stalled", 1_700_000_021_000,
+    )  # fmt: skip
+
+
+def _sent(url: str, *names: str) -> list[Request]:
+    """The requests that tell of the names (a login is none)."""
+    with Services() as services:
+        target = Target("team", url, 10_000)
+        for name in names:
+            assert target.send(message_of(_decided(name))).reason is None
+    telling = [request for request in services.requests if b"stalled" in request.body]
+    assert len(telling) == len(names)
+    return telling
+
+
+def _texts(value: object) -> list[str]:
+    """All texts of a JSON value."""
+    if isinstance(value, dict):
+        return [text for part in value.values() for text in _texts(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in _texts(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def _said(request: Request) -> str:
+    """What of a request holds a name."""
+    texts = _texts(request.json) if request.body.startswith((b"{", b"[")) else list(request.form.values())
+    return "\n".join(text for text in texts if "lag" in text or "team=" in text or "stalled" in text)
+
+
+_TOKENS = {
+    "discord": f"discord://{'4' * 24}/{'t' * 64}",
+    "discord as markdown": f"discord://{'4' * 24}/{'t' * 64}?format=markdown",
+    "gchat": "gchat://workspace/key/token",
+    "gotify": "gotify://gotify.example/token1234567890",
+    "matrix": "matrixs://user:pass@matrix.example/!r:m?discovery=no",
+    "matrix as html": "matrixs://user:pass@matrix.example/!r:m?discovery=no&format=html",
+    "matrix as markdown": "matrixs://user:pass@matrix.example/!r:m?discovery=no&format=markdown",
+    "mattermost": "mmosts://mattermost.example/token12345",
+    "mattermost as markdown": "mmosts://mattermost.example/token12345?format=markdown",
+    "ntfy": "ntfy://topic",
+    "ntfy as markdown": "ntfy://topic?format=markdown",
+    "pagerduty": "pagerduty://integrationkey@apikey",
+    "rocketchat": f"rockets://{'a' * 24}%2F{'b' * 24}@rocket.example/#ops",
+    "slack": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general",
+    "slack with blocks": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general?blocks=yes",
+    "slack as markdown": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ/#general?format=markdown",
+    "teams": f"workflow://teams.example/{'a' * 32}/{'b' * 24}/",
+    "telegram": "tgram://123456789:abcdefg_hijklmnop/12315544/",
+    "telegram as markdown": "tgram://123456789:abcdefg_hijklmnop/12315544/?format=markdown",
+    "webex": f"wxteams://{'a' * 80}",
+    "zulip": f"zulip://bot@org/{'a' * 32}/consumers",
+}
+
+
+@pytest.mark.parametrize("service", _TOKENS)
+def test_nothing_in_a_name_acts_at_the_service(service: str) -> None:
+    # (Matrix is asked to log in for each message, with pauses.)
+    for request in _sent(_TOKENS[service], *((" ".join(_NAMES),) if service.startswith("matrix") else _NAMES)):
+        said = _said(request)
+        assert said
+        # What a client makes of it: entities and escapes are read first where a service knows them.
+        for read in (said, said.replace("\\", ""), *([said] if "<" in said else [html.unescape(said)])):
+            assert _ACTIVE.search(read) is None, read
+
+
+@pytest.mark.parametrize("form", ["", "&format=html", "&format=text"])
+def test_nothing_in_a_name_acts_in_a_mail(form: str) -> None:
+    with MailServer() as server:
+        target = Target("mail", server.url + form, 10_000)
+        for name in _NAMES:
+            assert target.send(message_of(_decided(name))).reason is None
+    assert len(server.mails) == len(_NAMES)
+    for mail in server.mails:
+        parts = [part.get_payload(decode=True).decode() for part in mail.walk() if not part.is_multipart()]  # type: ignore[union-attr]
+        assert parts
+        subject = str(make_header(decode_header(mail["Subject"])))
+        for said in (subject, *parts):
+            assert _ACTIVE.search(said) is None, said
+        assert "\n" not in subject
+
+
+def test_telegram_gets_tags_as_text() -> None:
+    """It refuses a message with a tag that it does not know, and shows one that it knows."""
+    (request,) = _sent(_TOKENS["telegram"], "<a href='http://evil.example'>sign in</a> <x> & <!channel>")
+    assert request.json["parse_mode"] == "HTML"
+    text = request.json["text"]
+    assert re.findall(r"<[^>]*>", text) == ["<b>", "</b>"]
+    assert html.unescape(text).replace("\u200b", "").count("<a href='http://evil.example'>sign in</a> <x> & <!") == 5
+
+
+@pytest.mark.parametrize("service", ["discord", "mattermost"])
+def test_marks_in_a_name_are_shown_where_a_service_reads_markdown_and_apprise_sends_text(service: str) -> None:
+    (request,) = _sent(_TOKENS[service], _PLAIN)
+    text = request.json["content" if service == "discord" else "text"]
+    assert r"orders\_v2-\*eu\* is stalled" in text
+    assert _PLAIN not in text
+
+
+def test_the_title_of_a_teams_card_is_read_as_markdown_too() -> None:
+    (request,) = _sent(_TOKENS["teams"], "*orders*")
+    title = next(
+        part["text"] for part in request.json["attachments"][0]["content"]["body"] if part.get("id") == "title"
+    )
+    assert title == r"\[firing\] lag: \*orders\* (critical)"
+
+
+@pytest.mark.parametrize("service", ["gotify", "ntfy", "pagerduty"])
+def test_an_ordinary_name_stays_as_it_is_where_text_is_text(service: str) -> None:
+    (request,) = _sent(_TOKENS[service], _PLAIN)
+    assert f"{_PLAIN} is stalled" in _said(request)
+
+
+def test_a_ping_that_a_target_asks_for_goes_on() -> None:
+    (request,) = _sent(_TOKENS["discord"] + "?ping=@oncall", "@everyone")
+    assert request.json["allow_mentions"]["parse"] == ["oncall"]
+
+
+def test_a_program_gets_the_name_itself() -> None:
+    with Receiver() as receiver:
+        target = Target("hook", receiver.url, 10_000)
+        for name in _NAMES:
+            assert target.send(message_of(_decided(name))).reason is None
+    forms, xmls = _sent("form://hook.example/x", *_NAMES), _sent("xml://hook.example/x", *_NAMES)
+    for name, message, form, xml in zip(_NAMES, receiver.messages, forms, xmls, strict=True):
+        assert message["group_id"] == message["topic"] == message["label_team"] == name
+        assert message["message"].startswith(f"{name} is stalled\n")
+        assert form.form["group_id"] == name
+        assert html.unescape(xml.body.decode()).count(f"<group_id>{name}</group_id>") == 1
+
+
+def test_an_inert_text_looks_the_same() -> None:
+    for name in _NAMES:
+        assert inert(name) != name
+        assert inert(name).replace("\u200b", "") == name
+    for name in ("orders.payments-v1", "a@ b", "1 < 2", "a:b", "[x] (y)", "consumer-1-0f2c", json.dumps({"a": [1]})):
+        assert inert(name) == name
+
+
+def test_a_message_is_no_longer_than_its_service_takes() -> None:
+    """One that is too long is refused, again and again."""
+    name = "x" * 190
+    long = Decided(
+        "id", "alert", "main", "lag", "critical", name, name, 3, tuple((f"l{n}", name) for n in range(20)), "firing",
+        None, 1_700_000_000_000, None, None, False, None, f"{name} is stalled", 1_700_000_021_000,
+    )  # fmt: skip
+    with Services() as services:
+        for url in (_TOKENS["discord"], _TOKENS["pagerduty"], _TOKENS["teams"]):
+            assert Target("team", url, 10_000).send(message_of(long)).reason is None
+    discord, pagerduty, _ = (request.json for request in services.requests)
+    assert len(services.requests) == 3
+    assert len(discord["content"]) <= 2000
+    assert len(pagerduty["payload"]["summary"]) <= 1024

@@ -1,0 +1,284 @@
+"""What the alerter does when tables break, clocks lie, or its own table cannot be written: it is never muted."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
+from streaming.alerts import Alerter
+from streaming.config import AlertSettings, JobSettings, Settings
+
+_DAY_S = 86_400
+
+UNJUDGED = """\
+  - name: unjudged
+    view: rounds_current
+    when: unjudged_s > 300
+    value: unjudged_s
+    severity: critical
+    message: "not judged for {value} s: {unjudged_reason}"
+"""
+
+BROKEN_RECORDS = """\
+  - name: undecodable
+    view: quarantine
+    per: [topic]
+    keep: 60s
+    when: kind = 'undecodable'
+    severity: warning
+    message: "{topic} {partition} {record_offset}: {reason}"
+"""
+
+
+class Watched:
+    """A lake, an alerter on it, and two clocks that a test moves: the one on the wall, and steady time."""
+
+    def __init__(self, folder: Path, *texts: str, **alerts: Any) -> None:
+        self.writer = Writer(folder)
+        self.made = rules(folder, *texts)
+        self.wall_ms, self.steady_s = float(START), 0.0
+        self.target = Notebook()
+        self.alerts = AlertSettings(start_grace_ms=0, **alerts)
+        self.alerter = self.start()
+
+    def start(self) -> Alerter:
+        settings = Settings(cluster="c", lake=self.writer.root, alerts=self.alerts, job=JobSettings())
+
+        self.alerter = Alerter(
+            settings, self.made, {"ops": self.target}, lambda: self.wall_ms / 1000, lambda: self.steady_s
+        )
+        return self.alerter
+
+    @property
+    def sent(self) -> list[str]:
+        """First line of each message."""
+        return [message.body.splitlines()[0] for message in self.target.messages]
+
+    def after(self, seconds: float) -> list[tuple[str, str | None, str]]:
+        """Look once more, so much later."""
+        self.wall_ms += seconds * 1000
+        self.steady_s += seconds
+        return [(d.rule, d.group_id, d.state) for d in self.alerter.look()]
+
+    def round(self, number: int, jump_ms: int = 0, **tables: list[dict[str, Any]]) -> list[tuple[str, str | None, str]]:
+        """Write a round, and look a second after it."""
+        self.writer.write(number, tables, jump_ms=jump_ms)
+        return self.after(INTERVAL / 1000)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    return Watched(tmp_path, SILENCE, UNJUDGED, DRIFT, UNEVEN)
+
+
+def _drifted(group: str) -> list[dict[str, Any]]:
+    return [{"group_id": group, "verdict": "drifted", "record_offset": 1}]
+
+
+def _uneven(group: str, imbalance: float) -> list[dict[str, Any]]:
+    return [{"group_id": group, "imbalance": imbalance}]
+
+
+@pytest.mark.parametrize("jump_s", [_DAY_S, -_DAY_S, 3 * 365 * _DAY_S])
+def test_one_round_with_a_wrong_time_mutes_nothing_after_it(watched: Watched, jump_s: int) -> None:
+    assert watched.round(0) == []
+    assert watched.round(1, jump_ms=jump_s * 1000) == []
+    assert watched.round(2, drift=_drifted("a")) == [("drift", "a", "firing")]
+    assert watched.round(3, group_health=_uneven("b", 3.0)) == [("uneven", "b", "pending")]
+    assert watched.round(4) == []
+    assert watched.round(5) == [("uneven", "b", "firing")], "`for` counts rounds on"
+    assert watched.after(29) == []
+    assert watched.after(2) == [("silence", None, "firing")]
+
+
+def test_a_restart_after_a_wrong_time_goes_on_where_it_was(watched: Watched) -> None:
+    watched.round(0, drift=_drifted("a"))
+    watched.round(1, jump_ms=_DAY_S * 1000, group_health=_uneven("b", 3.0))
+    watched.start()
+    assert watched.after(0) == []
+    assert watched.round(2) == []
+    assert watched.round(3) == [("uneven", "b", "firing")]
+
+
+@pytest.mark.parametrize("ahead_s", [45, 3_600, -3_600])
+def test_a_machine_whose_clock_is_off_cries_no_silence_and_misses_none(watched: Watched, ahead_s: int) -> None:
+    watched.wall_ms += ahead_s * 1000
+    for number in range(12):
+        assert watched.round(number) == []
+    assert watched.after(29) == []
+    assert watched.after(2) == [("silence", None, "firing")]
+
+
+def test_a_broker_whose_clock_is_an_hour_behind_for_good_is_told_of_all_the_same(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, DRIFT)
+    watched.wall_ms += 3_600_000
+    with watched.alerter as alerter:
+        for number in range(9):
+            watched.round(number)
+        watched.round(9, drift=_drifted("a"))
+        _until(lambda: alerter.idle, alerter)
+    assert watched.sent == ["a drifted"]
+
+
+def test_silence_is_judged_though_another_table_cannot_be_read(watched: Watched) -> None:
+    watched.round(0, group_health=_uneven("a", 0.0))
+    watched.writer.write(1, {"group_health": _uneven("a", 0.0)})
+    _break_newest(Path(watched.writer.root, "group_health"))
+    assert watched.after(1) == []
+    # (Rounds that come are no silence, whatever else is broken.)
+    for number in range(2, 6):
+        assert watched.round(number) == []
+    assert watched.after(31) == [("silence", None, "firing")]
+
+
+def test_tables_that_cannot_be_judged_are_an_alert_and_then_an_end(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "streaming.alerts")
+    watched.round(0, group_health=_uneven("a", 0.0))
+    watched.writer.write(1, {"group_health": _uneven("a", 0.0)})
+    _break_newest(Path(watched.writer.root, "group_health"))
+    told = [watched.round(number) for number in range(2, 40)]
+    assert [found for found in told if found] == [[("unjudged", None, "firing")]]
+    assert 300 < told.index([("unjudged", None, "firing")]) * INTERVAL / 1000 <= 320
+    (row,) = [r for r in watched.writer.transitions() if r["rule"] == "unjudged"]
+    assert "Parquet magic bytes not found" in row["message"]
+    stop = threading.Event()
+    watched.steady_s += 300
+    assert watched.alerter.run(stop) is False, "its supervisor starts it anew"
+    assert "opens all anew" in caplog.text
+
+
+def test_a_table_that_heals_is_judged_on_and_the_alert_resolves(watched: Watched) -> None:
+    watched.round(0, group_health=_uneven("a", 0.0))
+    watched.writer.write(1, {"group_health": _uneven("a", 3.0)})
+    broken = _break_newest(Path(watched.writer.root, "group_health"))
+    told = [found for number in range(2, 40) if (found := watched.round(number))]
+    assert told == [[("unjudged", None, "firing")]]
+    broken.with_suffix(".whole").rename(broken)
+    assert watched.round(40) == [("uneven", "a", "pending"), ("uneven", "a", "firing")]
+    assert watched.after(1) == [("unjudged", None, "resolved")]
+
+
+def test_a_lake_that_was_replaced_under_the_alerter_ends_it_or_is_read(watched: Watched, tmp_path: Path) -> None:
+    watched.round(0, drift=_drifted("a"))
+    shutil.rmtree(watched.writer.root)
+    watched.writer = Writer(tmp_path)
+    for number in range(1, 5):
+        watched.round(number)
+    found = watched.round(5, drift=_drifted("b"))
+    stop = threading.Event()
+    if not found:
+        watched.steady_s += 601
+        watched.after(0)
+        assert watched.alerter.run(stop) is False
+        watched.start()
+        found = watched.after(0)
+    assert ("drift", "b", "firing") in found
+
+
+def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_with_its_id(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        message = "No space left on device"
+        raise OSError(message)
+
+    with watched.alerter as alerter:
+        watched.round(0)
+        with monkeypatch.context() as disk:
+            disk.setattr("streaming.alerts.decisions.write_deltalake", full)
+            assert watched.round(1, drift=_drifted("a")) == []
+            assert watched.round(2) == []
+            assert watched.round(3) == []
+            assert watched.round(4) == [("drift", "a", "firing")], "30 s after the first attempt"
+            for number in range(5, 9):
+                assert watched.round(number) == []
+            _until(lambda: alerter.idle, alerter)
+        assert watched.sent == ["a drifted (delivered directly: the table alerts cannot be written now)"]
+        assert watched.writer.transitions() == []
+        assert watched.round(9) == [("drift", "a", "firing")]
+        (row,) = watched.writer.transitions()
+        assert (row["round"], row["round_time"].timestamp() * 1000) == (1, time_of(1))
+        watched.round(10, drift=[{"group_id": "a", "verdict": "identical", "record_offset": 2}])
+        _until(lambda: alerter.idle, alerter)
+    assert [line.split(":")[0] for line in watched.sent] == [
+        "a drifted (delivered directly",
+        "This holds no longer",
+    ]
+
+
+def _record(offset: int, **more: Any) -> dict[str, Any]:
+    return {
+        "topic": "t",
+        "partition": 3,
+        "record_offset": offset,
+        "last_record_offset": offset,
+        "kind": "undecodable",
+        "reason": "bad",
+        **more,
+    }
+
+
+@pytest.fixture
+def events(tmp_path: Path) -> Watched:
+    return Watched(tmp_path, BROKEN_RECORDS)
+
+
+def test_an_event_fires_once_and_resolves_when_none_has_come_for_a_while(events: Watched) -> None:
+    events.round(0)
+    assert events.round(1, quarantine=[_record(7), _record(8)]) == [("undecodable", None, "firing")]
+    assert events.round(2, quarantine=[_record(9), _record(10, kind="unknown")]) == []
+    (row,) = events.writer.transitions()
+    assert (row["topic"], row["entity"], row["message"]) == ("t", '{"topic":"t"}', "t 3 8: bad")
+    assert [events.round(number) for number in range(3, 8)] == [[]] * 5
+    assert events.round(8) == [("undecodable", None, "resolved")], "60 s after round 2"
+
+
+def test_an_event_is_judged_once_however_often_the_alerter_starts(events: Watched) -> None:
+    events.round(0)
+    assert events.round(1, quarantine=[_record(7)]) == [("undecodable", None, "firing")]
+    for number in range(2, 20):
+        events.round(number)
+    assert [row["state"] for row in events.writer.transitions()] == ["firing", "resolved"]
+    events.start()
+    for number in range(20, 30):
+        events.round(number)
+    events.writer.write(30, {"quarantine": [_record(8)]})
+    events.start()
+    events.after(1)
+    assert [row["state"] for row in events.writer.transitions()] == ["firing", "resolved", "firing"]
+
+
+def test_events_from_before_the_first_start_are_no_news(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, BROKEN_RECORDS)
+    watched.writer.write(0, {"quarantine": [_record(7)]})
+    # (By the writers' clock, which is now: the first start comes hours later.)
+    watched.wall_ms = (time.time() + 7_200) * 1000
+    assert watched.after(0) == []
+    assert watched.round(1, quarantine=[_record(8)]) == [("undecodable", None, "firing")]
+
+
+def _break_newest(table: Path) -> Path:
+    """Truncate the newest data file of a table; its whole copy lies beside it."""
+    newest = max(table.rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
+    shutil.copy(newest, newest.with_suffix(".whole"))
+    newest.write_bytes(newest.read_bytes()[:20])
+    return newest
+
+
+def _until(done: Any, alerter: Alerter) -> None:
+    for _ in range(600):
+        if done():
+            return
+        alerter.wake.wait(0.1)
+        alerter.wake.clear()
+        alerter.look()
+    pytest.fail("still waiting")

@@ -1,0 +1,80 @@
+"""How old what the page shows is: by the rounds' numbers and steady time, whatever a clock says."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from dashboards.lake import PageLake
+from streaming.tables import DeltaLake, table_named
+from streaming.thresholds import Thresholds
+
+_COLUMNS = [column.name for column in table_named("rounds").columns]
+
+
+class Rounds:
+    """A lake that gets rounds, a page's view of it, and the page's steady time."""
+
+    def __init__(self, folder: Path) -> None:
+        self._lake = DeltaLake(str(folder / "lake"))
+        self._lake.create()
+        self.steady_s = 0.0
+        self.page = self.open()
+        self._batch = 0
+
+    def open(self) -> PageLake:
+        span = timedelta(hours=1)
+        self.page = PageLake(self._lake.root, span, span, timedelta(seconds=1), steady=lambda: self.steady_s)
+        return self.page
+
+    def write(self, number: int, ago: timedelta = timedelta(0)) -> None:
+        ms = round((datetime.now(UTC) - ago).timestamp() * 1000)
+        values = {
+            "cluster": "c", "round": number, "round_time": ms, "event_date": ms // 86_400_000, "interval_ms": 10_000,
+        }  # fmt: skip
+        self._lake.append("rounds", [[values.get(name) for name in _COLUMNS]], "job", self._batch)
+        self._batch += 1
+
+    def quiet_after(self, seconds: float) -> float:
+        self.steady_s += seconds
+        self.page.look()
+        return self.page.quiet_s("c")
+
+
+@pytest.fixture
+def rounds(tmp_path: Path) -> Rounds:
+    return Rounds(tmp_path)
+
+
+@pytest.mark.parametrize("ahead", [timedelta(days=1), timedelta(days=-1), timedelta(seconds=45)])
+def test_a_round_of_a_wrong_time_neither_hides_a_silence_nor_makes_one(rounds: Rounds, ahead: timedelta) -> None:
+    rounds.write(1)
+    rounds.quiet_after(0)
+    rounds.write(2, ago=-ahead)
+    assert rounds.quiet_after(10) == 0
+    assert rounds.quiet_after(31) == 31
+    rounds.write(3)
+    assert rounds.quiet_after(10) == 0
+
+
+def test_a_page_that_is_opened_on_an_old_lake_says_so_at_once(rounds: Rounds) -> None:
+    rounds.write(1, ago=timedelta(hours=3))
+    assert rounds.quiet_after(0) == pytest.approx(3 * 3600, abs=60)
+    rounds.write(2)
+    assert rounds.quiet_after(5) == 0
+
+
+def test_a_page_whose_clock_is_a_minute_ahead_says_nothing_of_the_kind(rounds: Rounds) -> None:
+    rounds.write(1, ago=timedelta(seconds=60))
+    assert rounds.quiet_after(0) == 0
+
+
+def test_silence_begins_where_the_rules_file_says(tmp_path: Path) -> None:
+    assert Thresholds().silent_after_s(10_000) == 30
+    assert Thresholds().silent_after_s(2_000) == 20
+    file = tmp_path / "alerts.yaml"
+    file.write_text("thresholds: {silent_intervals: 6, imbalance: 0.25, mine: 7}\nrules: []\n", encoding="utf-8")
+    own = Thresholds.load(file)
+    assert (own.silent_after_s(10_000), own.imbalance, own.by_name()["mine"]) == (60, 0.25, 7)

@@ -1,0 +1,121 @@
+"""Topics that are not the ones that were read before: created again on a real broker, real probe, job without Spark;
+and what the job's process says of a checkpoint that is lost, or of another cluster.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from probe.witness import Cluster
+
+from e2e.conftest import Recorded
+from e2e.plain_job import PlainJob
+from e2e.recording import environment_of, settings_for
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.job.run import checkpoint_of
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.probe import Probe
+from streaming.tables import LakeReader
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    yield Cluster(bootstrap, unique, admin)
+    admin.close()
+
+
+def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_comes_twice(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    unique = cluster.unique
+    settings = Settings(
+        cluster=unique,
+        lake=str(tmp_path / "lake"),
+        kafka=KafkaSettings(bootstrap_servers=cluster.bootstrap),
+        filters=Filters(groups=(f"/^{unique}/",)),
+        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+    )
+    topics = [settings.probe.events_topic, settings.probe.rounds_topic]
+    group = cluster.commit("g", cluster.topic("orders", 1), [0])
+    job = PlainJob(SourceSettings.of(settings), kept_reader)
+    with Probe(settings) as probe:
+        for _ in range(4):
+            probe.round()
+    job.run()
+    before = [row.round for row in job.rows.rounds]
+    assert before == [0, 2, 4, 6]
+
+    cluster.admin.delete_topics(topics)
+    with Probe(settings) as probe:
+        for _ in range(6):
+            probe.round()
+    cluster.commit("g", f"{unique}-orders", [5])
+    with Probe(settings) as probe:
+        probe.round()
+    # The client's metadata is some seconds old, as it is in a job that runs.
+    kept_reader(SourceSettings.of(settings)).partitions(settings.probe.rounds_topic, fresh=True)
+    job.run()
+
+    rounds = job.rows.rounds
+    numbers = [row.round for row in rounds]
+    assert numbers == sorted(set(numbers))
+    assert [row.opened_offset for row in rounds] == [0, 2, 4, 6, 0, 2, 4, 6, 8, 10, 12]
+    assert all(row.round - row.opened_offset == 8 for row in rounds[4:])
+    assert {(gap.kind, gap.topic, gap.from_offset) for gap in job.rows.gaps if gap.kind != "rounds"} >= {
+        ("recreated", settings.probe.rounds_topic, 8)
+    }
+    newest = [row for row in job.rows.lag if row.group_id == group][-1]
+    assert (newest.round, newest.committed_offset) == (numbers[-1], 5)
+
+
+@pytest.mark.spark
+def test_a_lost_checkpoint_and_another_cluster_are_one_sentence_and_exit_code_2(
+    recorded: Recorded, tmp_path: Path
+) -> None:
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=60)
+    environment = [f"{name}={value}" for name, value in environment_of(settings, tmp_path).items()]
+
+    def job() -> subprocess.CompletedProcess[str]:
+        command = ["env", *environment, sys.executable, "-m", "streaming.job", "--available-now"]
+        return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=600, check=False)
+
+    assert job().returncode == 0
+    rounds = LakeReader(settings.lake).rows("SELECT round, cluster_id FROM rounds")
+    checkpoint = Path(checkpoint_of(settings))
+    kept = shutil.move(checkpoint, tmp_path / "kept")
+
+    lost = job()
+    assert lost.returncode == 2
+    assert lost.stderr.splitlines()[-1] == (
+        f"The checkpoint {checkpoint} is lost: it is empty, but the table rebalance_churn in {settings.lake} holds "
+        f"rows of the cluster {settings.cluster}, which a new checkpoint would write a second time. Put the checkpoint "
+        "back, or give the job a lake of its own (EVENKEEL_LAKE); docs/operations.md says how to keep the old history."
+    )
+
+    shutil.move(kept, checkpoint)
+    newest = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    *head, offsets = newest.read_text("utf-8").splitlines()
+    moved = json.loads(offsets)
+    assert moved["cluster_id"] == rounds[0]["cluster_id"]
+    newest.write_text("\n".join([*head, json.dumps(moved | {"cluster_id": "elsewhere"})]), encoding="utf-8")
+    for check in (checkpoint / "offsets").glob(f".{newest.name}.crc"):
+        check.unlink()
+
+    other = job()
+    assert other.returncode == 2
+    assert other.stderr.splitlines()[-1].startswith("The brokers belong to the Kafka cluster ")
+    assert "the checkpoint of 'recorded' to elsewhere: correct kafka.bootstrap_servers" in other.stderr
+    assert LakeReader(settings.lake).rows("SELECT round, cluster_id FROM rounds") == rounds

@@ -1,0 +1,305 @@
+"""The wheel, installed into an empty environment and used from a working folder that knows nothing of the checkout.
+
+The environment has no package but ours. What ours needs is not installed anew, which would take minutes and the
+network: a line in a `.pth` file lends it the packages that `.venv` has by conf/requirements.lock. `.pth` files in a
+folder that is lent this way are not read, so the editable install, which is one of them, stays behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import sysconfig
+import threading
+import time
+import urllib.request
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
+
+from streaming.tables import LakeReader
+
+ROOT = Path(__file__).resolve().parent.parent
+
+_SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "assignors", "streaming", "dashboards", "conf")
+
+# Whatever of these is imported from the working folder says so, and ends its process.
+_TRAPS = (
+    *("assignors", "conf", "dashboards", "deltalake", "duckdb", "jinja2", "kafka", "msgspec", "numpy", "pandas"),
+    *("pyarrow", "pydantic", "pyspark", "rich", "streaming", "streamlit", "supervisor", "typer", "yaml"),
+)
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment with the wheel in it."""
+
+    wheel: Path
+    bin: Path
+    environment: dict[str, str]
+
+    def run(self, *command: str, cwd: Path, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.bin / command[0], *command[1:]],
+            cwd=cwd,
+            env=self.environment | environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+
+    @contextmanager
+    def running(self, *command: str, cwd: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [self.bin / command[0], *command[1:]],
+                cwd=cwd,
+                env=self.environment | environment,
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                try:
+                    process.wait(180)
+                finally:
+                    process.kill()
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    folder = tmp_path_factory.mktemp("wheel")
+    # (Built from a copy of its sources: setuptools leaves a folder `build` beside them.)
+    (folder / "sources").mkdir()
+    for name in _SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / "sources" / name)
+    pip = [sys.executable, "-P", "-m", "pip", "-q", "--disable-pip-version-check"]
+    offline = ["--no-index", "--no-deps"]
+    subprocess.run(
+        [*pip, "wheel", *offline, "--no-build-isolation", "-w", str(folder), str(folder / "sources")], check=True
+    )
+    [wheel] = folder.glob("evenkeel-*.whl")
+    subprocess.run([sys.executable, "-P", "-m", "venv", "--without-pip", str(folder / "env")], check=True)
+    [packages] = (folder / "env").glob("lib/python*/site-packages")
+    (packages / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    python = folder / "env" / "bin" / "python"
+    subprocess.run([*pip, "--python", str(python), "install", *offline, str(wheel)], check=True)
+    home = folder / "home"
+    home.mkdir()
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("EVENKEEL_", "PYTHON", "SPARK", "PYSPARK", "XDG_", "VIRTUAL_ENV"))
+    }
+    return Installed(wheel, python.parent, environment | {"HOME": str(home)})
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A working folder in which names of libraries are traps."""
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    for name in _TRAPS:
+        (folder / f"{name}.py").write_text(
+            f"open({str(folder / 'trapped')!r}, 'a').write({name + chr(10)!r})\nraise SystemExit({name!r})\n"
+        )
+    return folder
+
+
+def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_name(installed: Installed) -> None:
+    with zipfile.ZipFile(installed.wheel) as archive:
+        held = set(archive.namelist())
+    assert {name.split("/")[0] for name in held} == {"assignors", "dashboards", "streaming", "evenkeel-0.1.0.dist-info"}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    ours = {name for name in listed if name.split("/")[0] in ("assignors", "dashboards", "streaming")}
+    # (Also what is not committed yet.)
+    ours |= {
+        path.relative_to(ROOT).as_posix()
+        for top in ("assignors", "dashboards", "streaming")
+        for path in (ROOT / top).rglob("*.py")
+    }
+    assert ours - held == set()
+    assert {name.removeprefix("streaming/conf/") for name in held if name.startswith("streaming/conf/")} == {
+        *("alerts.yaml", "evenkeel.toml", "jars.toml", "log4j2.properties", "spark-defaults.conf"),
+    }
+
+
+def test_nothing_of_the_checkout_is_in_the_environment(installed: Installed, elsewhere: Path) -> None:
+    code = (
+        "import importlib.util as u, sys, streaming, streaming.places as p; "
+        "print(streaming.__file__, p.shipped_folder(), p.cache_folder(), u.find_spec('conf'), sep='\\n'); "
+        "print(*sys.path, sep='\\n')"
+    )
+    done = installed.run("python", "-P", "-c", code, cwd=elsewhere)
+    assert done.returncode == 0, done.stderr
+    package, conf, cache, spec, *path = done.stdout.splitlines()
+    assert package.startswith(str(installed.bin.parent / "lib"))
+    assert conf == str(Path(package).with_name("conf"))
+    assert cache == str(Path(installed.environment["HOME"]) / ".cache" / "evenkeel")
+    assert spec == "None"
+    assert str(ROOT) not in path
+
+
+def test_the_commands_that_need_no_cluster_run(installed: Installed, elsewhere: Path) -> None:
+    told = installed.run("evenkeel", "--help", cwd=elsewhere)
+    assert told.returncode == 0
+    assert {"up", "run", "assign", "alert"} <= set(told.stdout.split())
+    told = installed.run("evenkeel", "--version", cwd=elsewhere)
+    assert (told.returncode, told.stdout) == (0, "evenkeel 0.1.0\n")
+    completed = installed.run(
+        "evenkeel", cwd=elsewhere, _EVENKEEL_COMPLETE="complete_bash", COMP_WORDS="evenkeel al", COMP_CWORD="1"
+    )
+    assert completed.stdout.split() == ["alert"]
+    question = {"strategy": "range", "partitions_per_topic": {"t": 2}, "members": {"a": {"topics": ["t"]}}}
+    told = installed.run("evenkeel", "assign", cwd=elsewhere, given=json.dumps(question) + "\n")
+    assert json.loads(told.stdout) == {"assignment": {"a": [["t", 0], ["t", 1]]}}
+    told = installed.run("evenkeel", "alert", "--check", cwd=elsewhere)
+    assert told.returncode == 0, told.stderr
+    assert "silence" in told.stdout
+    assert not (elsewhere / "trapped").exists()
+
+
+def test_the_users_own_files_are_found_where_users_put_them(installed: Installed, elsewhere: Path) -> None:
+    own = Path(installed.environment["HOME"]) / ".config" / "evenkeel"
+    own.mkdir(parents=True)
+    try:
+        (own / "evenkeel.toml").write_text("[alerts]\nlook_ms = 1\n")
+        told = installed.run("evenkeel", "alert", "--check", cwd=elsewhere)
+        assert told.returncode == 2
+        assert told.stderr.startswith("The setting alerts.look_ms is wrong: ")
+        assert told.stderr.rstrip().endswith(f"{Path('streaming', 'conf', 'evenkeel.toml')} for what it may be.")
+        (own / "evenkeel.toml").write_text("")
+        (own / "alerts.yaml").write_text("rules: [5]")
+        told = installed.run("evenkeel", "alert", "--check", cwd=elsewhere)
+        assert told.stderr.startswith(f"{own / 'alerts.yaml'}, rule number 1: ")
+    finally:
+        shutil.rmtree(own)
+
+
+def test_a_strategy_in_the_working_folder_is_found_by_pythonpath_and_not_without(
+    installed: Installed, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "def give_all(group, racks):\n    return {group.members[0].member_id: {'t': (0,)}}\n"
+    )
+    (tmp_path / "evenkeel.toml").write_text('[[custom_strategies]]\nname = "mine"\nassignor = "mine:give_all"\n')
+    question = {"strategy": "mine", "partitions_per_topic": {"t": 1}, "members": {"a": {"topics": ["t"]}}}
+    answers = [
+        json.loads(installed.run("evenkeel", "assign", cwd=tmp_path, given=json.dumps(question), **given).stdout)
+        for given in ({"PYTHONPATH": "."}, {})
+    ]
+    assert answers[0] == {"assignment": {"a": [["t", 0]]}}
+    assert "error" in answers[1]
+
+
+def _until(true: Callable[[], object], process: subprocess.Popen[bytes], log: Path, seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
+    pause = threading.Event()
+    while not true():
+        assert process.poll() is None, log.read_text("utf-8", "replace")[-4000:]
+        assert time.monotonic() < deadline, log.read_text("utf-8", "replace")[-4000:]
+        pause.wait(0.5)
+
+
+def _has_rounds(lake: Path) -> bool:
+    return LakeReader(lake).count("rounds") > 0
+
+
+@pytest.fixture
+def observed(bootstrap: str, unique: str) -> dict[str, str]:
+    """Settings of a cluster that is this test's own but for the broker. It has a group: else it had no offsets log."""
+    watched = TopicPartition(unique, 0)
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([NewTopic(unique, num_partitions=1, replication_factor=1)])
+    admin.close()
+    consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=unique, enable_auto_commit=False)
+    consumer.assign([watched])
+    consumer.commit({watched: OffsetAndMetadata(0, "", -1)})
+    consumer.close()
+    return {
+        "EVENKEEL_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
+        "EVENKEEL_PROBE__INTERVAL_MS": "1000",
+        "EVENKEEL_PROBE__EVENTS_TOPIC": f"{unique}.events",
+        "EVENKEEL_PROBE__ROUNDS_TOPIC": f"{unique}.rounds",
+        "EVENKEEL_JOB__TRIGGER_MS": "1000",
+        # (Only this test's: the broker has many others.)
+        "EVENKEEL_FILTERS__GROUPS": json.dumps([unique]),
+    }
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_folder_is_imported(
+    installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
+) -> None:
+    lake = tmp_path / "lake"
+    with (
+        installed.running("evenkeel", "probe", cwd=elsewhere, log=tmp_path / "probe.log", **observed),
+        installed.running(
+            "evenkeel", "run", "--lake", str(lake), cwd=elsewhere, log=tmp_path / "job.log", **observed
+        ) as job,
+    ):
+        _until(lambda: _has_rounds(lake), job, tmp_path / "job.log")
+        second = installed.run("evenkeel", "run", "--lake", str(lake), cwd=elsewhere, **observed)
+        assert second.returncode == 2
+        assert second.stderr == (
+            f"Another job runs for the cluster 'default' with the lake {lake} (process {job.pid}): end that one, or "
+            "choose another lake.\n"
+        )
+        job.send_signal(signal.SIGINT)
+        assert job.wait(180) == 0
+    said = (tmp_path / "job.log").read_text("utf-8", "replace")
+    assert "Traceback" not in said
+    assert "watching cluster default" in said
+    assert not (elsewhere / "trapped").exists()
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_up_writes_its_first_rows_and_serves_the_page_and_its_logs_are_this_users_alone(
+    installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
+) -> None:
+    lake, log = tmp_path / "lake", tmp_path / "up.log"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = int(free.getsockname()[1])
+
+    def answers() -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    command = ("evenkeel", "up", "--lake", str(lake))
+    with installed.running(*command, cwd=elsewhere, log=log, EVENKEEL_PAGE__PORT=str(port), **observed) as up:
+        _until(lambda: _has_rounds(lake) and answers(), up, log)
+        up.send_signal(signal.SIGINT)
+        assert up.wait(180) == 0
+    assert log.read_text("utf-8", "replace").splitlines()[-1] == "all processes have ended"
+    assert not (elsewhere / "trapped").exists()
+    logs = lake / "_logs" / "default"
+    assert {"job.log", "probe.log", "alerter.log", "page.log", "supervisor.log"} <= {p.name for p in logs.iterdir()}
+    assert stat.S_IMODE(logs.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in logs.iterdir()} == {0o600}
+    # What is there to be read is as readable as this user's files are.
+    assert stat.S_IMODE((lake / "rounds").stat().st_mode) == stat.S_IMODE(tmp_path.joinpath("elsewhere").stat().st_mode)
