@@ -1,8 +1,15 @@
 """The probe's events and rounds: the one schema of `evenkeel.events` and `evenkeel.rounds`.
 
-Written by the probe, read by the job, JSON in UTF-8, one object a record, `"v"` first: a reader refuses what
-it does not know (`Rejected`), it never guesses. Fields are only appended, with defaults; a change of meaning is
-a new version.
+Written by the probe, read by the job and by the next probe, JSON in UTF-8, one object a record. They only grow, so that
+probes and jobs of different releases live together:
+
+- Fields are only appended, with defaults. A reader passes over those it does not know, and takes the default of those
+  that an older writer does not write. No field ever changes its meaning or its type, or goes.
+- What older readers must not take for what they know gets a type of its own. A reader passes over types that it does
+  not know, and counts them (`UnknownType`).
+- `"v"` is the writer's version of this schema, from 1 up. It tells people what wrote a record; nothing depends on it.
+
+What is neither is refused (`Rejected`); nobody guesses.
 
 A **round** is one look at the cluster. Its number is the offset of its opening record in `evenkeel.rounds`,
 its time the broker's append time of that record, so neither the probe's clock nor its memory counts. Events
@@ -20,9 +27,12 @@ from typing import Final
 
 import msgspec
 
+from streaming.terminal import visible
+
 __all__ = [
     "EVENTS_VERSION",
     "MAX_PARTITIONS",
+    "MAX_RECORD_BYTES",
     "Event",
     "GroupEvent",
     "GroupGone",
@@ -32,6 +42,7 @@ __all__ = [
     "RoundClosed",
     "RoundOpened",
     "TopicEvent",
+    "UnknownType",
     "decode_event",
     "decode_round",
     "encode_event",
@@ -43,6 +54,17 @@ EVENTS_VERSION: Final = 1
 # Kafka's controller refuses topics far below this; a count beyond it is a broken or hostile record, and would
 # make the core allocate for partitions that cannot exist.
 MAX_PARTITIONS: Final = 1_000_000
+
+MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
+"""The largest record of a probe.
+
+A `TopicEvent` takes up to 60 bytes a partition: this carries a topic of a quarter of a million partitions. As objects a
+record takes many times its bytes, so larger ones are not even looked at.
+"""
+
+# A closing record takes some 25 bytes a partition of the log and of the events topic, and some 150 for each that is
+# held back: this carries tens of thousands. Of nothing but event positions a record takes 25 times its bytes.
+_MAX_ROUND_BYTES: Final = 4 * 1024 * 1024
 
 # Any broker's offsets fit in int64; the state packs them so.
 _MAX_OFFSET: Final = 2**63 - 1
@@ -222,15 +244,42 @@ Event = GroupEvent | TopicEvent | GroupGone
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that is none of ours, or of a version we do not know; it goes to `quarantine`."""
+    """A record that is none of ours; it goes to `quarantine`."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownType:
+    """A record of a type that this release does not know: a newer probe wrote it, it is not damaged.
+
+    Attributes:
+        name: The type, made visible.
+    """
+
+    name: str
+
+    @property
+    def reason(self) -> str:
+        """What there is to say of it."""
+        return f"type {self.name} is not known to this release; a newer probe may have written it"
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What every record of ours has, of whatever release."""
+
+    v: int
+    type: str
 
 
 _ENCODER = msgspec.json.Encoder()
 _EVENTS = msgspec.json.Decoder(Event)
 _ROUNDS = msgspec.json.Decoder(Round)
-_VERSION = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_HEAD = msgspec.json.Decoder(_Head)
+_TYPES = {"opened", "closed", "group", "topic", "gone"}
+
+# Characters of a name in a reason; ids can have 32 KB.
+_LONGEST_NAME = 100
 
 
 def encode_event(event: Event) -> bytes:
@@ -243,9 +292,9 @@ def encode_round(record: Round) -> bytes:
     return _ENCODER.encode(record)
 
 
-def decode_event(value: bytes | None) -> Event | Rejected:
+def decode_event(value: bytes | None) -> Event | UnknownType | Rejected:
     """Read one record of `evenkeel.events`; any bytes are allowed."""
-    event = _decode(value, _EVENTS)
+    event = _decode(value, _EVENTS, MAX_RECORD_BYTES)
     if isinstance(event, TopicEvent):
         reason = _wrong_topic_event(event)
         return Rejected(reason) if reason else event
@@ -258,12 +307,12 @@ def decode_event(value: bytes | None) -> Event | Rejected:
         if producer is not None and not 0 <= producer <= _MAX_OFFSET:
             return Rejected(f"held_by_producer is {producer}")
         return event
-    return event if isinstance(event, Rejected) else Rejected("not an event")
+    return event if isinstance(event, Rejected | UnknownType) else Rejected("not an event")
 
 
-def decode_round(value: bytes | None) -> Round | Rejected:
+def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
     """Read one record of `evenkeel.rounds`; any bytes are allowed."""
-    record = _decode(value, _ROUNDS)
+    record = _decode(value, _ROUNDS, _MAX_ROUND_BYTES)
     if isinstance(record, RoundClosed):
         if not 0 < len(record.log) <= MAX_PARTITIONS or len(record.log) != len(record.log_end):
             return Rejected(f"positions of {len(record.log)} and ends of {len(record.log_end)} log partitions")
@@ -281,7 +330,7 @@ def decode_round(value: bytes | None) -> Round | Rejected:
                 if not (_is_partition(partition) and 0 <= first <= end <= _MAX_OFFSET):
                     return Rejected(f"event positions {first} to {end} of partition {partition[:20]!r}")
         return record
-    if isinstance(record, (RoundOpened, Rejected)):
+    if isinstance(record, RoundOpened | UnknownType | Rejected):
         return record
     return Rejected("not a round")
 
@@ -291,33 +340,36 @@ def _is_partition(name: str) -> bool:
     return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < MAX_PARTITIONS
 
 
-def _decode(value: bytes | None, decoder: msgspec.json.Decoder[Event] | msgspec.json.Decoder[Round]) -> object:
+def _decode(
+    value: bytes | None, decoder: msgspec.json.Decoder[Event] | msgspec.json.Decoder[Round], most: int
+) -> object:
     if value is None:
         return Rejected("the record has no value")
+    if len(value) > most:
+        return Rejected(f"the record has {len(value):,} bytes; no probe writes one of more than {most:,}")
     try:
         record = decoder.decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Rejected(_reason(value, error))
-    if record.v != EVENTS_VERSION:
-        return Rejected(f"schema version {record.v}; this release reads {EVENTS_VERSION}")
+        return _unread(value, error)
+    if record.v < 1:
+        return Rejected("its schema version is below 1")
     return record
 
 
-def _reason(value: bytes, error: Exception) -> str:
-    # A future version may have other fields: then the version is the reason, not the first odd field.
+def _unread(value: bytes, error: Exception) -> UnknownType | Rejected:
     try:
-        version = int(bytes(_VERSION.decode(value)["v"]))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError, ValueError):
-        return f"not one of our records: {str(error)[:200]}"
-    if version != EVENTS_VERSION:
-        return f"schema version {version}; this release reads {EVENTS_VERSION}"
-    return f"not one of our records: {str(error)[:200]}"
+        head = _HEAD.decode(value)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        head = None
+    if head is not None and head.v >= 1 and head.type not in _TYPES:
+        return UnknownType(visible(head.type, _LONGEST_NAME))
+    return Rejected(f"not one of our records: {visible(str(error))}")
 
 
 def _wrong_topic_event(event: TopicEvent) -> str | None:
     count = event.partitions
     if count is not None and not 0 < count <= MAX_PARTITIONS:
-        return f"partition count {count} of topic {event.topic[:100]!r}"
+        return f"partition count {count} of topic {visible(event.topic, _LONGEST_NAME)}"
     expected = count or 0
     if not len(event.end) == len(event.stable) == len(event.start) == expected:
         return f"offsets of {len(event.end)}, {len(event.stable)}, {len(event.start)} partitions instead of {expected}"

@@ -37,7 +37,7 @@ def room(packages: str = "", rooms: str = "") -> Room:
 ROOMS = {
     "assignors": room("numpy"),
     "streaming.exceptions": room(),
-    "streaming.events": room("msgspec"),
+    "streaming.events": room("msgspec", "streaming.terminal"),
     "streaming.terminal": room(),
     "streaming.places": room(),
     "streaming.lock": room("", "streaming.exceptions streaming.places"),
@@ -54,20 +54,25 @@ ROOMS = {
     "streaming.java": room("", "streaming.exceptions"),
     "streaming.leash": room(),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java streaming.places"),
-    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions"),
+    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.terminal"),
     # Of the core only what it takes in: the codec writes it.
     "streaming.offsets_log": room(
-        "numpy", "streaming.groups.inputs streaming.groups.modern_inputs streaming.groups.quarantine"
+        "numpy",
+        "streaming.groups.inputs streaming.groups.modern_inputs streaming.groups.quarantine streaming.terminal",
     ),
+    "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log.record_columns"),
     "streaming.tables": room("deltalake duckdb pyarrow", "streaming.exceptions"),
     "streaming.probe": room(
-        "kafka tenacity", "streaming.config streaming.events streaming.exceptions streaming.offsets_log"
+        "kafka tenacity",
+        "streaming.config streaming.events streaming.exceptions streaming.offsets_log streaming.record_batches "
+        "streaming.terminal",
     ),
     "streaming.job": room(
         # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
-        "kafka lz4 msgspec numpy pandas py4j pyarrow pydantic pyspark snappy zstandard",
+        "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.leash "
-        "streaming.lock streaming.offsets_log streaming.places streaming.tables",
+        "streaming.lock streaming.offsets_log streaming.places streaming.record_batches streaming.tables "
+        "streaming.terminal",
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow",

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
-from streaming.events import LogHold, Rejected, RoundClosed, decode_round
+from streaming.events import (
+    MAX_RECORD_BYTES,
+    GroupEvent,
+    LogHold,
+    Rejected,
+    RoundClosed,
+    UnknownType,
+    decode_event,
+    decode_round,
+)
 
 CLOSED: dict[str, object] = {
     "type": "closed",
@@ -63,3 +73,73 @@ def test_a_closing_record_that_no_probe_can_have_written_is_rejected_with_its_re
     changes: dict[str, object], reason: str
 ) -> None:
     assert decode_round(record(**changes)) == Rejected(reason)
+
+
+GROUP: dict[str, object] = {
+    "type": "group",
+    "v": 1,
+    "cluster": "prod",
+    "round": 6,
+    "time": 1_767_225_600_000,
+    "group": "orders",
+    "log_partition": 1,
+    "log_position": 7,
+    "topics": 0,
+    "state": None,
+    "protocol_type": None,
+    "group_type": None,
+}
+
+
+def event(**changes: object) -> bytes:
+    return json.dumps(GROUP | changes).encode()
+
+
+@pytest.mark.parametrize("version", [1, 2, 900, 2**63])
+def test_a_record_of_any_version_from_one_up_is_read_as_far_as_its_fields_are_known(version: int) -> None:
+    found = decode_event(event(v=version, quota=[1, {"a": None}], idle=True))
+    assert isinstance(found, GroupEvent)
+    assert (found.v, found.group, found.idle, found.held_since) == (version, "orders", True, None)
+    closed = decode_round(record(v=version, quota={}, holds=[{"partition": 1, "since": 5, "groups": 2, "quota": 3}]))
+    assert isinstance(closed, RoundClosed)
+    assert closed.holds == (LogHold(1, 5, 2),)
+
+
+@pytest.mark.parametrize("version", [0, -1, 1.5, "1", None, True])
+def test_a_record_without_a_version_from_one_up_is_none_of_ours(version: object) -> None:
+    for given in (event(v=version), event(v=version, type="quota"), record(v=version)):
+        assert isinstance(decode_event(given), Rejected)
+        assert isinstance(decode_round(given), Rejected)
+    without = {name: value for name, value in GROUP.items() if name != "v"}
+    assert isinstance(decode_event(json.dumps(without).encode()), Rejected)
+
+
+@pytest.mark.parametrize("decode", [decode_event, decode_round])
+def test_a_type_that_is_not_known_is_no_damage(decode: Callable[[bytes], object]) -> None:
+    found = decode(event(v=3, type="quota\n\x1b[2J", group=7))
+    assert found == UnknownType("quota\\n\\x1b[2J")
+    assert isinstance(found, UnknownType)
+    assert found.reason == "type quota\\n\\x1b[2J is not known to this release; a newer probe may have written it"
+    long = decode(event(type="x" * 9_000))
+    assert isinstance(long, UnknownType)
+    assert len(long.name) <= 100
+
+
+def test_a_known_type_in_the_wrong_topic_or_with_a_changed_field_is_none_of_ours() -> None:
+    assert isinstance(decode_event(record()), Rejected)
+    assert isinstance(decode_round(event()), Rejected)
+    assert isinstance(decode_event(event(v=2, topics="0")), Rejected)
+
+
+def test_a_record_that_is_larger_than_any_probe_writes_is_not_looked_at() -> None:
+    filler = "x" * MAX_RECORD_BYTES
+    assert decode_event(event(state=filler)) == Rejected(
+        f"the record has {len(event(state=filler)):,} bytes; no probe writes one of more than 16,777,216"
+    )
+    assert isinstance(decode_round(record(probe=filler)), Rejected)
+
+
+def test_a_reason_shows_no_control_characters() -> None:
+    found = decode_event(b'{"type":"group","v":1,"\x1b[2J\n":')
+    assert isinstance(found, Rejected)
+    assert found.reason.isprintable()

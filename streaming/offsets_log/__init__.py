@@ -20,8 +20,10 @@ from streaming.offsets_log.membership import decode_membership
 from streaming.offsets_log.modern import decode_modern
 from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.partitioner import partition_for
+from streaming.offsets_log.record import LogRecord
 from streaming.offsets_log.record_types import RECORD_TYPES, RecordValue, decode_record_value
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
+from streaming.offsets_log.unread import Unread, Windows
 
 __all__ = [
     "RECORD_TYPES",
@@ -30,6 +32,7 @@ __all__ = [
     "Compactor",
     "GroupKey",
     "Key",
+    "LogRecord",
     "OffsetCommit",
     "OffsetKey",
     "OtherKey",
@@ -38,6 +41,8 @@ __all__ = [
     "Subscription",
     "UnknownKey",
     "UnknownVersion",
+    "Unread",
+    "Windows",
     "decode_assignment",
     "decode_key",
     "decode_line",

@@ -25,7 +25,7 @@ from streaming.groups.inputs import (
     MembershipTombstone,
     in_order,
 )
-from streaming.groups.quarantine import PartitionInput
+from streaming.groups.quarantine import PartitionInput, Window
 from streaming.offsets_log.commit_fold import CommitFold, canonical
 from streaming.offsets_log.commit_slots import DROPPED, UNKNOWN, CommitSlots, Place
 from streaming.offsets_log.keys import (
@@ -47,7 +47,7 @@ from streaming.offsets_log.partitioner import partition_for
 from streaming.offsets_log.record import LogRecord
 from streaming.offsets_log.record_columns import Ints, RecordColumns
 from streaming.offsets_log.rejected import Rejected, UnknownVersion
-from streaming.offsets_log.unread import Unread
+from streaming.offsets_log.unread import Unread, Windows, unknown_type
 
 __all__ = ["Compactor"]
 
@@ -55,9 +55,10 @@ __all__ = ["Compactor"]
 # shows), few enough that their values (some MB) stay in the processor's cache and out of the way.
 _FOLDED_AT_ONCE = 16_384
 
-# Keys that lead to no window (dropped, junk, other types) and are remembered decoded. Cleared when full, so
-# that a log of ever new keys cannot fill the memory.
+# Keys that lead to no window (dropped, junk, other types) and are remembered decoded, and their bytes. Cleared when
+# full, so that a log of ever new keys cannot fill the memory.
 _KEYS_KEPT = 65_536
+_KEY_BYTES_KEPT = 16 * 1024 * 1024
 
 # Fewer records than this are taken quicker one by one than as columns.
 _FEW_RECORDS = 150
@@ -65,12 +66,13 @@ _FEW_RECORDS = 150
 # How many records are looked up together at first, and again after ever new keys.
 _LEAST_CHUNK = 2_048
 
-# What is held takes about so many bytes: of a key its place and its row of the table, of a window its row, here and
-# merged; of a record that is kept, with what it decodes to.
+# What is held takes about so many bytes, beside names and keys: of a key its place and its row of the table, of a
+# window its row, here and merged; of a record that is kept, with what it decodes to; of the name of a group or a topic.
 _PLACE_BYTES = 1_000
 _WINDOW_BYTES = 300
 _RECORD_BYTES = 500
 _DECODED = 8
+_NAME_BYTES = 200
 
 _LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 
@@ -119,6 +121,7 @@ class Compactor:
         boundaries: Sequence[int],
         watches: Callable[[str], bool],
         watches_topic: Callable[[str], bool],
+        windows: Windows | None = None,
     ) -> None:
         """Prepare for one partition.
 
@@ -128,6 +131,7 @@ class Compactor:
             boundaries: Log positions of rounds, in any order: B parts the records below B from the others.
             watches: Whether a group passes the filters; asked once per group.
             watches_topic: Whether a topic passes the filters; asked once per topic.
+            windows: By what is counted what cannot be read; None for the stretches between the boundaries.
         """
         self.dropped = 0
         self._partition = partition
@@ -135,10 +139,13 @@ class Compactor:
         self._watches = watches
         self._watches_topic = watches_topic
         self._boundaries = sorted(boundaries)
-        self._unread = Unread(partition, self._boundaries)
+        if windows is None:
+            windows = Windows(self._boundaries, [Window(number) for number in range(len(self._boundaries) + 1)])
+        self._unread = Unread(partition, windows)
         self._groups: dict[str, _Group | _Misplaced | None] = {}
         self._topics: dict[str, bool] = {}
         self._keys: dict[bytes, Key] = {}
+        self._key_bytes = 0
         self._fold = CommitFold(self._boundaries, self._decode_plain)
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
@@ -186,11 +193,24 @@ class Compactor:
             # Keys that are met for the first time come one by one until their chunk is done.
             self._chunk = _LEAST_CHUNK if 2 * one_by_one > len(chunk) else min(2 * self._chunk, _FOLDED_AT_ONCE)
 
+    def reject(self, record: LogRecord, reason: str) -> None:
+        """Take what nobody can read, in place of records: a batch that cannot be taken apart.
+
+        Args:
+            record: Its first offset and its time.
+            reason: What is wrong, in one sentence.
+        """
+        self._unread.reject(record, reason)
+
+    def fold(self) -> None:
+        """Decode now what waits to be decoded together."""
+        self._fold.fold()
+
     @property
     def held(self) -> int:
         """Bytes that it holds, about."""
         windows = len(self._fold) + len(self._slots)
-        return _PLACE_BYTES * self._commit_slots.made + _WINDOW_BYTES * windows + self._kept_bytes
+        return _PLACE_BYTES * self._commit_slots.made + _WINDOW_BYTES * windows + self._kept_bytes + self._unread.held
 
     def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
         """Every watched group that had records, with its inputs in log order."""
@@ -253,6 +273,7 @@ class Compactor:
                 self._fold.fold()
             if key is not None and self._is_dropped(self._decoded(key)):
                 self._commit_slots.drop(key)
+                self._kept_bytes += _NAME_BYTES + len(key)
         slots[done:] = self._commit_slots.assign(numbers[done:])
         self._fold_columns(slots, records, folded, len(records))
         return int(unknown.size)
@@ -287,6 +308,7 @@ class Compactor:
 
     def _place(self, group: _Group, name: tuple[str, int], key: bytes) -> Place:
         place = group.places[name] = self._commit_slots.make(group.number, group.open, name, key)
+        self._kept_bytes += len(key)
         return place
 
     def _add_plain(self, record: LogRecord) -> None:
@@ -294,7 +316,7 @@ class Compactor:
         if isinstance(key, Rejected):
             self._leave_unread(record, key)
         elif isinstance(key, UnknownKey):
-            self._unread.unknown(record)
+            self._unread.unknown(record, *unknown_type(record))
         elif isinstance(group := self._group(key.group), _Misplaced):
             self._leave_unread(record, Rejected(group.reason))
         elif group is None or (isinstance(key, OffsetKey) and not self._topic(key.topic)):
@@ -367,10 +389,9 @@ class Compactor:
 
     def _leave_unread(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:
         if isinstance(why, Rejected):
-            self._kept_bytes += _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
             self._unread.reject(record, why.reason)
         else:
-            self._unread.unknown(record)
+            self._unread.unknown(record, *unknown_type(record))
 
     def _decoded(self, key: bytes | None) -> Key:
         if key is None:
@@ -378,9 +399,11 @@ class Compactor:
         decoded = self._keys.get(key)
         if decoded is None:
             decoded = decode_key(key)
-            if len(self._keys) >= _KEYS_KEPT:
+            if len(self._keys) >= _KEYS_KEPT or self._key_bytes >= _KEY_BYTES_KEPT:
                 self._keys.clear()
+                self._key_bytes = 0
             self._keys[key] = decoded
+            self._key_bytes += len(key)
         return decoded
 
     def _group(self, name: str) -> _Group | _Misplaced | None:
@@ -389,6 +412,7 @@ class Compactor:
             return self._groups[name]
         except KeyError:
             group = self._groups[name] = self._new_group(name)
+            self._kept_bytes += _NAME_BYTES + len(name)
             return group
 
     def _new_group(self, name: str) -> _Group | _Misplaced | None:
@@ -404,6 +428,7 @@ class Compactor:
             return self._topics[name]
         except KeyError:
             watched = self._topics[name] = self._watches_topic(name)
+            self._kept_bytes += _NAME_BYTES + len(name)
             return watched
 
 

@@ -10,6 +10,7 @@ from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, Sa
 from kafka.net.compat import KafkaNetClient
 
 from streaming.config import KafkaSettings
+from streaming.events import MAX_RECORD_BYTES
 from streaming.exceptions import SetupError
 
 __all__ = ["CLIENT_ID", "open_admin", "open_consumer", "open_producer"]
@@ -34,9 +35,6 @@ _DELIVERY_MS = 30_000
 
 _BATCH_BYTES = 256 * 1024
 """A round's events go out at once, so large batches are free, and compress better than the default of 16 KiB."""
-
-MAX_RECORD_BYTES = 16 * 1024 * 1024
-"""A `TopicEvent` takes up to 60 bytes a partition: this carries a topic of a quarter of a million partitions."""
 
 
 def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> Any:

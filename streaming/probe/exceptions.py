@@ -9,6 +9,7 @@ from __future__ import annotations
 from kafka.errors import KafkaError
 
 from streaming.exceptions import EvenkeelError
+from streaming.terminal import visible
 
 __all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "told"]
 
@@ -27,5 +28,5 @@ class StopRequestedError(EvenkeelError):
 
 def told(error: KafkaError) -> str:
     """An error of kafka-python for people: its class once, and its message (`str` repeats the class)."""
-    message = " ".join(str(argument) for argument in error.args if argument)
+    message = visible(" ".join(str(argument) for argument in error.args if argument))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -25,6 +25,7 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
+from streaming.terminal import visible
 
 __all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 
@@ -268,7 +269,7 @@ class KafkaCluster:
     def _tell_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
         for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):
             if (
-                sentence := f"{right} {name!r} is missing, so it stays unseen: grant it, or ignore it"
+                sentence := f"{right} '{visible(name)}' is missing, so it stays unseen: grant it, or ignore it"
             ) not in self._told:
                 self._told.add(sentence)
                 _LOG.warning("The right %s.", sentence)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from kafka import TopicPartition
-from kafka.errors import KafkaError
+from kafka.errors import CorruptRecordError, KafkaError
 
 from streaming.config import Settings
-from streaming.events import Event, Rejected, RoundClosed, decode_event, decode_round
+from streaming.events import Event, Rejected, RoundClosed, UnknownType, decode_event, decode_round
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, told
 from streaming.probe.observe import Memory, recall
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk
 
 __all__ = ["remember"]
+
+_LOG = logging.getLogger("streaming.probe")
 
 _LOOKBACK = 16
 """The last closing record is among the last two records, unless rounds failed; each further look goes 16 times back."""
@@ -35,12 +39,12 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
         RoundAbandonedError: The topics could not be read.
     """
     try:
-        consumer = open_consumer(settings.kafka)
+        consumer = take_whole_batches(open_consumer(settings.kafka))
         try:
             closed = _last_closed(consumer, settings, deadline)
             if closed is None:
                 return Memory()
-            resting = _resting(consumer, settings, closed, deadline) if closed.untold else []
+            resting = _resting(consumer, settings, closed, deadline) if closed.untold else ()
             return recall(closed, _events(consumer, settings, {closed.round: closed.events}, deadline), resting)
         finally:
             consumer.close()
@@ -56,8 +60,8 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
     while upper > first:
         lower = max(first, end - lookback)
         last = None
-        for record in _records(consumer, {place: [(lower, upper)]}, deadline):
-            found = decode_round(record.value)
+        for _, _, value in _records(consumer, {place: [(lower, upper)]}, deadline):
+            found = decode_round(value)
             if isinstance(found, RoundClosed) and found.cluster == settings.cluster:
                 last = found
         if last is not None:
@@ -66,7 +70,7 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
     return None
 
 
-def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> list[Event]:
+def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> Iterator[Event]:
     """What the rounds of a heartbeat told of idle groups and of those that are gone, the oldest of a group first.
 
     Every group that is untold in the newest round became idle, or was told as such, within it.
@@ -76,19 +80,22 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
     since = max(0, closed.time - settings.job.heartbeat_ms)
     found = consumer.offsets_for_times({place: since})[place]
     begin = max(first, found.offset) if found is not None else first
-    rounds = [decode_round(record.value) for record in _records(consumer, {place: [(begin, end)]}, deadline)]
+    rounds = (decode_round(value) for _, _, value in _records(consumer, {place: [(begin, end)]}, deadline))
     resting = {
         before.round: before.resting
         for before in rounds
         if isinstance(before, RoundClosed) and before.cluster == settings.cluster and before.round < closed.round
     }
-    return _events(consumer, settings, resting, deadline)
+    yield from _events(consumer, settings, resting, deadline)
 
 
 def _events(
     consumer: Any, settings: Settings, positions: Mapping[int, Mapping[str, tuple[int, int]]], deadline: Deadline
-) -> list[Event]:
-    """The events that lie between positions: per round, as its closing record has them."""
+) -> Iterator[Event]:
+    """The events that lie between positions: per round, as its closing record has them.
+
+    One by one, for nobody knows how many they are: closing records tell what they like.
+    """
     topic = settings.probe.events_topic
     ranges: dict[Any, list[tuple[int, int]]] = {}
     for between in positions.values():
@@ -100,15 +107,13 @@ def _events(
         place: [(max(first, bounds[place][0]), min(end, bounds[place][1])) for first, end in sorted(of_rounds)]
         for place, of_rounds in ranges.items()
     }
-    events = []
-    for record in _records(consumer, there, deadline):
-        event = decode_event(record.value)
-        if isinstance(event, Rejected) or event.cluster != settings.cluster:
+    for place, offset, value in _records(consumer, there, deadline):
+        event = decode_event(value)
+        if isinstance(event, Rejected | UnknownType) or event.cluster != settings.cluster:
             continue
-        first, end = positions.get(event.round, {}).get(str(record.partition), (0, 0))
-        if first <= record.offset < end:
-            events.append(event)
-    return events
+        first, end = positions.get(event.round, {}).get(str(place.partition), (0, 0))
+        if first <= offset < end:
+            yield event
 
 
 def _bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
@@ -118,13 +123,20 @@ def _bounds(consumer: Any, places: list[Any]) -> dict[Any, tuple[int, int]]:
     return {place: (first[place], end[place]) for place in places}
 
 
-def _records(consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], deadline: Deadline) -> Iterator[Any]:
+def _records(
+    consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], deadline: Deadline
+) -> Iterator[tuple[Any, int, bytes | None]]:
     """The records of the given offsets [first, end), in order per partition; some between the ranges may come too.
 
+    What cannot be taken apart, or is too large, is left out: nothing that a probe has written.
+
     Args:
-        consumer: A consumer of our own; it is assigned anew.
+        consumer: A consumer of our own that brings whole batches; it is assigned anew.
         ranges: Per partition, in order.
         deadline: Of all of it.
+
+    Returns:
+        Place, offset and value of each.
     """
     waiting = {place: deque(each for each in of_place if each[0] < each[1]) for place, of_place in ranges.items()}
     waiting = {place: of_place for place, of_place in waiting.items() if of_place}
@@ -133,9 +145,10 @@ def _records(consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], dea
         consumer.seek(place, of_place[0][0])
     while waiting:
         polled = consumer.poll(timeout_ms=int(min(0.2, deadline.remaining()) * 1000))
-        for place, records in polled.items():
+        for place, items in polled.items():
             last = waiting[place][-1][1] if place in waiting else 0
-            yield from (record for record in records if record.offset < last)
+            for item in items:
+                yield from ((place, offset, value) for offset, value in _values(item, place, last))
         for place, of_place in list(waiting.items()):
             position = consumer.position(place)
             while of_place and of_place[0][1] <= position:
@@ -146,3 +159,16 @@ def _records(consumer: Any, ranges: Mapping[Any, Sequence[tuple[int, int]]], dea
                 del waiting[place]
             elif of_place[0][0] > position + _READ_THROUGH:
                 consumer.seek(place, of_place[0][0])
+
+
+def _values(item: FetchedRun | FetchedBatch | Missing, place: Any, end: int) -> Iterator[tuple[int, bytes | None]]:
+    """Offsets and values of the records below `end`."""
+    if isinstance(item, Missing):
+        return
+    for batch in item.batches() if isinstance(item, FetchedRun) else (item,):
+        try:
+            for offset, _, _, value in walk(batch, 0, end):
+                yield offset, value
+        except CorruptRecordError as error:
+            where = f"{place.topic}-{place.partition}, offsets {batch.base_offset} to {batch.offset}"
+            _LOG.warning("Passed over a record batch (%s) that cannot be taken apart: %s", where, told(error))

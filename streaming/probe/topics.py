@@ -19,8 +19,8 @@ from kafka.errors import (
 )
 
 from streaming.config import ProbeSettings
+from streaming.events import MAX_RECORD_BYTES
 from streaming.exceptions import SetupError
-from streaming.probe.clients import MAX_RECORD_BYTES
 from streaming.probe.exceptions import told
 
 __all__ = ["create_missing", "creation_problem", "wrong_settings"]

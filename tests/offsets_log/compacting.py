@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from streaming.groups.inputs import CommitWindow, GroupInput
-from streaming.groups.quarantine import PartitionInput, UnknownRecords
+from streaming.groups.quarantine import CountedRecords, PartitionInput
 from streaming.offsets_log import Compactor
 from streaming.offsets_log.record_columns import PADDING, RecordColumns
 
@@ -42,7 +42,7 @@ def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -
                 total += item.commits + item.tombstones
             else:
                 total += 1
-    return total + sum(item.records if isinstance(item, UnknownRecords) else 1 for item in unread)
+    return total + sum(item.records if isinstance(item, CountedRecords) else 1 for item in unread)
 
 
 def columns(records: Sequence[Record]) -> RecordColumns:

@@ -16,7 +16,7 @@ from streaming.groups.inputs import (
     MembershipTombstone,
     merge_windows,
 )
-from streaming.groups.quarantine import PartitionInput, QuarantinedRecord, UnknownRecords
+from streaming.groups.quarantine import CountedRecords, PartitionInput, QuarantinedRecord
 from streaming.offsets_log import (
     GroupKey,
     OffsetCommit,
@@ -32,6 +32,7 @@ from streaming.offsets_log import (
     partition_for,
 )
 from streaming.offsets_log.topic_id import printed
+from streaming.terminal import visible
 
 
 class Record(NamedTuple):
@@ -44,7 +45,7 @@ class Record(NamedTuple):
 class Folded(NamedTuple):
     groups: dict[str, list[GroupInput]]
     quarantined: list[tuple[int, str]]
-    unknown: dict[tuple[int, int | None, int, int], tuple[int, int, int]]
+    unknown: dict[tuple[str, int], tuple[int, int, int]]
     dropped: int
 
 
@@ -62,7 +63,7 @@ def fold_one_by_one(
     eras: dict[str, int] = {}
     windows: dict[tuple[object, ...], CommitWindow] = {}
     quarantined: list[tuple[int, str]] = []
-    unknown: dict[tuple[int, int | None, int, int], tuple[int, int, int]] = {}
+    unknown: dict[tuple[str, int], tuple[int, int, int]] = {}
     dropped = 0
 
     def count_unknown(record: Record) -> None:
@@ -70,14 +71,12 @@ def fold_one_by_one(
         version = None
         if record.value is not None and len(record.value) >= 2:
             version = int.from_bytes(record.value[:2], "big", signed=True)
-        name = (
-            int.from_bytes(record.key[:2], "big", signed=True),
-            version,
-            record.timestamp // 86_400_000,
-            bisect_right(boundaries, record.offset),
-        )
-        first, _, count = unknown.get(name, (record.offset, 0, 0))
-        unknown[name] = first, record.offset, count + 1
+        count(f"{int.from_bytes(record.key[:2], 'big', signed=True)}/{version}", record.offset)
+
+    def count(kind: str, offset: int) -> None:
+        name = kind, bisect_right(boundaries, offset)
+        first, _, records = unknown.get(name, (offset, 0, 0))
+        unknown[name] = first, offset, records + 1
 
     for record in records:
         offset, timestamp, _, value = record
@@ -137,7 +136,11 @@ def fold_one_by_one(
         groups.setdefault(str(place[1]), []).append(item)
     for items in groups.values():
         items.sort(key=lambda item: getattr(item, "position"))  # noqa: B009
-    return Folded(groups, quarantined, unknown, dropped)
+    # A hundred and one are kept; the others are only counted.
+    for offset, _ in quarantined[101:]:
+        count("undecodable", offset)
+    shown = [(offset, visible(reason, 500)) for offset, reason in quarantined[:101]]
+    return Folded(groups, shown, unknown, dropped)
 
 
 def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None) -> CommitWindow:
@@ -165,12 +168,12 @@ def as_folded(
     """What a compactor gave, in the shape of `fold_one_by_one`."""
     quarantined = [(item.offset, item.reason) for item in unread if isinstance(item, QuarantinedRecord)]
     unknown = {
-        (item.key_type, item.value_version, item.day, bisect_right(sorted(boundaries), item.sample.offset)): (
+        (item.kind, bisect_right(sorted(boundaries), item.sample.offset)): (
             item.sample.offset,
             item.last_offset,
             item.records,
         )
         for item in unread
-        if isinstance(item, UnknownRecords)
+        if isinstance(item, CountedRecords)
     }
     return Folded(groups, quarantined, unknown, dropped)

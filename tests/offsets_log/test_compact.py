@@ -8,7 +8,7 @@ import pytest
 
 from streaming.groups.inputs import CommitWindow
 from streaming.groups.modern_inputs import GroupEpoch, Removed
-from streaming.groups.quarantine import QuarantinedRecord, UnknownRecords
+from streaming.groups.quarantine import CountedRecords, QuarantinedRecord
 from streaming.offsets_log import Compactor, commit_fold, partition_for
 from streaming.offsets_log import compact as compact_module
 
@@ -155,7 +155,7 @@ def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_new
         "value: 1 bytes follow the end of the value at byte 7",
         "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
     ]
-    assert [(item.key_type, item.value_version) for item in unread if isinstance(item, UnknownRecords)] == [(3, 1)]
+    assert [item.kind for item in unread if isinstance(item, CountedRecords)] == ["3/1"]
 
 
 def test_what_is_not_watched_is_dropped_and_counted() -> None:
@@ -185,7 +185,7 @@ def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() ->
     assert (record.key_type, record.value_version) == (1, 3)
 
 
-def test_a_newer_value_version_is_counted_per_day_and_boundary_with_its_first_record_as_sample() -> None:
+def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_sample() -> None:
     newer = offset_value(3, 1)[2:]
     records = [
         Record(10, DAY - 1, COMMIT_KEY, b"\x00\x05" + newer),
@@ -196,19 +196,16 @@ def test_a_newer_value_version_is_counted_per_day_and_boundary_with_its_first_re
     groups, unread, _ = compacted(records, boundaries=[13])
     assert not groups
     found = [
-        (item.key_type, item.value_version, item.day, item.records, item.sample.offset, item.last_offset)
+        (item.kind, item.records, item.sample.offset, item.last_offset)
         for item in unread
-        if isinstance(item, UnknownRecords)
+        if isinstance(item, CountedRecords)
     ]
-    assert found == [(1, 5, 0, 1, 10, 10), (1, 5, 1, 2, 11, 12), (1, 5, 1, 1, 13, 13)]
+    assert found == [("1/5", 3, 10, 12), ("1/5", 1, 13, 13)]
 
 
 def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
     _, unread, _ = compacted(numbered([(b"\x00\x18", None), (b"\xff\xff", b"\x00\x00")]))
-    assert [(item.key_type, item.value_version) for item in unread if isinstance(item, UnknownRecords)] == [
-        (24, None),
-        (-1, 0),
-    ]
+    assert [item.kind for item in unread if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
 
 
 def test_large_junk_is_cut_and_told_by_its_digest() -> None:
@@ -247,3 +244,26 @@ def test_the_names_of_groups_come_through_as_they_are() -> None:
     name = "a'b\"<script>\n../é🦊"
     groups, _, _ = compacted(numbered([(b"\x00\x01" + string(name) + string("t") + bytes(4), offset_value(4, 7))]))
     assert list(groups) == [name]
+
+
+@pytest.mark.parametrize("boundaries", [(), (150, 700)])
+def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[int, ...]) -> None:
+    flood = numbered([(None, None) if n % 3 else (COMMIT_KEY, b"\x00\x03") for n in range(1_000)], start=0)
+    _, unread, _ = compacted(flood, boundaries=list(boundaries))
+    kept = [item.offset for item in unread if isinstance(item, QuarantinedRecord)]
+    # (Those of commits are decoded later than the others.)
+    assert kept == list(range(101))
+    counted_only = [item for item in unread if isinstance(item, CountedRecords)]
+    assert {item.kind for item in counted_only} == {"undecodable"}
+    found = [(item.sample.offset, item.records, item.last_offset) for item in counted_only]
+    assert found == ([(101, 49, 149), (150, 550, 699), (700, 300, 999)] if boundaries else [(101, 899, 999)])
+
+
+def test_what_is_held_of_junk_and_of_names_is_told() -> None:
+    compactor = Compactor(0, 1, (), lambda name: not name.startswith("no"), lambda _: True)
+    for n in range(500):
+        compactor.add(n, 1, offset_key(f"{'no' if n % 2 else ''}{n}" + "x" * 10_000, "t", 0), offset_value(3, 1))
+    assert compactor.held > 500 * 10_000
+    before = compactor.held
+    compactor.add(500, 1, b"\x00", bytes(1_000_000))
+    assert before + 65_536 < compactor.held < before + 70_000

@@ -14,6 +14,7 @@ from streaming.config import JobSettings, ProbeSettings, Settings
 from streaming.events import Event, GroupEvent, Round, RoundClosed, RoundOpened, TopicEvent, encode_event, encode_round
 from streaming.probe import readback
 from streaming.probe.deadline import Deadline
+from streaming.record_batches import FetchedBatch
 
 ROUNDS = TopicPartition("evenkeel.rounds", 0)
 EVENTS = TopicPartition("evenkeel.events", 0)
@@ -22,9 +23,10 @@ POLLED = 500
 
 
 class Record(msgspec.Struct, frozen=True):
-    partition: int
     offset: int
     value: bytes
+    timestamp: int = 0
+    key: bytes | None = None
 
 
 class Topics:
@@ -59,12 +61,13 @@ class Topics:
     def position(self, place: TopicPartition) -> int:
         return self._at[place]
 
-    def poll(self, **_: int) -> dict[TopicPartition, list[Record]]:
+    def poll(self, **_: int) -> dict[TopicPartition, list[FetchedBatch]]:
         self.questions += 1
         found = {}
         for place, start in self._at.items():
             values = self._values[place][start : start + POLLED]
-            found[place] = [Record(place.partition, start + n, value) for n, value in enumerate(values)]
+            records = (Record(start + n, value) for n, value in enumerate(values))
+            found[place] = [FetchedBatch(r.offset, r.offset, r.timestamp, [r]) for r in records]
             self._at[place] += len(values)
             self.handed_out += len(values)
         return found
@@ -114,6 +117,7 @@ def read_back(monkeypatch: pytest.MonkeyPatch, topics: Topics) -> Mapping[str, f
         return topics
 
     monkeypatch.setattr(readback, "open_consumer", opened)
+    monkeypatch.setattr(readback, "take_whole_batches", lambda consumer: consumer)
     settings = Settings(cluster="prod", probe=ProbeSettings(interval_ms=1_000), job=JobSettings())
     return readback.remember(settings, Deadline.after(60)).topics
 

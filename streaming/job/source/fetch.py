@@ -20,10 +20,10 @@ from kafka.errors import (
     SaslAuthenticationFailedError,
 )
 
-from streaming.job.source.batches import FetchedBatch, FetchedRun, Missing
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.identity import Identity
 from streaming.offsets_log.topic_id import printed
+from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
 
 __all__ = [
     "TO_THE_END",

@@ -5,8 +5,9 @@ but step k of all lanes is one step of NumPy; all other fields are then read of 
 in `walk.py`.
 
 A batch with anything odd (a varint of more than nine bytes, a length that does not fit, offsets out of order, a codec
-that refuses) is handed on as it is, for `walk` to take apart and to say what is wrong with it: so this way may refuse
-good batches, and never gives a record that `walk` would not. Tests hold both against each other.
+that refuses, far more in it than in others) is handed on as it is, for `walk` to take apart and to say what is wrong
+with it: so this way may refuse good batches, and never gives a record that `walk` would not. Tests hold both against
+each other.
 """
 
 from __future__ import annotations
@@ -16,17 +17,22 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from kafka.errors import CorruptRecordError
 
-from streaming.job.source.batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun
-from streaming.job.source.decompress import decompressed
 from streaming.offsets_log.record_columns import PADDING, Bytes, Ints, RecordColumns
+from streaming.record_batches.batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun
+from streaming.record_batches.decompress import decompressed
 
 __all__ = ["lanes", "pieces"]
 
 # What is walked together: enough lanes to spread NumPy's cost per call. It also bounds what the columns (16 bytes a
-# record) and decompressed batches hold in memory, but for the last of them.
+# record) and decompressed batches hold in memory, twice: a batch that is larger by itself is left to `walk`, which
+# holds none of its records.
 _RECORDS_AT_ONCE = 65_536
 _BYTES_AT_ONCE = 8 * 1024 * 1024
+
+# Clients and coordinators put some thousands into a batch; a record can have seven bytes, and a batch millions of them.
+_MOST_RECORDS = 65_536
 
 # What comes out together: enough to spread the cost per call again, little enough that records (some 100 bytes each)
 # and their columns stay in the processor's cache while all that follows reads them.
@@ -101,9 +107,10 @@ def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
     for row, (at, length, attributes) in enumerate(
         zip(run.start.tolist(), run.size.tolist(), run.attributes.tolist(), strict=True)
     ):
-        body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length])
         begin.append(size)
-        if body is None:
+        try:
+            body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length], _BYTES_AT_ONCE)
+        except CorruptRecordError:
             # No lane ends before it begins: this one is odd.
             stop.append(size - 1)
         else:
@@ -135,8 +142,8 @@ class _Lanes:
         self._begin = begin
         self._stop = stop
         count = run.records
-        # Below: no record at all, or a number of records that cannot be.
-        self._good: _Mask = (count > 0) & (count * _LEAST_RECORD <= stop - begin)
+        # Out of it: no record at all, too many for columns, or a number of records that cannot be.
+        self._good: _Mask = (count > 0) & (count <= _MOST_RECORDS) & (count * _LEAST_RECORD <= stop - begin)
         for base in (run.first_timestamp, run.first_offset):
             self._good &= (base > -_FAR) & (base < _FAR)
         self._count = np.where(self._good, count, 0)

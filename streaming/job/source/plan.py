@@ -15,7 +15,7 @@ import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.events import Rejected, Round, RoundClosed
+from streaming.events import Rejected, Round, RoundClosed, UnknownType
 from streaming.groups.log_holds import HeldPartition
 from streaming.groups.rounds import ClosedRound
 from streaming.job.source.positions import Positions
@@ -43,13 +43,17 @@ class RoundRecord:
         key: Key bytes; None when null.
         value: Value bytes; None when null.
         content: What it says.
+        more: Further records right behind it that say nothing either, and are not kept.
+        last: Offset of the last of these; -1 for none.
     """
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
-    content: Round | Rejected
+    content: Round | UnknownType | Rejected
+    more: int = 0
+    last: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +76,8 @@ class MostRead:
     Attributes:
         rounds: Rounds.
         records: Offsets of the log and events together.
-        size: Bytes of events. (How many bytes the log's records have nobody knows before they are read: tasks hand
-            over what they hold before it is too much, `read.py`.)
+        size: Bytes of events, as the rounds tell. (How many bytes the log's records have nobody knows before they are
+            read: tasks hand over what they hold before it is too much, `read.py`.)
     """
 
     rounds: int
@@ -88,10 +92,12 @@ class TakenRound:
     Attributes:
         closed: The record's content.
         summary: What the core keeps of it.
+        offset: Its offset.
     """
 
     closed: RoundClosed
     summary: ClosedRound
+    offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +235,7 @@ def plan_batch(
 
 def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str, most: MostRead | None) -> _Order:
     content = record.content
-    if isinstance(content, Rejected):
+    if isinstance(content, Rejected | UnknownType):
         running.void.append(VoidRecord(record, content.reason, keep=True))
         return _Order.GO_ON
     if not isinstance(content, RoundClosed):
@@ -251,8 +257,8 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str,
         return _Order.STOP_BEFORE
     distance = _distance(running, content)
     if running.taken and most is not None:
-        too_many = running.records + distance + content.written > most.records
-        if too_many or running.size + content.size > most.size:
+        too_many = running.records + distance + _events(running, content) > most.records
+        if too_many or running.size + _size(content) > most.size:
             return _Order.STOP_BEFORE
     _take(running, record, content, distance)
     return _Order.GO_ON
@@ -294,6 +300,20 @@ def _short(number: int) -> str:
 
 def _distance(running: _Running, closed: RoundClosed) -> int:
     return sum(position - running.log.get(p, 0) for p, position in enumerate(closed.log))
+
+
+def _events(running: _Running, closed: RoundClosed) -> int:
+    """Records of the events topic that the round makes a batch read, whatever it says."""
+    read = sum(max(0, end - running.events.get(int(name), 0)) for name, (_, end) in closed.events.items())
+    return max(read, closed.written)
+
+
+def _size(closed: RoundClosed) -> int:
+    """Bytes of the round's events, as it tells; a round that does not tell is taken alone.
+
+    What it tells is not trusted: tasks make no ticks of what goes beyond (`ticks.py`).
+    """
+    return closed.size or (_LARGEST if closed.events else 0)
 
 
 def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
@@ -347,9 +367,9 @@ def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance:
         elapsed=running.elapsed,
         opened_offset=closed.round,
     )
-    running.taken.append(TakenRound(closed, summary))
-    running.records += distance + closed.written
-    running.size += closed.size
+    running.taken.append(TakenRound(closed, summary, record.offset))
+    running.records += distance + _events(running, closed)
+    running.size += _size(closed)
     running.log.update(enumerate(closed.log))
     for name, (_, end) in closed.events.items():
         running.events[int(name)] = max(running.events.get(int(name), 0), end)

@@ -32,9 +32,10 @@ from streaming.job.source.identity import (
 )
 from streaming.job.source.plan import Batch, Limits, MostRead, plan_batch
 from streaming.job.source.positions import Positions
-from streaming.job.source.rounds_topic import MOST_RECORDS, RoundsTopic
+from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
+from streaming.terminal import visible
 
 __all__ = ["Planner"]
 
@@ -49,6 +50,9 @@ _CUT_BACK_S = 60.0
 
 # Between attempts at something that must not fail for a broker's restart.
 _PAUSE_S = 0.5
+
+# Records of the rounds topic that count for nothing, told one by one: the table quarantine has the others.
+_VOID_TOLD = 10
 
 _LOG = logging.getLogger("evenkeel.source")
 
@@ -68,13 +72,13 @@ class _Look:
     Attributes:
         batch: The batch of the next rounds; without rounds when there are none to take.
         limits: What the closing records were judged by; None when there were none.
-        records: Records looked at.
-        after: Offset after the last of them.
+        full: There was too much to look further.
+        after: Offset after the last record that was looked at.
     """
 
     batch: Batch
     limits: Limits | None
-    records: int
+    full: bool
     after: int
 
 
@@ -149,7 +153,7 @@ class Planner:
         except (KafkaError, UnreadableTopicError, OSError) as error:
             self._outages += 1
             if self._outages == 1 or self._outages % 10 == 0:
-                what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+                what = visible(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
                 _LOG.warning("evenkeel source: no answer from Kafka (attempt %d): %s", self._outages, what)
             return offsets
         if self._outages:
@@ -180,12 +184,15 @@ class Planner:
         reader = self._connect(self._settings, self._settings.patience_s)
         records, gap = self._topic.between(reader, first.rounds, last.rounds)
         batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster)
-        for void in batch.void:
-            _LOG.warning("evenkeel source: record %d of the rounds topic: %s", void.record.offset, void.reason)
+        for void in batch.void[:_VOID_TOLD]:
+            reason = visible(void.reason)
+            _LOG.warning("evenkeel source: record %d of the rounds topic: %s", void.record.offset, reason)
+        if len(batch.void) > _VOID_TOLD:
+            _LOG.warning("evenkeel source: and %d further records of that kind", len(batch.void) - _VOID_TOLD)
         lost = None
         if gap is not None and first.rounds:
             lost = LogGap(0, gap.start, gap.end, gap.reason, self._settings.rounds_topic)
-        rows = ready_rows(self._settings.rounds_topic, batch, lost)
+        rows = ready_rows(self._settings.rounds_topic, first, batch, lost)
         return share_out(first, last, batch, rows, self._settings.tasks)
 
     def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
@@ -210,7 +217,7 @@ class Planner:
             self._interval_ms = look.batch.interval_ms or self._interval_ms
             return named(look.batch.end, here)
         if limits is None or not self._is_silent(start):
-            return replace(start, rounds=look.after) if look.records >= MOST_RECORDS else start
+            return replace(start, rounds=look.after) if look.full else start
         # The ends that the closing records were judged by, where there were any: the batch is planned again from
         # its end, and must then come to the same judgement.
         log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
@@ -239,9 +246,8 @@ class Planner:
         """Find the batch of the next rounds."""
         wanted = max_rounds
         while True:
-            records, complete = self._topic.upcoming(reader, start.rounds, until, wanted)
-            after = records[-1].record.offset + 1 if records else start.rounds
-            closed = [seen.closed for seen in records if seen.closed is not None]
+            upcoming = self._topic.upcoming(reader, start.rounds, until, wanted)
+            closed = [seen.closed for seen in upcoming.records if seen.closed is not None]
             limits = None
             batch = Batch(start, (), ())
             if closed:
@@ -249,15 +255,15 @@ class Planner:
                 limits = self._limits(reader)
                 if _names_unknown_partitions(closed, limits) and not self._target:
                     limits = self._limits(reader, fresh=True)
-                plain = (seen.record for seen in records)
+                plain = (seen.record for seen in upcoming.records)
                 most = (
                     None
                     if max_rounds is None
                     else MostRead(max_rounds, self._settings.max_records, self._settings.max_bytes)
                 )
                 batch = plan_batch(start, plain, limits, self._settings.cluster, most)
-            if batch.rounds or complete or len(records) >= MOST_RECORDS:
-                return _Look(batch, limits, len(records), after)
+            if batch.rounds or upcoming.complete or upcoming.full:
+                return _Look(batch, limits, upcoming.full, upcoming.after)
             wanted = None if wanted is None else 2 * wanted
 
     def _is_silent(self, start: Positions) -> bool:

@@ -7,23 +7,24 @@ its partition. Keys can come several times; the operator puts their inputs in or
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import pyarrow as pa
 from kafka.errors import CorruptRecordError
 
-from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, encode_inputs
-from streaming.groups.keys import group_key, partition_key
-from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
+from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, TopicTick, encode_inputs
+from streaming.groups.keys import group_key
+from streaming.groups.quarantine import LogGap, PartitionInput
 from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange, RangeReader
 from streaming.job.source.lanes import pieces
 from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.ticks import TickAssembler
-from streaming.job.source.unreadable import quarantined
-from streaming.job.source.walk import walk
+from streaming.job.source.unreadable import ROW_BYTES, partition_rows, unwalkable
 from streaming.offsets_log import CompactedStretches, Compactor, partition_for
 from streaming.offsets_log.record_columns import RecordColumns
+from streaming.record_batches.walk import Record, walk
 
 __all__ = ["SCHEMA", "arrow_batches", "task_rows"]
 
@@ -35,16 +36,20 @@ Row = tuple[str, bytes]
 # An Arrow batch travels to the JVM as one message: small enough that neither side holds much of it.
 _BATCH_BYTES = 8 * 1024 * 1024
 
-# Of one row: a group's inputs can be many (a window per partition and round) or large (thousands of members), and a
-# row of all of them would outgrow a batch.
-_ROW_BYTES = 512 * 1024
-
 # What a task holds of the log before it hands over what it has. Parts of a window merge wherever they were cut, so
 # this may come at any record; smaller, and a window comes in more parts than it must.
 _HELD_BYTES = 128 * 1024 * 1024
 
-# Ticks held at once; each has some hundred bytes and 24 per partition.
-_TICKS_HELD = 10_000
+# How much of ticks a partition holds before it hands them over: a round of thousands of groups, and little beside what
+# is held of the log.
+_TICKS_BYTES = 8 * 1024 * 1024
+
+# Bytes of values that wait to be decoded together, which is done anyhow after some thousand records. A value can have a
+# megabyte.
+_WAITING_BYTES = 16 * 1024 * 1024
+
+# How many records of one batch are taken before it is asked how much is held: some MB, and the asking costs nothing.
+_WEIGHED_AT_ONCE = 4_096
 
 
 def arrow_batches(rows: Iterator[Row]) -> Iterator[pa.RecordBatch]:
@@ -84,11 +89,12 @@ class _LogTask:
         self._log_partitions = task.log_partitions
         self._watches = settings.filters.watches_group
         self._shares: dict[int, LogShare] = {share.partition: share for share in task.log}
-        self._unread: dict[int, list[PartitionInput]] = {}
+        self._gaps: dict[int, list[PartitionInput]] = {}
         self._compacted = {partition: CompactedStretches() for partition in self._shares}
         self._watches_topic = settings.filters.watches_topic
         self._compactors: dict[int, Compactor] = {}
         self._held = 0
+        self._waiting = 0
 
     def rows(self, reader: RangeReader) -> Iterator[Row]:
         ranges = [OffsetRange(self._topic, share.partition, share.start, share.end) for share in self._shares.values()]
@@ -99,12 +105,7 @@ class _LogTask:
                 self._compacted[where.partition].missing(item.first, item.last)
             else:
                 for piece in pieces(item, where.start, where.end):
-                    compactor = self._compactor(where.partition)
-                    self._held -= compactor.held
-                    self._take(where, piece, compactor)
-                    self._held += compactor.held
-                    if self._held >= _HELD_BYTES:
-                        yield from self._hand_over()
+                    yield from self._take(where, piece)
         read_on(reader, self._topic, {p: (self._compacted[p], share.end) for p, share in self._shares.items()})
         for partition in self._shares:
             yield from self._compacted_rows(partition)
@@ -113,21 +114,27 @@ class _LogTask:
     def _hand_over(self) -> Iterator[Row]:
         """The rows of what was folded so far; nothing is held then, and every partition begins anew."""
         for partition in self._shares:
-            unread = self._unread.pop(partition, [])
+            unread = self._gaps.pop(partition, [])
             compactor = self._compactors.pop(partition, None)
             if compactor is not None:
                 for group, inputs in compactor.groups():
                     yield from _group_rows(group, inputs)
                 unread += compactor.unread()
-            yield from _partition_rows(self._topic, partition, unread)
+            yield from partition_rows(self._topic, partition, unread)
         self._held = 0
 
     def _compactor(self, partition: int) -> Compactor:
         found = self._compactors.get(partition)
         if found is None:
-            boundaries = self._shares[partition].boundaries
-            found = Compactor(partition, self._log_partitions, boundaries, self._watches, self._watches_topic)
-            self._compactors[partition] = found
+            share = self._shares[partition]
+            found = self._compactors[partition] = Compactor(
+                partition,
+                self._log_partitions,
+                share.boundaries,
+                self._watches,
+                self._watches_topic,
+                share.windows,
+            )
         return found
 
     def _compacted_rows(self, partition: int) -> Iterator[Row]:
@@ -140,26 +147,54 @@ class _LogTask:
     def _gap(self, partition: int, gone: Gone) -> None:
         share = self._shares[partition]
         if share.known or gone.start > share.start or not gone.before_log:
-            self._leave_unread(partition, LogGap(partition, gone.start, gone.end, gone.reason, self._topic))
+            gap = LogGap(partition, gone.start, gone.end, gone.reason, self._topic)
+            self._gaps.setdefault(partition, []).append(gap)
 
-    def _leave_unread(self, partition: int, item: PartitionInput) -> None:
-        self._unread.setdefault(partition, []).append(item)
-
-    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns, compactor: Compactor) -> None:
-        compacted = self._compacted[where.partition]
+    def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> Iterator[Row]:
+        """Take records, and hand over what is held whenever it is much: one batch can have millions of them."""
         if isinstance(piece, RecordColumns):
+            compacted = self._compacted[where.partition]
             if compacted.open:
                 compacted.add_columns(piece)
+            compactor = self._compactor(where.partition)
+            before = compactor.held
             compactor.add_columns(piece)
+            yield from self._weighed(compactor.held - before)
             return
+        records = walk(piece, where.start, where.end)
+        more = True
+        while more:
+            compactor = self._compactor(where.partition)
+            before = compactor.held
+            try:
+                more = self._add_some(where.partition, compactor, records)
+            except CorruptRecordError as error:
+                compactor.reject(*unwalkable(piece, error))
+                more = False
+            yield from self._weighed(compactor.held - before)
+
+    def _add_some(self, partition: int, compactor: Compactor, records: Iterator[Record]) -> bool:
+        """Add the next records; False when there are no more."""
+        compacted = self._compacted[partition]
         follows = compacted.open
-        try:
-            for offset, timestamp, key, value in walk(piece, where.start, where.end):
-                if follows:
-                    compacted.add(offset, key)
-                compactor.add(offset, timestamp, key, value)
-        except CorruptRecordError as error:
-            self._leave_unread(where.partition, _unwalkable(where, piece, error))
+        taken = 0
+        for offset, timestamp, key, value in islice(records, _WEIGHED_AT_ONCE):
+            if follows:
+                compacted.add(offset, key)
+            compactor.add(offset, timestamp, key, value)
+            taken += 1
+            if value is not None:
+                self._waiting += len(value)
+        if self._waiting >= _WAITING_BYTES:
+            for waits in self._compactors.values():
+                waits.fold()
+            self._waiting = 0
+        return taken == _WEIGHED_AT_ONCE
+
+    def _weighed(self, more: int) -> Iterator[Row]:
+        self._held += more
+        if self._held >= _HELD_BYTES:
+            yield from self._hand_over()
 
 
 class _EventsTask:
@@ -190,14 +225,11 @@ class _EventsTask:
             if isinstance(item, Gone):
                 self._gap(where.partition, item)
             else:
-                self._take(where, item)
-                assembler = self._assemblers[where.partition]
-                if assembler.made >= _TICKS_HELD:
-                    yield from _tick_rows(assembler)
+                yield from self._take(where, item)
         for partition, assembler in self._assemblers.items():
             assembler.finish()
             yield from _tick_rows(assembler)
-            yield from _partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unread])
+            yield from partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unread.inputs()])
 
     def _gap(self, partition: int, gone: Gone) -> None:
         self._assemblers[partition].gap(gone.end)
@@ -206,19 +238,15 @@ class _EventsTask:
         if since < gone.end and (share.known or gone.start > share.read_from or not gone.before_log):
             self._gaps[partition].append(LogGap(partition, since, gone.end, gone.reason, self._topic))
 
-    def _take(self, where: OffsetRange, batch: FetchedBatch) -> None:
+    def _take(self, where: OffsetRange, batch: FetchedBatch) -> Iterator[Row]:
         assembler = self._assemblers[where.partition]
         try:
             for record in walk(batch, where.start, where.end):
                 assembler.add(record)
+                if assembler.made >= _TICKS_BYTES:
+                    yield from _tick_rows(assembler)
         except CorruptRecordError as error:
-            if batch.base_offset >= self._shares[where.partition].start:
-                self._gaps[where.partition].append(_unwalkable(where, batch, error))
-
-
-def _unwalkable(where: OffsetRange, batch: FetchedBatch, error: CorruptRecordError) -> PartitionInput:
-    reason = f"the record batch of offsets {batch.base_offset} to {batch.offset} cannot be taken apart: {error}"
-    return quarantined(where.topic, where.partition, batch.base_offset, batch.timestamp, None, None, reason)
+            assembler.reject(*unwalkable(batch, error))
 
 
 def _tick_rows(assembler: TickAssembler) -> Iterator[Row]:
@@ -232,7 +260,7 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
     size = first = 0
     for number, item in enumerate(inputs):
         size += _input_size(item)
-        if size >= _ROW_BYTES:
+        if size >= ROW_BYTES:
             yield key, encode_inputs(inputs[first : number + 1])
             size, first = 0, number + 1
     if first < len(inputs):
@@ -242,32 +270,16 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
 def _input_size(item: GroupInput) -> int:
     """About the bytes of an input, without packing it."""
     if isinstance(item, Tick):
-        return 200 + sum(100 + 4 * len(topic.end_offsets) for topic in item.topics)
+        told = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
+        return 200 + sum(len(text or "") for text in told) + sum(map(_topic_size, item.topics))
     if isinstance(item, MembershipRecord):
         return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
     return 100
 
 
+def _topic_size(topic: TopicTick) -> int:
+    return 100 + len(topic.topic) + 4 * len(topic.end_offsets)
+
+
 def _partitions(member: Member) -> int:
     return sum(len(partitions) for _, partitions in (*member.owned, *(member.assigned or ())))
-
-
-def _partition_rows(topic: str, partition: int, inputs: list[PartitionInput]) -> Iterator[Row]:
-    key = partition_key(topic, partition)
-    size = 0
-    chunk: list[PartitionInput] = []
-    for item in inputs:
-        chunk.append(item)
-        size += _size(item)
-        if size >= _ROW_BYTES:
-            yield key, encode_partition_inputs(chunk)
-            chunk, size = [], 0
-    if chunk:
-        yield key, encode_partition_inputs(chunk)
-
-
-def _size(item: PartitionInput) -> int:
-    if isinstance(item, LogGap):
-        return 0
-    record = item if not hasattr(item, "sample") else item.sample
-    return len(record.key or b"") + len(record.value or b"") + 200

@@ -26,10 +26,10 @@ from streaming.job.source.fetch import (
     RangeReader,
 )
 from streaming.job.source.lanes import pieces
-from streaming.job.source.walk import walk
 from streaming.offsets_log import CompactedStretches
 from streaming.offsets_log.compaction import StretchEnd
 from streaming.offsets_log.record_columns import RecordColumns
+from streaming.record_batches.walk import walk
 
 __all__ = ["read_on"]
 

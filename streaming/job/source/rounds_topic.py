@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from kafka.errors import CorruptRecordError
 
-from streaming.events import Rejected, RoundClosed, decode_round
+from streaming.events import Rejected, RoundClosed, RoundOpened, decode_round
+from streaming.groups.quarantine import ONE_BY_ONE
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.plan import RoundRecord
-from streaming.job.source.walk import walk
+from streaming.job.source.unreadable import unwalkable
+from streaming.record_batches import FetchedBatch, walk
 
-__all__ = ["MOST_RECORDS", "RoundsTopic", "SeenRecord"]
+__all__ = ["RoundsTopic", "SeenRecord", "Upcoming"]
 
-# Offsets fetched at once while looking for enough rounds: an opening and a closing a round, so a few hundred rounds.
+# Records fetched at once while looking for enough rounds: an opening and a closing a round, so a few hundred rounds.
 _STEP = 1_000
 
 # Records looked at for one batch with a limit. Without any round to take among so many (openings of a probe that never
 # closes, junk) the batch goes past them, so that they are not kept in memory and judged again and again.
-MOST_RECORDS = 10_000
+_MOST_RECORDS = 10_000
+
+# Likewise of their bytes, as objects. A closing record has 1 to 2 KB with 50 partitions of the log, and 25 KB with a
+# thousand: this holds hundreds of the largest, and batches have some dozens.
+_MOST_BYTES = 64 * 1024 * 1024
+
+# What a record takes as an object, beside its bytes, and what it becomes when it is one of ours, by its bytes.
+_RECORD_BYTES = 500
+_DECODED = 8
+
+# Junk in a row that is kept record by record: `quarantine` shows no more of a day, and counts the others.
+_JUNK_KEPT = ONE_BY_ONE + 1
 
 # Looking for new rounds holds up the query's stop; the next trigger looks again.
 _LOOK_S = 10.0
@@ -28,15 +41,38 @@ _LOOK_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class SeenRecord:
-    """A record, with what the planner asks of it."""
+    """A record, with what the planner asks of it.
+
+    Attributes:
+        record: The record.
+        size: Bytes it takes, about.
+    """
 
     record: RoundRecord
+    size: int
 
     @property
     def closed(self) -> RoundClosed | None:
         """The closing record's content; None for any other."""
         content = self.record.content
         return content if isinstance(content, RoundClosed) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Upcoming:
+    """What `RoundsTopic.upcoming` finds.
+
+    Attributes:
+        records: The records, in order.
+        after: Offset behind the last of them.
+        complete: They are all there are.
+        full: No more are looked at for one batch.
+    """
+
+    records: list[SeenRecord]
+    after: int
+    complete: bool
+    full: bool
 
 
 class RoundsTopic:
@@ -54,10 +90,8 @@ class RoundsTopic:
         self._gap: Gone | None = None
         self._kept: deque[SeenRecord] = deque()
 
-    def upcoming(
-        self, reader: RangeReader, start: int, until: int, rounds: int | None
-    ) -> tuple[list[SeenRecord], bool]:
-        """Records from `start` on, until they hold so many closing records (or are `MOST_RECORDS`), or `until`.
+    def upcoming(self, reader: RangeReader, start: int, until: int, rounds: int | None) -> Upcoming:
+        """Records from `start` on, until they hold so many closing records (or are much), or `until`.
 
         Args:
             reader: Reader of this process.
@@ -65,26 +99,25 @@ class RoundsTopic:
             until: Exclusive end of what exists.
             rounds: Closing records at the most; None for all records.
 
-        Returns:
-            The records, and whether they are all there are.
-
         Raises:
             KafkaError, UnreadableTopicError: The topic could not be read.
         """
         self._forget_before(start)
         found: list[SeenRecord] = []
-        closed = 0
+        closed = size = 0
         while True:
             for seen in islice(self._kept, len(found), None):
                 if seen.record.offset >= until:
-                    return found, True
+                    return Upcoming(found, _after(found, start), complete=True, full=False)
                 found.append(seen)
                 closed += seen.closed is not None
-                if rounds is not None and (closed >= rounds or len(found) >= MOST_RECORDS):
-                    return found, False
+                size += seen.size
+                full = len(found) >= _MOST_RECORDS or size >= _MOST_BYTES
+                if rounds is not None and (closed >= rounds or full):
+                    return Upcoming(found, _after(found, start), complete=False, full=full)
             if self.end >= until:
-                return found, True
-            self._fetch(reader, min(until, self.end + _STEP), _LOOK_S)
+                return Upcoming(found, _after(found, start), complete=True, full=False)
+            self._fetch(reader, until, _LOOK_S)
 
     def between(self, reader: RangeReader, start: int, end: int) -> tuple[list[RoundRecord], Gone | None]:
         """All records of [start, end), and what of it no longer exists.
@@ -94,7 +127,7 @@ class RoundsTopic:
         """
         self._forget_before(start)
         while self.end < end:
-            self._fetch(reader, min(end, self.end + _STEP), None)
+            self._fetch(reader, end, None)
         gap = self._gap if self._gap is not None and start <= self._gap.start < end else None
         return [seen.record for seen in self._kept if seen.record.offset < end], gap
 
@@ -111,21 +144,65 @@ class RoundsTopic:
             self._gap = None
 
     def _fetch(self, reader: RangeReader, until: int, patience_s: float | None) -> None:
+        """Read on by some records, at the most to `until`."""
         where = OffsetRange(self._topic, 0, self.end, until)
-        gap, fetched = self._gap, list[SeenRecord]()
+        gap, fetched, end = self._gap, _Fetched(), until
         for _, item in reader.read([where], patience_s):
             if isinstance(item, Gone):
                 gap = item if gap is None else Gone(gap.start, item.end, item.reason, item.before_log)
                 continue
-            try:
-                for offset, timestamp, key, value in walk(item, where.start, where.end):
-                    fetched.append(SeenRecord(RoundRecord(offset, timestamp, key, value, decode_round(value))))
-            except CorruptRecordError as error:
-                reason = (
-                    f"the record batch of offsets {item.base_offset} to {item.offset} cannot be taken apart: {error}"
-                )
-                record = RoundRecord(max(item.base_offset, where.start), item.timestamp, None, None, Rejected(reason))
-                fetched.append(SeenRecord(record))
-        self._kept.extend(fetched)
+            # A batch can have millions of records: those left of one that was not read to its end come next time.
+            reached = _walk(item, where, fetched)
+            if fetched.much:
+                end = reached
+                break
+        self._kept.extend(fetched.records)
         self._gap = gap
-        self.end = until
+        self.end = end
+
+
+class _Fetched:
+    """Records on their way to be kept; of junk in a row the first, and how much follows."""
+
+    def __init__(self) -> None:
+        self.records: list[SeenRecord] = []
+        self._size = 0
+        self._junk = 0
+
+    @property
+    def much(self) -> bool:
+        return len(self.records) >= _STEP or self._size >= _MOST_BYTES
+
+    def add(self, record: RoundRecord) -> None:
+        self._junk = self._junk + 1 if isinstance(record.content, Rejected) else 0
+        if self._junk > _JUNK_KEPT:
+            last = self.records[-1]
+            before = replace(last.record, more=last.record.more + 1, last=record.offset)
+            self.records[-1] = SeenRecord(before, last.size)
+            return
+        size = _RECORD_BYTES + len(record.key or b"") + len(record.value or b"")
+        if isinstance(record.content, RoundOpened | RoundClosed):
+            size += _DECODED * len(record.value or b"")
+        self._size += size
+        self.records.append(SeenRecord(record, size))
+
+
+def _walk(batch: FetchedBatch, where: OffsetRange, fetched: _Fetched) -> int:
+    """Take the records of a batch, as far as they are not too much; the offset behind the last one."""
+    try:
+        for offset, timestamp, key, value in walk(batch, where.start, where.end):
+            fetched.add(RoundRecord(offset, timestamp, key, value, decode_round(value)))
+            if fetched.much:
+                return offset + 1
+    except CorruptRecordError as error:
+        record, reason = unwalkable(batch, error)
+        at = max(record.offset, where.start)
+        fetched.add(RoundRecord(at, record.timestamp, None, None, Rejected(reason)))
+    return min(batch.offset + 1, where.end)
+
+
+def _after(found: list[SeenRecord], start: int) -> int:
+    if not found:
+        return start
+    newest = found[-1].record
+    return max(newest.offset, newest.last) + 1

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 
 from pyspark.sql.datasource import InputPartition
 
-from streaming.groups.keys import ROUNDS_KEY, partition_key
-from streaming.groups.quarantine import LogGap, PartitionInput, encode_partition_inputs
+from streaming.events import UnknownType
+from streaming.groups.keys import ROUNDS_KEY
+from streaming.groups.quarantine import DAY_MS, LogGap, PartitionInput, Window
 from streaming.groups.rounds import encode_closed_rounds
-from streaming.job.source.plan import Batch
+from streaming.job.source.plan import Batch, TakenRound
 from streaming.job.source.positions import Positions
 from streaming.job.source.ticks import EventRound, event_rounds
-from streaming.job.source.unreadable import quarantined
+from streaming.job.source.unreadable import partition_rows
+from streaming.offsets_log import LogRecord, Unread, Windows
 
 __all__ = ["EventsShare", "LogShare", "SourceTask", "ready_rows", "share_out"]
 
@@ -34,6 +36,8 @@ class LogShare:
         known: The partition was read before: then offsets that are gone are a gap. Otherwise it is read from its
             beginning, wherever that is.
         boundaries: The rounds' positions inside the range, ascending.
+        windows: The stretches between rounds' positions: by them is counted what cannot be read. None for those
+            between `boundaries`.
     """
 
     partition: int
@@ -41,6 +45,7 @@ class LogShare:
     end: int
     known: bool
     boundaries: tuple[int, ...]
+    windows: Windows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,31 +131,34 @@ def share_out(
 
 def gap_rows(gaps: Sequence[LogGap]) -> list[tuple[str, bytes]]:
     """Gaps under the keys of their partitions."""
-    found: dict[str, list[PartitionInput]] = {}
+    found: dict[tuple[str, int], list[PartitionInput]] = {}
     for gap in gaps:
-        found.setdefault(partition_key(gap.topic, gap.partition), []).append(gap)
-    return [(key, encode_partition_inputs(inputs)) for key, inputs in found.items()]
+        found.setdefault((gap.topic, gap.partition), []).append(gap)
+    return [row for (topic, partition), inputs in found.items() for row in partition_rows(topic, partition, inputs)]
 
 
-def ready_rows(topic: str, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
+def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
     """The rows that come from the rounds topic: the rounds taken, what of it cannot be read, what is gone of it.
 
     Args:
         topic: The rounds topic.
+        start: Where the batch starts.
         batch: The batch.
         gap: Records of the rounds topic that were deleted before they were read.
     """
     rows: list[tuple[str, bytes]] = []
     if batch.rounds:
         rows.append((ROUNDS_KEY, encode_closed_rounds([taken.summary for taken in batch.rounds])))
+    marks = ((taken.offset + 1, taken) for taken in batch.rounds)
+    unread = Unread(0, _windows(marks, start, start.rounds, batch), topic, typed=False)
+    for void in batch.void:
+        record = LogRecord(void.record.offset, void.record.timestamp, void.record.key, void.record.value)
+        if isinstance(void.record.content, UnknownType):
+            unread.unknown(record, f"record/{void.record.content.name}", void.reason)
+        elif void.keep:
+            unread.reject(record, void.reason, 1 + void.record.more, void.record.last)
     inputs: list[PartitionInput] = [gap] if gap else []
-    inputs.extend(
-        quarantined(topic, 0, v.record.offset, v.record.timestamp, v.record.key, v.record.value, v.reason)
-        for v in batch.void
-        if v.keep
-    )
-    if inputs:
-        rows.append((partition_key(topic, 0), encode_partition_inputs(inputs)))
+    rows.extend(partition_rows(topic, 0, inputs + unread.inputs()))
     return rows
 
 
@@ -161,7 +169,31 @@ def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogS
             continue
         positions = {taken.closed.log[partition] for taken in batch.rounds}
         boundaries = tuple(sorted(position for position in positions if first < position < last))
-        yield LogShare(partition, first, last, partition in start.log, boundaries)
+        marks = ((taken.closed.log[partition], taken) for taken in batch.rounds)
+        windows = _windows(marks, start, first, batch)
+        yield LogShare(partition, first, last, partition in start.log, boundaries, windows)
+
+
+def _windows(marks: Iterable[tuple[int, TakenRound]], start: Positions, first: int, batch: Batch) -> Windows:
+    """The windows of a range, each named by the round below it: the one before the batch, where none of its own is.
+
+    Args:
+        marks: The batch's rounds, each with the first offset that lies behind it.
+        start: Where the batch starts.
+        first: Where the range does.
+        batch: The batch. One without rounds ends inside a window.
+    """
+    closed = bool(batch.rounds)
+    positions: list[int] = []
+    windows = [Window(start.round, start.elapsed // DAY_MS, closed)]
+    for position, taken in sorted(marks, key=lambda mark: mark[0]):
+        window = Window(taken.summary.round, taken.summary.elapsed // DAY_MS, closed)
+        if position <= (positions[-1] if positions else first):
+            windows[-1] = window
+        else:
+            positions.append(position)
+            windows.append(window)
+    return Windows(positions, windows)
 
 
 def _events_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[EventsShare]:

@@ -1,43 +1,46 @@
-"""Records of the probe's topics, and whole record batches, that cannot be read: on their way to `quarantine`."""
+"""What nobody can read of a partition, as rows of the source under the partition's key."""
 
 from __future__ import annotations
 
-import hashlib
+from collections.abc import Iterable, Iterator
 
-from streaming.groups.quarantine import QuarantinedRecord
+from kafka.errors import CorruptRecordError
 
-__all__ = ["quarantined"]
+from streaming.groups.keys import partition_key
+from streaming.groups.quarantine import CountedRecords, LogGap, PartitionInput, encode_partition_inputs
+from streaming.offsets_log import LogRecord
+from streaming.record_batches import FetchedBatch
 
-# As the codec keeps of a record of the offsets log: 64 KiB each of key and value, the rest is told by its digest.
-_LARGEST_KEPT = 64 * 1024
+__all__ = ["ROW_BYTES", "partition_rows", "unwalkable"]
+
+ROW_BYTES = 512 * 1024
+"""About what a row has at the most: a row of all inputs of a key could outgrow an Arrow batch."""
 
 
-def quarantined(
-    topic: str, partition: int, offset: int, timestamp: int, key: bytes | None, value: bytes | None, reason: str
-) -> QuarantinedRecord:
-    """Keep a record with its place and the reason.
+def partition_rows(topic: str, partition: int, inputs: Iterable[PartitionInput]) -> Iterator[tuple[str, bytes]]:
+    """Rows of the source, each a key and its packed inputs."""
+    key = partition_key(topic, partition)
+    size = 0
+    chunk: list[PartitionInput] = []
+    for item in inputs:
+        chunk.append(item)
+        size += _size(item)
+        if size >= ROW_BYTES:
+            yield key, encode_partition_inputs(chunk)
+            chunk, size = [], 0
+    if chunk:
+        yield key, encode_partition_inputs(chunk)
 
-    Args:
-        topic: Topic that holds it.
-        partition: Partition that holds it.
-        offset: Its offset.
-        timestamp: Its timestamp, ms.
-        key: Key bytes; None when null.
-        value: Value bytes; None when null.
-        reason: What is wrong, in one sentence, without the bytes.
-    """
-    cut = len(key or b"") > _LARGEST_KEPT or len(value or b"") > _LARGEST_KEPT
-    return QuarantinedRecord(
-        partition=partition,
-        offset=offset,
-        record_time=timestamp,
-        key_type=None,
-        value_version=None,
-        reason=reason,
-        key=None if key is None else key[:_LARGEST_KEPT],
-        value=None if value is None else value[:_LARGEST_KEPT],
-        key_size=None if key is None else len(key),
-        value_size=None if value is None else len(value),
-        sha256=hashlib.sha256((key or b"") + (value or b"")).hexdigest() if cut else None,
-        topic=topic,
-    )
+
+def unwalkable(batch: FetchedBatch, error: CorruptRecordError) -> tuple[LogRecord, str]:
+    """A batch that cannot be taken apart: what stands for it, and the sentence that says so."""
+    said = error.args[0] if error.args else error
+    reason = f"the record batch of offsets {batch.base_offset} to {batch.offset} cannot be taken apart: {said}"
+    return LogRecord(batch.base_offset, batch.timestamp, None, None), reason
+
+
+def _size(item: PartitionInput) -> int:
+    if isinstance(item, LogGap):
+        return 0
+    record = item.sample if isinstance(item, CountedRecords) else item
+    return len(record.key or b"") + len(record.value or b"") + 200

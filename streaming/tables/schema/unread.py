@@ -12,7 +12,8 @@ __all__ = ["GAPS", "QUARANTINE"]
 
 QUARANTINE: Final = Table(
     "quarantine",
-    "One row per record that could not be decoded; of unknown types and newer versions one sample per type, version and day, with counts",
+    "One row per record that could not be decoded, up to a hundred per partition and day, and one that counts all further ones; "
+    "of unknown types and newer versions one sample per type, version and day, with counts. A day is 24 hours of rounds",
     (
         CLUSTER,
         Column("topic", STRING, "Topic of the record: __consumer_offsets, or one of the probe's"),
@@ -24,10 +25,18 @@ QUARANTINE: Final = Table(
         Column("key_type", INT, "Record type at the head of the key; NULL when the key is null or too short"),
         Column("value_version", INT, "Version at the head of the value; NULL when the value is null or too short"),
         Column("reason", STRING, "What is wrong with it"),
-        Column("records", LONG, "Records that this row stands for; for unknown ones the count of the day so far"),
+        Column(
+            "records", LONG, "Records that this row stands for; where it counts others as well, those of the day so far"
+        ),
         Column("last_record_offset", LONG, "Offset of the last of them"),
-        Column("key", BINARY, "Key, at most 64 KiB of it"),
-        Column("value", BINARY, "Value, at most 64 KiB of it"),
+        Column(
+            "key",
+            BINARY,
+            "Key, at most 64 KiB of it, or 4 KiB where the row counts others; NULL when it is null, or not kept",
+        ),
+        Column(
+            "value", BINARY, "Value, at most 64 KiB of it, or 4 KiB where the row counts others; NULL as for the key"
+        ),
         Column("key_size", INT, "Bytes of the whole key; NULL when it is null"),
         Column("value_size", INT, "Bytes of the whole value; NULL when it is null"),
         Column("sha256", STRING, "Of key and value together, when either was cut; NULL otherwise"),

@@ -150,6 +150,7 @@ class FakeProbe:
             events=events,
             groups=len(groups),
             written=len(sent),
+            size=sum(len(encode_event(event)) for event in sent),
         )
         if close:
             self.rounds_record(encode_round(closed))

@@ -85,6 +85,13 @@ class FakeReader:
                 or (last[record.key] == record.offset and (tombstones or record.value is not None))
             ]
 
+    def clean_in_front(self, topic: str, partition: int, end: int, replaced: int) -> None:
+        """Stop a cleaner at its work: it goes up to `end`, and has replaced the segments below `replaced` so far."""
+        place = TopicPartition(topic, partition)
+        behind = [record for record in self.logs[place] if record.offset >= replaced]
+        self.compact(topic, {partition: end}, tombstones=True)
+        self.logs[place] = [record for record in self.logs[place] if record.offset < replaced] + behind
+
     def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
         self._ask("partitions")
         if fresh or topic not in self.known:

@@ -13,7 +13,6 @@ from kafka.admin import NewTopic
 
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.job.source import lanes as lanes_module
-from streaming.job.source import whole_batches
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import (
     FetchedBatch,
@@ -23,9 +22,10 @@ from streaming.job.source.fetch import (
     RangeReader,
 )
 from streaming.job.source.lanes import lanes
-from streaming.job.source.walk import Record, walk
-from streaming.job.source.whole_batches import take_whole_batches
 from streaming.offsets_log.record_columns import RecordColumns
+from streaming.record_batches import whole_batches
+from streaming.record_batches.walk import Record, walk
+from streaming.record_batches.whole_batches import take_whole_batches
 
 pytestmark = pytest.mark.kafka
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from kafka.errors import KafkaError
+from record_batches.test_walk import CODECS, Written, encoded
 
-from job.source.test_walk import CODECS, Written, encoded
 from streaming.job.source import lanes as lanes_module
-from streaming.job.source.batches import FetchedBatch, FetchedRun, by_magic, chased, run_of
 from streaming.job.source.lanes import lanes
-from streaming.job.source.walk import Record, walk
 from streaming.offsets_log.record_columns import RecordColumns
+from streaming.record_batches.batches import FetchedBatch, FetchedRun, by_magic, chased, run_of
+from streaming.record_batches.walk import Record, walk
 
 Told = Record | str
 

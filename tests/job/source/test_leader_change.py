@@ -12,7 +12,7 @@ from kafka.admin import NewTopic
 from job.source.test_fetch import reader
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.job.source.fetch import FetchedBatch, OffsetRange
-from streaming.job.source.walk import walk
+from streaming.record_batches.walk import walk
 
 pytestmark = pytest.mark.kafka
 

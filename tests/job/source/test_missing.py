@@ -15,7 +15,6 @@ from kafka.errors import KafkaConnectionError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from streaming.job.source import whole_batches
 from streaming.job.source.fetch import (
     TO_THE_END,
     FetchedBatch,
@@ -25,8 +24,9 @@ from streaming.job.source.fetch import (
     OffsetRange,
     RangeReader,
 )
-from streaming.job.source.walk import walk
-from streaming.job.source.whole_batches import take_whole_batches
+from streaming.record_batches import whole_batches
+from streaming.record_batches.walk import walk
+from streaming.record_batches.whole_batches import take_whole_batches
 
 PLACE = TopicPartition("t", 0)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from job.source.made_rounds import CLUSTER, FAR, at, closed, opened
-from streaming.events import Rejected
+from streaming.events import Rejected, RoundClosed
 from streaming.job.source.plan import Batch, Limits, MostRead, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
 
@@ -274,3 +274,24 @@ def test_a_round_whose_time_lies_after_its_own_closing_was_made_up() -> None:
     # The clocks of two brokers may be apart, where the partition's leader changed in between.
     apart = replace(at(1, closed(0, [0], time=DAY + 299_000)), timestamp=DAY)
     assert numbers(plan_batch(START, [apart], FAR, CLUSTER)) == [0]
+
+
+def taken_of(rounds: list[RoundClosed], most: MostRead) -> list[int]:
+    records = [at(number, told) for number, told in enumerate(rounds, 1_000)]
+    return [taken.closed.round for taken in plan_batch(Positions(), records, FAR, CLUSTER, most).rounds]
+
+
+def test_a_round_that_tells_no_size_of_its_events_is_taken_alone() -> None:
+    sizes = [100, 0, 100, 100]
+    rounds = [closed(n, [1], {"0": (n, n + 1)}, size=size, written=1) for n, size in enumerate(sizes)]
+    most = MostRead(rounds=60, records=10_000, size=1_000)
+    assert taken_of(rounds, most) == [0]
+    assert taken_of(rounds[1:], most) == [1]
+    assert taken_of(rounds[2:], most) == [2, 3]
+    # Without events there is nothing to tell of.
+    assert taken_of([closed(n, [1], {}, size=0, written=0) for n in range(4)], most) == [0, 1, 2, 3]
+
+
+def test_how_many_events_a_round_has_is_counted_by_offsets_whatever_it_tells() -> None:
+    rounds = [closed(n, [1], {"0": (5_000 * n, 5_000 * (n + 1))}, size=1, written=1) for n in range(4)]
+    assert taken_of(rounds, MostRead(rounds=60, records=12_000, size=1_000)) == [0, 1]

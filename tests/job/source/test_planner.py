@@ -11,8 +11,15 @@ from job.source.fake_reader import FakeReader
 from job.source.made_rounds import CLUSTER, closed, opened
 from streaming.events import encode_round
 from streaming.groups.keys import ROUNDS_KEY, partition_key
-from streaming.groups.quarantine import LogGap, QuarantinedRecord, decode_partition_inputs
+from streaming.groups.quarantine import (
+    CountedRecords,
+    LogGap,
+    PartitionInput,
+    QuarantinedRecord,
+    decode_partition_inputs,
+)
 from streaming.groups.rounds import ClosedRound, decode_closed_rounds
+from streaming.job.source import rounds_topic
 from streaming.job.source.exceptions import AnotherClusterError
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
@@ -78,12 +85,15 @@ def gaps_of(tasks: list[SourceTask]) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def told(tasks: list[SourceTask]) -> list[tuple[str, int, str]]:
+def unread_of(tasks: list[SourceTask]) -> list[PartitionInput]:
     rows = [payload for task in tasks for key, payload in task.rows if key == partition_key("rounds", 0)]
+    return [item for payload in rows for item in decode_partition_inputs(payload)]
+
+
+def told(tasks: list[SourceTask]) -> list[tuple[str, int, str]]:
     return [
         ("gap", item.from_offset, item.reason) if isinstance(item, LogGap) else ("record", item.offset, item.reason)
-        for payload in rows
-        for item in decode_partition_inputs(payload)
+        for item in unread_of(tasks)
         if isinstance(item, (LogGap, QuarantinedRecord))
     ]
 
@@ -279,13 +289,42 @@ def test_a_flood_of_junk_in_the_rounds_topic_is_passed_in_bounded_steps(world: W
     for _ in range(25_000):
         world.reader.append("rounds", 0, b"junk")
     number = world.round()
+    end = world.planner.latest(INITIAL, 60)
+    assert end["round"] == number
+    for planner in (world.planner, world.restart()):
+        unread = unread_of(planner.tasks(INITIAL, end))
+        # What `quarantine` shows one by one, and the count of all others.
+        assert [item.offset for item in unread if isinstance(item, QuarantinedRecord)] == list(range(101))
+        (others,) = (item for item in unread if isinstance(item, CountedRecords))
+        assert (others.sample.offset, others.records, others.last_offset) == (100, 24_899, 24_999)
+
+
+def test_a_flood_of_openings_in_the_rounds_topic_is_passed_in_bounded_steps(world: World) -> None:
+    for _ in range(25_000):
+        world.reader.append("rounds", 0, encode_round(opened()))
+    number = world.round()
     offsets, batches = INITIAL, 0
     while (end := world.planner.latest(offsets, 60)) is not offsets:
         assert end["rounds"] - offsets["rounds"] <= 10_002
         batches, offsets = batches + 1, end
     assert offsets["round"] == number
     assert batches == 3
-    assert len(told(world.restart().tasks(INITIAL, offsets))) == 25_000
+
+
+def test_what_is_held_of_the_rounds_topic_is_bounded_by_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds_topic, "_MOST_BYTES", 100_000)
+    for n in range(40):
+        # Of another cluster: they count for nothing, and are no junk.
+        world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=f"{n}" * 1_000)))
+        world.reader.append("rounds", 0, b"junk" * 5_000)
+    number = world.round()
+    offsets, batches = INITIAL, 0
+    while (end := world.planner.latest(offsets, 60)) is not offsets:
+        assert sum(seen.size for seen in world.planner._topic._kept) < 3 * 100_000
+        batches, offsets = batches + 1, end
+    assert offsets["round"] == number
+    assert batches > 10
+    assert len(told(world.restart().tasks(INITIAL, offsets))) == 40
 
 
 def test_rounds_deleted_before_they_were_read_are_a_gap_unless_the_query_is_new(world: World) -> None:
@@ -443,3 +482,21 @@ def test_shares_are_balanced_by_size(world: World) -> None:
 
 def test_an_empty_batch_makes_no_task(world: World) -> None:
     assert world.planner.tasks(INITIAL, INITIAL) == []
+
+
+def test_what_a_record_holds_reaches_the_log_as_visible_text_and_in_few_lines(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    hostile = b"two\nlines \x1b[2J"
+    for _ in range(30):
+        world.reader.append("rounds", 0, b'{"v":1,"type":"' + hostile + b'"}')
+        world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=hostile.decode())))
+    world.round()
+    end = world.planner.latest(INITIAL, 60)
+    with caplog.at_level("WARNING"):
+        world.planner.tasks(INITIAL, end)
+    assert all(message.isprintable() for message in caplog.messages)
+    assert caplog.messages[1].endswith("a round of cluster 'two\\nlines \\x1b[2J'; this job watches 'test'")
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == "evenkeel source: and 50 further records of that kind"
+    assert all(reason.isprintable() for _, _, reason in told(world.planner.tasks(INITIAL, end)))

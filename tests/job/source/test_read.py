@@ -245,3 +245,27 @@ def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.Monke
     assert len(parts) > len(whole) + 3
     assert answer(parts) == answer(whole)
     assert {row.generation for row in answer(whole)[0].rebalance_churn} == {10, 35}
+
+
+def test_a_stretch_that_is_read_while_the_cleaner_is_at_work_can_seem_to_end_too_early() -> None:
+    # What docs/verdicts.md says cannot be seen, as it is. In two segments, of offsets 0 to 2 and 3 to 7, the commits of
+    # g at 0 and 4 give way to 7, and those of h and i in between to later ones.
+    def log() -> FakeReader:
+        reader = FakeReader()
+        keys = [("g", 0), ("h", 0), ("i", 0), ("h", 0), ("g", 0), ("h", 0), ("i", 0), ("g", 0), ("j", 0), ("j", 0)]
+        for offset, (group, partition) in enumerate(keys):
+            reader.append("log", 0, commit_value(offset), commit_key(group, "t", partition))
+        return reader
+
+    share = LogShare(0, 0, 10, known=False, boundaries=())
+    at_work, done = log(), log()
+    at_work.clean_in_front("log", 0, end=8, replaced=3)
+    done.compact("log", {0: 8}, tombstones=True)
+    early, late = read(at_work, share), read(done, share)
+    # The second segment still has h twice: over both the cleaner cannot have gone, but it is on its way.
+    assert stretches(early) == {"h": [Compacted(0, 4)], "g": [Compacted(0, 5)]}
+    ends = {"h": 6, "i": 7, "g": 8, "j": 9}
+    assert stretches(late) == {group: [Compacted(0, end)] for group, end in ends.items()}
+    # What is told of the present is the same.
+    newest = [max(w.last_record for w in windows(rows)) for rows in (early, late)]
+    assert newest == [7, 7]

@@ -4,10 +4,13 @@ import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import pytest
+
 from job.source.made_rounds import CLUSTER, FAR, at, closed
 from streaming.events import Event, GroupEvent, GroupGone, TopicEvent, encode_event
 from streaming.groups.inputs import Tick, TopicTick
-from streaming.groups.quarantine import QuarantinedRecord
+from streaming.groups.quarantine import CountedRecords, PartitionInput, QuarantinedRecord
+from streaming.job.source import ticks as ticks_module
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.job.source.ticks import EventRound, TickAssembler, event_rounds
@@ -17,7 +20,7 @@ from streaming.offsets_log import partition_for
 @dataclass
 class Made:
     ticks: dict[str, list[Tick]]
-    unread: list[QuarantinedRecord]
+    unread: list[PartitionInput]
 
 
 LOG = (100, 200)
@@ -81,11 +84,15 @@ def assemble(
     assembler.finish()
     for name, ticks in assembler.take().items():
         taken.setdefault(name, []).extend(ticks)
-    return Made(taken, assembler.unread)
+    return Made(taken, assembler.unread.inputs())
 
 
-def told(assembler: Made) -> list[tuple[int, str]]:
-    return [(record.offset, record.reason) for record in assembler.unread]
+def told(made: Made) -> list[tuple[int, str]]:
+    return [(record.offset, record.reason) for record in made.unread if isinstance(record, QuarantinedRecord)]
+
+
+def passed_over(made: Made) -> list[tuple[str, int]]:
+    return [(item.kind, item.records) for item in made.unread if isinstance(item, CountedRecords)]
 
 
 def test_a_group_and_its_topics_make_one_tick() -> None:
@@ -173,15 +180,20 @@ def test_what_contradicts_its_round_is_kept_with_a_reason() -> None:
 def test_a_topic_told_twice_does_not_complete_a_tick() -> None:
     made = assemble([group("g", 2), topic("g", "a"), topic("g", "a")])
     assert made.ticks == {}
-    assert [offset for offset, _ in told(made)] == [12, 10]
+    assert [offset for offset, _ in told(made)] == [10, 12]
 
 
 def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
-    junk: list[Event | bytes | None] = [b"\xff\x00", None, b'{"v":9,"type":"group"}']
-    assert [offset for offset, _ in told(assemble(junk))] == [10, 11, 12]
+    junk: list[Event | bytes | None] = [b"\xff\x00", None, b'{"v":9,"type":"group"}', b'{"v":9,"type":"quota"}']
+    made = assemble(junk)
+    assert [offset for offset, _ in told(made)] == [10, 11, 12]
     assert [offset for offset, _ in told(assemble(junk, start=12))] == [12]
-    assert assemble(junk).unread[2].reason == "schema version 9; this release reads 1"
-    assert assemble(junk).unread[0].topic == "events"
+    assert told(made)[2][1] == "not one of our records: Object missing required field `cluster`"
+    assert passed_over(made) == passed_over(assemble(junk, start=13)) == [("event/quota", 1)]
+    assert passed_over(assemble(junk, start=14)) == []
+    (first, *_) = made.unread
+    assert isinstance(first, QuarantinedRecord)
+    assert first.topic == "events"
 
 
 def test_rounds_that_lost_events_to_retention_are_incomplete_without_blame() -> None:
@@ -219,3 +231,59 @@ def test_a_tick_has_the_round_s_number_and_elapsed_time_and_its_events_the_offse
 def test_a_tick_tells_that_its_group_is_idle() -> None:
     made = assemble([group("rests", 1, idle=True), topic("rests", "t"), group("works", 0), gone("left")])
     assert {name: tick.idle for name, (tick,) in made.ticks.items()} == {"rests": True, "works": False, "left": False}
+
+
+QUOTA = b'{"type":"quota","v":7,"cluster":"test","round":7,"group":"g","bytes":123}'
+
+
+def test_an_event_of_an_unknown_type_between_the_events_of_a_tick_is_passed_over_and_counted() -> None:
+    made = assemble([QUOTA, group("g", 2), QUOTA, topic("g", "a"), QUOTA, topic("g", "b"), QUOTA])
+    assert [[t.topic for t in tick.topics] for tick in made.ticks["g"]] == [["a", "b"]]
+    assert (told(made), passed_over(made)) == ([], [("event/quota", 4)])
+    (item,) = made.unread
+    assert isinstance(item, CountedRecords)
+    assert (item.sample.offset, item.sample.value, item.sample.reason) == (
+        10,
+        QUOTA,
+        "type quota is not known to this release; a newer probe may have written it",
+    )
+
+
+def test_a_tick_waits_for_its_topics_no_longer_than_to_the_end_of_its_round() -> None:
+    rounds = [EventRound(7, 7, 1_000, 10, 12, LOG), EventRound(9, 9, 1_000, 12, 14, LOG)]
+    first = [group("g", 2), topic("g", "a")]
+    second = [group("g", 1, number=9), topic("g", "b", number=9)]
+    made = assemble([*first, *second], rounds=rounds)
+    assert told(made) == [(10, "1 of 2 topics of the group did not follow")]
+    assert [tick.round for tick in made.ticks["g"]] == [9]
+
+
+def test_ticks_that_wait_for_topics_that_never_come_are_given_up_when_they_are_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ticks_module, "_WAITING_BYTES", 50_000)
+    hollow = [group(f"hollow-{n}", 3, state="x" * 9_000) for n in range(30)]
+    made = assemble([*hollow, group("g", 1), topic("g", "a")], rounds=[EventRound(7, 7, 1_000, 10, 90, LOG)])
+    assert list(made.ticks) == ["g"]
+    assert told(made) == [(10 + n, "3 of 3 topics of the group did not follow") for n in range(30)]
+
+
+def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_ticks_of_the_rest() -> None:
+    events = [group("g", 0), group("h", 0), group("i", 0)]
+    size = sum(len(encode_event(event)) for event in events)
+    whole = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size)])
+    assert (list(whole.ticks), told(whole)) == (["g", "h", "i"], [])
+    lied = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size - 1)])
+    assert list(lied.ticks) == ["g", "h"]
+    reason = f"round 7 tells {size - 1} bytes of events, and has more in this partition alone"
+    assert told(lied) == [(12, reason)]
+
+
+def test_the_bytes_of_ticks_are_told_until_they_are_taken() -> None:
+    large = TopicEvent(1, "test", 7, "g", "t", 9_000, None, *[(1,) * 9_000] * 3)
+    assembler = TickAssembler("events", 1, [ROUND], 0, everything, everything)
+    for offset, event in enumerate([group("g", 1), large], 10):
+        assembler.add((offset, 2_000, b"key", encode_event(event)))
+    assert assembler.made > 3 * 8 * 9_000
+    assembler.take()
+    assert assembler.made == 0

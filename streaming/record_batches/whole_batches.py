@@ -18,7 +18,7 @@ from kafka.consumer.fetcher import Fetcher, IsolationLevel
 from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 
-from streaming.job.source.batches import (
+from streaming.record_batches.batches import (
     CONTROL,
     TRANSACTIONAL,
     FetchedBatch,
@@ -29,6 +29,7 @@ from streaming.job.source.batches import (
     missing_from,
     run_of,
 )
+from streaming.record_batches.old_batches import old_batch
 
 __all__ = ["take_whole_batches"]
 
@@ -44,6 +45,8 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
     transactions are left out under `read_committed`, control batches always. Checksums are not verified:
     kafka-python does that in Python, at a cost above everything else here; brokers verify them on write.
     """
+
+    next_fetch_offset: int
 
     def _unpack_records(
         self,
@@ -87,10 +90,10 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         while (batch := records.next_batch()) is not None:
             if batch.magic < 2:
-                old = list(batch)
-                if old:
-                    self.next_fetch_offset = old[-1].offset + 1
-                    yield FetchedBatch(old[0].offset, old[-1].offset, old[-1].timestamp, old)
+                # (It begins at the offset that was asked for, or later; only its records tell where.)
+                old = old_batch(batch, self.next_fetch_offset)
+                self.next_fetch_offset = old.offset + 1
+                yield old
                 continue
             if batch.base_offset > self.next_fetch_offset:
                 yield Missing(self.next_fetch_offset, batch.base_offset - 1)

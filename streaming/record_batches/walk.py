@@ -21,10 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafka.errors import CorruptRecordError, KafkaError
+from kafka.errors import CorruptRecordError
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.job.source.batches import FetchedBatch
+from streaming.record_batches.batches import FetchedBatch
+from streaming.record_batches.decompress import decompressed
 
 __all__ = ["Record", "walk"]
 
@@ -41,13 +42,17 @@ def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
     A range may begin and end inside a batch, so both ends are trimmed.
 
     Raises:
-        CorruptRecordError: The bytes of the batch hold no such records; those before the broken one were given.
-        UnsupportedCodecError: The package of the batch's codec is missing, or there is no such codec.
+        CorruptRecordError: The bytes of the batch hold no such records (those before the broken one were given), or
+            it is larger than `MAX_CLEAR_BYTES` (none was).
     """
     if isinstance(batch.records, DefaultRecordBatch):
         records = _walk(batch.records)
     else:
-        records = ((record.offset, record.timestamp, record.key, record.value) for record in batch.records)
+        # (Messages of magic 0 have no time.)
+        records = (
+            (record.offset, -1 if record.timestamp is None else record.timestamp, record.key, record.value)
+            for record in batch.records
+        )
     if start <= batch.base_offset and batch.offset < end:
         return records
     return _trimmed(records, start, end)
@@ -114,14 +119,9 @@ def _walk(batch: Any) -> Iterator[Record]:
 
 
 def _in_the_clear(batch: Any) -> bytes:
-    try:
-        batch._maybe_uncompress()  # noqa: SLF001 - half private, as all of this package's reading (see whole_batches.py)
-    except KafkaError:
-        raise
-    except Exception as error:  # each codec's package has exceptions of its own
-        message = f"it cannot be decompressed: {error}"
-        raise CorruptRecordError(message) from error
-    return bytes(batch._buffer[batch._pos :])  # noqa: SLF001
+    # Half private, as all reading of whole batches (see whole_batches.py).
+    body = memoryview(batch._buffer)[batch._pos :]  # noqa: SLF001
+    return bytes(decompressed(batch.compression_type, body))
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -1,0 +1,19 @@
+"""Whole record batches out of Kafka: fetched, found by their headers, put in the clear within bounds, walked."""
+
+from __future__ import annotations
+
+from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
+from streaming.record_batches.decompress import MAX_CLEAR_BYTES, decompressed
+from streaming.record_batches.walk import Record, walk
+from streaming.record_batches.whole_batches import take_whole_batches
+
+__all__ = [
+    "MAX_CLEAR_BYTES",
+    "FetchedBatch",
+    "FetchedRun",
+    "Missing",
+    "Record",
+    "decompressed",
+    "take_whole_batches",
+    "walk",
+]

@@ -1,0 +1,163 @@
+"""The four codecs of record batches, within bounds: 32 KB of zstd can hold a gigabyte, and a reader must survive it.
+
+kafka-python's own functions decompress whatever comes, as a whole, so they are not used. Each codec takes what its
+function there takes: several members of gzip, several frames of zstd, one frame of LZ4 whatever follows it, snappy
+with Java's blocks and without.
+
+Snappy with blocks, as Java writes it (xerial): 16 bytes of header, then per block an int32 size and the block. A
+snappy block begins with its size in the clear, as a varint of 32 bits.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator
+from typing import Final
+
+import snappy
+import zstandard
+from kafka.errors import CorruptRecordError
+from lz4 import frame
+
+__all__ = ["MAX_CLEAR_BYTES", "decompressed"]
+
+MAX_CLEAR_BYTES: Final = 64 * 1024 * 1024
+"""A batch that is larger in the clear is not read.
+
+The largest one that anybody has reason to write is a single record of the probe (`events.MAX_RECORD_BYTES`, 16 MB);
+coordinators and clients fill batches of 1 MB. Readers hold a few copies of one batch, so this also bounds their memory.
+"""
+
+_NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
+
+_GZIP_HEADER = 31
+"""zlib's way to say: a gzip header and trailer, a window of 32 KB."""
+
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = 16
+
+_VARINT_BYTES = 5
+"""Of the longest varint of 32 bits."""
+
+# Output asked for at once: the packages set this much aside before they know how little comes.
+_PIECE = 128 * 1024
+
+# zlib copies what it has not used yet after each piece.
+_GZIP_PIECE = 1024 * 1024
+
+_size = struct.Struct(">i")
+_zstd = zstandard.ZstdDecompressor()
+
+
+def decompressed(codec: int, body: memoryview, most: int = MAX_CLEAR_BYTES) -> bytes | memoryview:
+    """What follows a batch's header, in the clear.
+
+    Args:
+        codec: 0 to 7, from the attributes.
+        body: All that follows the header.
+        most: Bytes in the clear at the most; no more than these are ever held, but for one piece.
+
+    Raises:
+        CorruptRecordError: It is larger than that, there is no such codec, or the bytes are none of it.
+    """
+    if codec == _NONE:
+        return body
+    try:
+        if codec == _GZIP:
+            return _joined(_gunzipped(body), most)
+        if codec == _SNAPPY:
+            return _joined(_unsnapped(bytes(body), most), most)
+        if codec == _LZ4:
+            return _joined(_unlz4(body), most)
+        if codec == _ZSTD:
+            return _joined(_unzstd(body), most)
+    except CorruptRecordError:
+        raise
+    except Exception as error:  # each package has exceptions of its own, and all mean the same here
+        message = f"it cannot be decompressed: {error}"
+        raise CorruptRecordError(message) from error
+    message = f"there is no codec {codec}"
+    raise CorruptRecordError(message)
+
+
+def _joined(pieces: Iterator[bytes], most: int) -> bytes:
+    first = next(pieces, b"")
+    second = next(pieces, None)
+    if second is None and len(first) <= most:
+        return first
+    held, size = [first], len(first)
+    while second is not None and size <= most:
+        held.append(second)
+        size += len(second)
+        second = next(pieces, None)
+    if size > most:
+        _too_large(most)
+    return b"".join(held)
+
+
+def _gunzipped(body: memoryview) -> Iterator[bytes]:
+    rest: memoryview | bytes = body
+    while rest:
+        stream = zlib.decompressobj(_GZIP_HEADER)
+        while not stream.eof:
+            piece = stream.decompress(rest, _GZIP_PIECE)
+            rest = stream.unconsumed_tail
+            if not (piece or rest or stream.eof):
+                _cut_short()
+            yield piece
+        # As Python's own reader of gzip files: a member may be padded with zeros.
+        rest = stream.unused_data.lstrip(b"\x00")
+
+
+def _unsnapped(body: bytes, most: int) -> Iterator[bytes]:
+    if len(body) < _XERIAL_HEADER or not body.startswith(_XERIAL):
+        yield _unsnapped_block(body, most)
+        return
+    at = _XERIAL_HEADER
+    while at < len(body):
+        (size,) = _size.unpack_from(body, at)
+        at += _size.size
+        if not 0 <= size <= len(body) - at:
+            _cut_short()
+        yield _unsnapped_block(body[at : at + size], most)
+        at += size
+
+
+def _unsnapped_block(block: bytes, most: int) -> bytes:
+    size = 0
+    for place, byte in enumerate(block[:_VARINT_BYTES]):
+        size |= (byte & 0x7F) << 7 * place
+        if byte < 0x80:
+            break
+    # The package takes this size on trust, and sets it aside.
+    if size > most:
+        _too_large(most)
+    clear: bytes = snappy.decompress(block)
+    return clear
+
+
+def _unlz4(body: memoryview) -> Iterator[bytes]:
+    stream = frame.LZ4FrameDecompressor()
+    piece = stream.decompress(body, _PIECE)
+    yield piece
+    while not stream.eof:
+        if stream.needs_input:
+            _cut_short()
+        yield stream.decompress(b"", _PIECE)
+
+
+def _unzstd(body: memoryview) -> Iterator[bytes]:
+    with _zstd.stream_reader(body, read_across_frames=True) as stream:
+        while piece := stream.read(_PIECE):
+            yield piece
+
+
+def _too_large(most: int) -> None:
+    message = f"it has more than {most:,} bytes in the clear"
+    raise CorruptRecordError(message)
+
+
+def _cut_short() -> None:
+    message = "it cannot be decompressed: its bytes end too early"
+    raise CorruptRecordError(message)

@@ -1,0 +1,197 @@
+"""Probes and jobs of different releases on the same topics: the real probe, whose records are changed on their way.
+
+Tomorrow's probe writes further fields in every object, further types of records between those that are known, and a
+higher version; yesterday's writes only what was there from the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import pytest
+from kafka import KafkaAdminClient
+from probe.witness import Cluster
+
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.events import GroupEvent, GroupGone, LogHold, RoundClosed, RoundOpened, TopicEvent
+from streaming.groups.inputs import Tick, decode_inputs
+from streaming.groups.keys import ROUNDS_KEY, group_of
+from streaming.groups.quarantine import CountedRecords, PartitionInput, decode_partition_inputs
+from streaming.groups.rounds import ClosedRound, decode_closed_rounds
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import task_rows
+from streaming.probe import Probe
+from streaming.probe import writer as writer_module
+from streaming.probe.deadline import Deadline
+from streaming.probe.readback import remember
+
+pytestmark = pytest.mark.kafka
+
+Changes = Callable[[dict[str, Any]], list[dict[str, Any]]]
+
+TYPES = {kind.__struct_config__.tag: kind for kind in (RoundOpened, RoundClosed, GroupEvent, TopicEvent, GroupGone)}
+
+
+def tomorrows(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What tomorrow's probe writes in place of a record of today's."""
+    newer: dict[str, Any] = {name: value for name, value in record.items() if name != "type"}
+    newer |= {"v": 2, "quota": 1_000, "nested": {"a": [1, None, "x"]}, "type": record["type"]}
+    if newer.get("holds"):
+        newer["holds"] = [hold | {"quota": 2} for hold in newer["holds"]]
+    other = {"type": f"quota-of-{record['type']}", "v": 2, "cluster": record["cluster"], "round": 7, "bytes": [1]}
+    return [other, newer, other]
+
+
+def yesterdays(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a probe writes that knows no field with a default."""
+    fields = {field.encode_name for field in msgspec.structs.fields(TYPES[record["type"]]) if field.required}
+    return [{name: value for name, value in record.items() if name in fields | {"type"}}]
+
+
+class _Changed:
+    """A producer that writes other records than it was given."""
+
+    def __init__(self, producer: Any, changes: Changes) -> None:
+        self._producer = producer
+        self._changes = changes
+
+    def send(self, topic: str, value: bytes, key: bytes, timestamp_ms: int) -> Any:
+        record = json.loads(value)
+        acks = {
+            written["type"]: self._producer.send(topic, json.dumps(written).encode(), key, timestamp_ms=timestamp_ms)
+            for written in self._changes(record)
+        }
+        return acks[record["type"]]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._producer, name)
+
+
+@dataclass
+class Read:
+    """What the job reads of some rounds."""
+
+    ticks: list[tuple[str, Tick]]
+    rounds: list[ClosedRound]
+    unread: list[PartitionInput]
+
+
+class Stage:
+    """A cluster with groups, a probe of any release, and today's job."""
+
+    def __init__(self, bootstrap: str, unique: str, admin: Any, patch: pytest.MonkeyPatch) -> None:
+        self.cluster = Cluster(bootstrap, unique, admin)
+        self.settings = Settings(
+            cluster=unique,
+            kafka=KafkaSettings(bootstrap_servers=bootstrap),
+            filters=Filters(groups=(f"/^{unique}/",)),
+            probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+        )
+        self._open, self._patch = writer_module.open_producer, patch
+
+    def probe(self, changes: Changes | None) -> Probe:
+        def opened(kafka: KafkaSettings) -> Any:
+            producer = self._open(kafka)
+            return producer if changes is None else _Changed(producer, changes)
+
+        self._patch.setattr(writer_module, "open_producer", opened)
+        return Probe(self.settings)
+
+    def read(self) -> Read:
+        source = SourceSettings.of(self.settings)
+        planner = Planner(source, kept_reader)
+        planner.available_now()
+        offsets, rows = INITIAL, []
+        while (end := planner.latest(offsets, 60)) is not offsets:
+            for task in planner.tasks(offsets, end):
+                rows += task_rows(task, source, kept_reader(source))
+            offsets = end
+        found = Read([], [], [])
+        for key, payload in rows:
+            group = group_of(key)
+            if key == ROUNDS_KEY:
+                found.rounds += decode_closed_rounds(payload)
+            elif group is None:
+                found.unread += decode_partition_inputs(payload)
+            else:
+                found.ticks += [(group, item) for item in decode_inputs(payload) if isinstance(item, Tick)]
+        return found
+
+
+@pytest.fixture
+def stage(bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    yield Stage(bootstrap, unique, admin, monkeypatch)
+    admin.close()
+
+
+def seen(ticks: list[tuple[str, Tick]]) -> list[tuple[str, str | None, list[tuple[str, int | None, bytes]]]]:
+    """What ticks say of the groups, whatever round they are of."""
+    return sorted(
+        (group, tick.gone, [(topic.topic, topic.partitions, topic.end_offsets) for topic in tick.topics])
+        for group, tick in ticks
+    )
+
+
+@pytest.mark.parametrize("changes", [tomorrows, yesterdays])
+def test_todays_job_reads_a_probe_of_another_release_like_todays(stage: Stage, changes: Changes) -> None:
+    first, second = stage.cluster.topic(), stage.cluster.topic("other")
+    stage.cluster.commit("both", first, [1, 2, 3])
+    stage.cluster.commit("both", second, [1])
+    leaves = stage.cluster.commit("leaves", first, [1])
+    for group in ("a", "b", "c", "d"):
+        stage.cluster.commit(group, second, [1])
+    with stage.probe(None) as probe:
+        todays = probe.round().round
+    with stage.probe(changes) as probe:
+        others = probe.round().round
+    stage.cluster.delete_group(leaves)
+    with stage.probe(changes) as probe:
+        probe.round()
+    found = stage.read()
+    assert seen([one for one in found.ticks if one[1].round == others]) == seen(
+        [one for one in found.ticks if one[1].round == todays]
+    )
+    assert [len(tick.topics) for group, tick in found.ticks if group.endswith("both")] == [2, 2, 2]
+    assert [tick.gone for group, tick in found.ticks if group == leaves] == [None, None, "deleted"]
+    assert [told.round for told in found.rounds][:2] == [todays, others]
+    if changes is yesterdays:
+        assert found.unread == []
+    else:
+        kinds = {item.kind for item in found.unread if isinstance(item, CountedRecords)}
+        assert len(found.unread) == len([item for item in found.unread if isinstance(item, CountedRecords)])
+        assert {"event/quota-of-group", "event/quota-of-topic", "record/quota-of-closed"} <= kinds
+
+
+@pytest.mark.parametrize("changes", [tomorrows, yesterdays])
+def test_todays_probe_remembers_the_round_of_a_probe_of_another_release(stage: Stage, changes: Changes) -> None:
+    topic = stage.cluster.topic()
+    groups = {stage.cluster.commit(name, topic, [1]) for name in ("a", "b")}
+    with stage.probe(changes) as probe:
+        probe.round()
+    memory = remember(stage.settings, Deadline.after(60))
+    assert dict(memory.topics) == dict.fromkeys(groups, frozenset({topic}))
+
+
+def test_no_field_has_lost_its_default_or_gone_since_the_first_release() -> None:
+    # The fields that a writer of any release must write, and so every reader may ask for. They never change.
+    assert {kind: sorted(f.name for f in msgspec.structs.fields(of) if f.required) for kind, of in TYPES.items()} == {
+        "opened": ["cluster", "interval_ms", "probe", "v"],
+        "closed": [
+            "cluster", "events", "groups", "interval_ms", "log", "log_end", "probe", "round", "time", "v", "written",
+        ],
+        "group": [
+            "cluster", "group", "group_type", "log_partition", "log_position", "protocol_type", "round", "state",
+            "time", "topics", "v",
+        ],
+        "topic": ["cluster", "end", "group", "partitions", "round", "stable", "start", "topic", "topic_id", "v"],
+        "gone": ["cluster", "group", "log_partition", "log_position", "reason", "round", "time", "v"],
+    }  # fmt: skip
+    assert [f.name for f in msgspec.structs.fields(LogHold) if f.required] == ["partition", "since", "groups"]

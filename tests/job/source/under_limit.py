@@ -1,0 +1,210 @@
+"""What a task and a probe read of topics that somebody filled with bombs, in a process with little memory.
+
+`python -m job.source.under_limit SCENARIO [argument]`, with `tests` on the path; prints what it found as JSON. The
+limit is on the address space, and counts from what the process has once everything is imported.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import zstandard
+from kafka.record.default_records import DefaultRecordBatch
+
+from streaming.config import Settings
+from streaming.events import GroupEvent, encode_event
+from streaming.groups.inputs import decode_inputs
+from streaming.groups.keys import group_of
+from streaming.groups.quarantine import CountedRecords, QuarantinedRecord, decode_partition_inputs
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.fetch import OffsetRange
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.job.source.read import arrow_batches, task_rows
+from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
+from streaming.job.source.ticks import EventRound
+from streaming.probe import Probe
+from streaming.record_batches import FetchedBatch
+
+MORE_BYTES = 512 * 1024 * 1024
+"""Beside what is imported: a batch of 64 MB with two copies, what tasks hold of the log (128 MB), responses, Arrow."""
+
+SETTINGS = SourceSettings(cluster="test", kafka={}, offsets_topic="log", events_topic="events")
+
+
+def varint(number: int) -> bytes:
+    number <<= 1
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def packed(first: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> FetchedBatch:
+    """A batch of magic 2, packed with zstd, of these keys and values."""
+    # (Piece by piece: the limit is for those who read it.)
+    pack, clear = zstandard.ZstdCompressor().compressobj(), bytearray()
+    count = 0
+    for key, value in records:
+        fields = b"".join(b"\x01" if field is None else varint(len(field)) + field for field in (key, value))
+        record = b"\x00\x00" + varint(count) + fields + b"\x00"
+        clear += pack.compress(varint(len(record)) + record)
+        count += 1
+    clear += pack.flush()
+    header = DefaultRecordBatch.HEADER_STRUCT.pack(
+        first, 49 + len(clear), 0, 2, 0, 4, count - 1, 1_000, 1_000, -1, -1, -1, count
+    )
+    batch = DefaultRecordBatch(header + clear)
+    return FetchedBatch(first, first + count - 1, 1_000, batch)
+
+
+class Batches:
+    """A reader of one partition, whose batches are made when they are read."""
+
+    def __init__(self, *makers: Callable[[int], FetchedBatch]) -> None:
+        self._makers = makers
+
+    def read_runs(
+        self, ranges: Iterable[OffsetRange], _patience_s: float | None = None
+    ) -> Iterator[tuple[OffsetRange, FetchedBatch]]:
+        (where,) = ranges
+        at = 0
+        for make in self._makers:
+            batch = make(at)
+            at = batch.offset + 1
+            yield where, batch
+
+    read = read_runs
+
+
+def found_in(rows: Iterator[tuple[str, bytes]]) -> dict[str, Any]:
+    """What rows tell, counted as they come and held by nobody; they pass through Arrow as in Spark's worker."""
+    kept: Counter[str] = Counter()
+    counted: Counter[str] = Counter()
+    reasons: dict[str, set[str]] = {}
+    inputs: Counter[str] = Counter()
+    largest = 0
+    for batch in arrow_batches(rows):
+        for key, payload in zip(batch["key"].to_pylist(), batch["payload"].to_pylist(), strict=True):
+            largest = max(largest, len(payload))
+            if group_of(key) is not None:
+                for item in decode_inputs(payload):
+                    inputs[type(item).__name__] += 1
+            elif key.startswith("p:"):
+                for unread in decode_partition_inputs(payload):
+                    if isinstance(unread, QuarantinedRecord):
+                        kept[unread.topic] += 1
+                        reasons.setdefault(unread.topic, set()).add(unread.reason)
+                    elif isinstance(unread, CountedRecords):
+                        counted[unread.sample.topic] += unread.records
+    told = {topic: sorted(of_topic) for topic, of_topic in reasons.items()}
+    return {"kept": kept, "counted": counted, "reasons": told, "inputs": inputs, "largest": largest}
+
+
+def junk_in_the_log() -> dict[str, Any]:
+    """A million records without a key in each of three batches."""
+    makers = [lambda at: packed(at, ((None, None) for _ in range(1_000_000)))] * 3
+    share = LogShare(0, 0, 3_000_000, known=True, boundaries=())
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*makers)))  # type: ignore[arg-type]
+
+
+def keys_in_the_log() -> dict[str, Any]:
+    """Broken records with keys and values of 30 KB, no two alike, of 900 MB together."""
+
+    def broken(at: int) -> FetchedBatch:
+        filler = bytes(30_000)
+        return packed(at, ((b"\x00\x01" + b"%09d" % (at + n) + filler, filler) for n in range(1_000)))
+
+    share = LogShare(0, 0, 15_000, known=True, boundaries=())
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[broken] * 15)))  # type: ignore[arg-type]
+
+
+def commits_in_the_log() -> dict[str, Any]:
+    """Commits of one key with metadata of 30 KB, of 900 MB together."""
+
+    def commits(at: int) -> FetchedBatch:
+        key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
+        head, tail = b"\x00\x03", b"\xff\xff\xff\xff\x75\x30" + b"m" * 30_000 + bytes(8)
+        return packed(at, ((key, head + (at + n).to_bytes(8, "big") + tail) for n in range(2_000)))
+
+    share = LogShare(0, 0, 30_000, known=True, boundaries=())
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[commits] * 15)))  # type: ignore[arg-type]
+
+
+def events_beyond_what_is_told() -> dict[str, Any]:
+    """900 MB of sound events of a round that tells nothing of their size."""
+
+    def events(at: int) -> FetchedBatch:
+        state = "x" * 60_000
+        found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 0, state, None, None) for n in range(1_000))
+        return packed(at, ((b"key", encode_event(event)) for event in found))
+
+    told = EventRound(7, 7, 1_000, 0, 15_000, (5,))
+    share = EventsShare(0, 0, 0, 15_000, known=True, rounds=(told,))
+    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[events] * 15)))  # type: ignore[arg-type]
+
+
+def heads_without_topics() -> dict[str, Any]:
+    """900 MB of events that announce topics which never come."""
+
+    def heads(at: int) -> FetchedBatch:
+        state = "x" * 60_000
+        found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 3, state, None, None) for n in range(1_000))
+        return packed(at, ((b"key", encode_event(event)) for event in found))
+
+    told = EventRound(7, 7, 1_000, 0, 15_000, (5,))
+    share = EventsShare(0, 0, 0, 15_000, known=True, rounds=(told,))
+    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[heads] * 15)))  # type: ignore[arg-type]
+
+
+def cluster(settings_file: str) -> dict[str, Any]:
+    """A round of a probe that starts, and everything that the source then reads."""
+    settings = Settings.model_validate_json(Path(settings_file).read_text(encoding="utf-8"))
+    with Probe(settings) as probe:
+        remembered_from = probe.round()
+        closed = probe.round()
+    source = SourceSettings.of(settings)
+    planner = Planner(source, kept_reader)
+    planner.available_now()
+
+    def rows() -> Iterator[tuple[str, bytes]]:
+        offsets = INITIAL
+        while (end := planner.latest(offsets, 60)) is not offsets:
+            for task in planner.tasks(offsets, end):
+                yield from task_rows(task, source, kept_reader(source))
+            offsets = end
+
+    return found_in(rows()) | {"closed": [remembered_from.round, closed.round], "groups": closed.groups}
+
+
+SCENARIOS: dict[str, Callable[..., dict[str, Any]]] = {
+    act.__name__: act
+    for act in (
+        junk_in_the_log,
+        keys_in_the_log,
+        commits_in_the_log,
+        events_beyond_what_is_told,
+        heads_without_topics,
+        cluster,
+    )
+}
+
+
+def main(name: str, *arguments: str) -> None:
+    """Run one scenario under the limit."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    limit = pages * resource.getpagesize() + MORE_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    print(json.dumps(SCENARIOS[name](*arguments)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,180 @@
+"""What each codec gives, what it refuses, and that nobody has to hold more than is asked for."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+import snappy
+import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.codec import gzip_encode, lz4_encode, snappy_encode, zstd_encode
+from kafka.errors import CorruptRecordError
+from kafka.record import MemoryRecords
+from kafka.record.default_records import DefaultRecordBatchBuilder
+from kafka.record.memory_records import MemoryRecordsBuilder
+from lz4 import frame
+
+from streaming.record_batches import MAX_CLEAR_BYTES, FetchedBatch, decompressed, walk
+from streaming.record_batches.old_batches import old_batch
+
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+
+Packs = Callable[[bytes], bytes]
+
+
+def streamed_zstd(data: bytes) -> bytes:
+    """As Java writes it: the frame does not tell its size."""
+    stream = zstandard.ZstdCompressor().compressobj()
+    return bytes(stream.compress(data) + stream.flush())
+
+
+def raw_snappy(data: bytes) -> bytes:
+    return bytes(snappy.compress(data))
+
+
+WRITERS: list[tuple[int, Packs]] = [
+    (GZIP, gzip_encode),
+    (SNAPPY, snappy_encode),
+    (SNAPPY, raw_snappy),
+    (LZ4, lz4_encode),
+    (ZSTD, zstd_encode),
+    (ZSTD, streamed_zstd),
+]
+
+
+@given(st.binary(max_size=3_000), st.integers(1, 300), st.sampled_from(WRITERS))
+def test_what_was_compressed_comes_back(piece: bytes, times: int, writer: tuple[int, Packs]) -> None:
+    codec, packs = writer
+    assert bytes(decompressed(codec, memoryview(packs(piece * times)))) == piece * times
+
+
+def test_nothing_is_what_it_is() -> None:
+    assert bytes(decompressed(0, memoryview(b"as it stands"))) == b"as it stands"
+
+
+@pytest.mark.parametrize(("codec", "packs"), [(GZIP, gzip_encode), (ZSTD, zstd_encode), (ZSTD, streamed_zstd)])
+def test_several_members_and_frames_are_read_one_after_the_other(codec: int, packs: Packs) -> None:
+    assert bytes(decompressed(codec, memoryview(packs(b"one ") + packs(b"two")))) == b"one two"
+
+
+@pytest.mark.parametrize(("codec", "packs"), WRITERS)
+@pytest.mark.parametrize("size", [1, 1_000, 300_000, 3_000_000])
+def test_the_bound_is_exact(codec: int, packs: Packs, size: int) -> None:
+    body = memoryview(packs(b"x" * size))
+    assert len(decompressed(codec, body, size)) == size
+    with pytest.raises(CorruptRecordError, match=f"more than {size - 1:,} bytes in the clear"):
+        decompressed(codec, body, size - 1)
+
+
+@pytest.mark.parametrize("codec", [5, 6, 7])
+def test_a_codec_that_does_not_exist_is_corruption(codec: int) -> None:
+    with pytest.raises(CorruptRecordError, match=f"there is no codec {codec}"):
+        decompressed(codec, memoryview(b"anything"))
+
+
+@pytest.mark.parametrize(("codec", "packs"), WRITERS)
+@given(st.binary(max_size=60), st.integers(0, 2**32))
+def test_broken_bytes_are_corruption_and_nothing_else(codec: int, packs: Packs, junk: bytes, place: int) -> None:
+    body = packs(b"some bytes that come twice, some bytes that come twice")
+    at = place % len(body)
+    for broken in (body[:at], body[:at] + junk + body[at + len(junk) :], junk):
+        try:
+            decompressed(codec, memoryview(broken), 100_000)
+        except CorruptRecordError:
+            continue
+
+
+def peak_of(act: Callable[[], Any]) -> int:
+    tracemalloc.start()
+    try:
+        with pytest.raises(CorruptRecordError, match="bytes in the clear"):
+            act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture(scope="module")
+def zeros() -> bytes:
+    return bytes(4 * MAX_CLEAR_BYTES)
+
+
+@pytest.mark.parametrize("codec", [GZIP, LZ4, ZSTD])
+def test_four_times_the_bound_in_a_few_kilobytes_is_never_held(codec: int, zeros: bytes) -> None:
+    packs: dict[int, Packs] = {GZIP: lambda data: gzip.compress(data, 1), LZ4: frame.compress, ZSTD: streamed_zstd}
+    body = memoryview(packs[codec](zeros))
+    # And some copies of what is compressed.
+    assert peak_of(lambda: decompressed(codec, body)) < MAX_CLEAR_BYTES + 2 * 1024 * 1024 + 3 * len(body)
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_what_a_snappy_block_claims_to_hold_is_not_set_aside(blocks: bool) -> None:
+    claim = b"\xff\xff\xff\xff\x0f" + b"some bytes"
+    body = b"\x82SNAPPY\x00" + bytes(8) + struct.pack(">i", len(claim)) + claim if blocks else claim
+    assert peak_of(lambda: decompressed(SNAPPY, memoryview(body))) < 1024 * 1024
+
+
+def bomb(codec: int, clear: int) -> bytes:
+    """A batch with one record of so many bytes."""
+    builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**31 - 1)
+    builder.append(0, 1, b"key", bytes(clear), [])
+    return bytes(builder.build())
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+def test_a_batch_that_is_too_large_in_the_clear_is_not_walked(codec: int) -> None:
+    for clear, fits in ((MAX_CLEAR_BYTES - 100, True), (MAX_CLEAR_BYTES + 100, False)):
+        batch = MemoryRecords(bomb(codec, clear)).next_batch()
+        records = walk(FetchedBatch(0, 0, 1, batch), 0, 1)
+        if fits:
+            ((_, _, key, value),) = records
+            assert (key, len(value or b"")) == (b"key", clear)
+        else:
+            with pytest.raises(CorruptRecordError, match="it has more than 67,108,864 bytes in the clear"):
+                next(records)
+
+
+def old(codec: int, magic: int, value: bytes) -> bytes:
+    """Messages of offsets 7 to 9; the one around them has the last one's offset, as a broker gives it."""
+    builder = MemoryRecordsBuilder(magic, codec, 1 << 30, 7)
+    for _ in range(3):
+        builder.append(timestamp=1_000, key=b"key", value=value, headers=[])
+    builder.close()
+    return struct.pack(">q", 9) + bytes(builder.buffer())[8:]
+
+
+@pytest.mark.parametrize(("codec", "magic"), [(GZIP, 0), (GZIP, 1), (SNAPPY, 0), (SNAPPY, 1), (LZ4, 1)])
+def test_old_batches_are_read_as_kafka_python_reads_them(codec: int, magic: int) -> None:
+    data = old(codec, magic, b"value" * 20)
+    found = old_batch(MemoryRecords(data).next_batch(), 7)
+    theirs = [(r.offset, -1 if magic == 0 else r.timestamp, r.key, r.value) for r in MemoryRecords(data).next_batch()]
+    assert list(walk(found, 0, 100)) == theirs
+    assert (found.base_offset, found.offset) == (theirs[0][0], theirs[-1][0])
+
+
+@pytest.mark.parametrize(("codec", "magic"), [(GZIP, 0), (GZIP, 1), (LZ4, 1)])
+def test_an_old_batch_that_is_too_large_in_the_clear_is_told_when_it_is_walked(codec: int, magic: int) -> None:
+    found = old_batch(MemoryRecords(old(codec, magic, bytes(4_000_000))).next_batch(), 7)
+    assert (found.base_offset, found.offset) == (7, 9)
+    with pytest.raises(CorruptRecordError, match="more than 8,388,608 bytes in the clear"):
+        list(walk(found, 0, 100))
+
+
+@given(st.binary(max_size=80), st.integers(0, 2**32), st.sampled_from([0, 1]), st.sampled_from([GZIP, SNAPPY, LZ4]))
+def test_an_old_batch_of_any_bytes_raises_nothing_before_it_is_walked(
+    junk: bytes, place: int, magic: int, codec: int
+) -> None:
+    data = bytearray(old(codec if magic else GZIP, magic, b"value"))
+    at = 18 + place % (len(data) - 18)
+    data[at : at + len(junk)] = junk[: len(data) - at]
+    found = old_batch(MemoryRecords(bytes(data)).next_batch(), 7)
+    with suppress(CorruptRecordError):
+        list(walk(found, 0, 100))
