@@ -79,6 +79,8 @@ class Writer:
     def __init__(self, folder: Path, cluster: str = "c") -> None:
         self.root = str(folder / "lake")
         self.cluster = cluster
+        self.shift_ms = 0
+        """How far the brokers' clock is off, until it is set."""
         self._lake = DeltaLake(self.root)
         self._lake.create()
         self._batch = 0
@@ -87,10 +89,10 @@ class Writer:
         self._elapsed = 0
 
     def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]], jump_ms: int = 0) -> None:
-        """Write one batch: rows by table of a round and of those after it; the clock is off by `jump_ms` meanwhile."""
+        """Write one batch: rows by table of a round and of those after it; the clock is off at the first."""
         rows: dict[str, list[list[Any]]] = {}
         for number, tables in enumerate(rounds, start=first):
-            time = time_of(number) + jump_ms
+            time = time_of(number) + self.shift_ms + (jump_ms if number == first else 0)
             when = {"round": number, "round_time": time, "event_date": time // 86_400_000}
             # (A group that has a verdict has a state as well.)
             health = [*tables.get("group_health", ())]
