@@ -143,14 +143,13 @@ def _matrix(laid_out: Matrix, verdict: Row | None, view: View) -> str:
         remark.append(f"{laid_out.hidden_members:,} more members are not shown")
     clients = Counter(member["client_id"] for member in laid_out.members)
     names = {member["member_id"]: _short(member, clients) for member in laid_out.members}
-    legend = [AS_EXPECTED, WRONG, EXPECTED_HERE] if laid_out.judged else [UNJUDGED]
     return render(
         "matrix.html.j2",
         members=[_column(member, names) for member in laid_out.members],
         rows=_matrix_rows(laid_out, names),
         remark=", ".join(remark),
         why_not=laid_out.why_not,
-        legend=legend,
+        legend=laid_out.marks,
         cell_words=_CELLS,
         health_words=HEALTH,
     )

@@ -64,6 +64,12 @@ class Matrix:
     judged: bool = True
     why_not: str = ""
 
+    @property
+    def marks(self) -> list[str]:
+        """Kinds of cells that are in it, for its legend."""
+        used = {cell for row in self.rows for cell in row.cells.values()}
+        return [kind for kind in (AS_EXPECTED, WRONG, EXPECTED_HERE, UNJUDGED) if kind in used]
+
 
 @dataclass(slots=True)
 class _Partition:

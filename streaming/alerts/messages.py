@@ -11,7 +11,7 @@ from apprise import NotifyType
 from streaming.alerts.decisions import Decided
 from streaming.alerts.firing import FIRING, GONE
 from streaming.alerts.rules import SEVERITIES
-from streaming.alerts.text import visible
+from streaming.terminal import visible
 
 __all__ = ["CLOSES", "GOES_ON", "OPENS", "Message", "digest_of", "message_of", "trial_message"]
 

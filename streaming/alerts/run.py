@@ -22,7 +22,7 @@ from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.lanes import Delivery, Lane, Patience, Way
 from streaming.alerts.liveness import Liveness, NewestRound
 from streaming.alerts.messages import trial_message
-from streaming.alerts.rules import Rule, load_rules
+from streaming.alerts.rules import SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.targets import Target
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.truths import ByClock, Judge
@@ -317,7 +317,16 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
     """
     rules, targets = load_rules(settings.alerts.rules), open_targets(settings)
     say(f"rules: {', '.join(rule.name for rule in rules) or 'none'}")
+    for sentence in _unwatched(rules):
+        say(sentence)
     say(f"targets: {', '.join(targets) or 'none'}")
+
+
+def _unwatched(rules: Sequence[Rule]) -> list[str]:
+    """What no rule would tell of, though it silences all the others."""
+    read = {column for rule in rules for column in rule.when.columns}
+    what = {SILENT_S: "rounds do not come any more", UNJUDGED_S: "the tables cannot be judged"}
+    return [f"no rule reads {name}: nobody is told when {then}" for name, then in what.items() if name not in read]
 
 
 def send_test(settings: Settings, say: Callable[[str], None]) -> int:
@@ -357,6 +366,8 @@ def main(settings: Settings) -> int:
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, end)
             named = ", ".join(targets) or "no target: alerts are written to the table only"
+            for sentence in _unwatched(rules):
+                _LOG.warning("%s", sentence)
             _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
             return 0 if alerter.run(stop) else 1
     except SetupError as error:

@@ -17,8 +17,8 @@ from apprise.plugins import url_to_dict
 from streaming.alerts.incidents import Unsent, arguments_of, has_incidents, title_and_body
 from streaming.alerts.inert import written
 from streaming.alerts.messages import Message
-from streaming.alerts.text import visible
 from streaming.exceptions import SetupError
+from streaming.terminal import visible
 
 __all__ = ["INCIDENTS", "PEOPLE", "RECORDS", "Outcome", "Target"]
 

@@ -6,15 +6,14 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-__all__ = ["fill", "placeholders", "visible"]
+from streaming.terminal import visible
+
+__all__ = ["fill", "placeholders"]
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 # Numbers that name something, and are looked for elsewhere as they stand.
 _NAMES = re.compile(r"(_id|partition|round|generation)$")
-
-# A group id can have 32 KB; a message that long is refused by most services, and read by nobody.
-_LONGEST = 200
 
 
 def placeholders(template: str) -> frozenset[str]:
@@ -26,14 +25,6 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     """Fill in a template; what is not known is called unknown."""
     put: Callable[[re.Match[str]], str] = lambda found: _named(found[1], values.get(found[1]))  # noqa: E731
     return _PLACEHOLDER.sub(put, template)
-
-
-def visible(text: str, longest: int = _LONGEST) -> str:
-    """A text on one line, cut in the middle, control characters written out."""
-    if len(text) > longest:
-        half = (longest - 1) // 2
-        text = f"{text[:half]}…{text[-half:]}"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _named(name: str, value: object) -> str:

@@ -164,7 +164,12 @@ def test_check_says_what_the_rules_and_targets_are(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("EVENKEEL_ALERTS__RULES", str(_file(tmp_path)))
     monkeypatch.setenv("EVENKEEL_ALERTS__TARGETS__OPS", "json://user:hunter2secret@127.0.0.1/x")
     done = CliRunner().invoke(app, ["alert", "--check", "--lake", str(tmp_path / "lake")])
-    assert done.output == "rules: lag\ntargets: ops\n"
+    assert done.output.splitlines() == [
+        "rules: lag",
+        "no rule reads silent_s: nobody is told when rounds do not come any more",
+        "no rule reads unjudged_s: nobody is told when the tables cannot be judged",
+        "targets: ops",
+    ]
     assert done.exit_code == 0
 
 

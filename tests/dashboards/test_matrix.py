@@ -103,3 +103,13 @@ def test_of_too_many_partitions_and_members_those_that_drifted_are_shown() -> No
     assert len(names) == MOST_MEMBERS
     assert {"m000", "m050", "m099"} <= set(names)
     assert found.hidden_members == 100 - MOST_MEMBERS
+
+
+def test_the_legend_names_the_marks_that_are_there_and_no_others() -> None:
+    members = [member("a", 0), member("b", 1)]
+    assert matrix(members, verdict((0, "misplaced", "b", ["a"])), []).marks == ["ok", "wrong", "expected"]
+    assert matrix(members, verdict(kind="identical"), []).marks == ["ok"]
+    assert matrix(members, None, []).marks == ["unjudged"]
+    # A group without members still has its partitions, and nobody who owns any.
+    row = {"topic": "t", "partition": 0, "subscribed": True}
+    assert matrix([], None, [row]).marks == []
