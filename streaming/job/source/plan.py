@@ -167,7 +167,7 @@ class _Running:
     time: int
     elapsed: int
     base: int
-    cluster_id: str | None
+    rounds_of: str | None
     records: int = 0
     size: int = 0
     taken: list[TakenRound] = field(default_factory=list)
@@ -206,7 +206,7 @@ def plan_batch(
         start.time,
         start.elapsed,
         start.base,
-        start.cluster_id,
+        start.rounds_of,
     )
     for record in records:
         if record.offset < start.rounds:
@@ -223,7 +223,7 @@ def plan_batch(
         round=running.round,
         time=running.time,
         elapsed=running.elapsed,
-        cluster_id=running.cluster_id,
+        rounds_of=running.rounds_of,
     )
     return Batch(
         end=end if running.taken else start,
@@ -277,7 +277,7 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         return "the time since when the log is held back is no time"
     if closed.time > record.timestamp + _CLOCKS_APART_MS:
         return f"its time {closed.time} lies after its closing record was appended, at {record.timestamp}"
-    known, told = running.cluster_id, closed.cluster_id
+    known, told = running.rounds_of, closed.cluster_id
     if known is not None and told is not None and known != told:
         return f"a round of the Kafka cluster {told[:100]!r}; so far all were of {known!r}"
     if running.base + closed.round == running.round:
@@ -336,7 +336,7 @@ def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
 def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance: int) -> None:
     running.elapsed = elapsed_after(running.time, running.elapsed, closed)
     running.time = closed.time
-    running.cluster_id = running.cluster_id or closed.cluster_id
+    running.rounds_of = running.rounds_of or closed.cluster_id
     number = running.base + closed.round
     summary = ClosedRound(
         round=number,

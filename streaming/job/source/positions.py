@@ -7,7 +7,7 @@ covers partitions that appear later, too.
 
 After the first round there are also `round`, the number of the newest round that was taken, `time`, its time, and
 `elapsed`, the time that passed over all rounds. `cluster_id` and `topics` say of which cluster and topics the offsets
-are: those of another are refused, or taken up from their beginning. `base` is there after the rounds topic was created
+are: those of another are refused, or taken up from their beginning; `rounds_of`, which cluster the rounds tell of. `base` is there after the rounds topic was created
 again: a round's number is its opening record's offset plus this, so that numbers go on growing.
 """
 
@@ -36,6 +36,8 @@ class Positions:
         elapsed: Time that passed from the first round taken to the newest one, ms: see `plan.elapsed_after`.
         base: Number of a round less the offset of its opening record.
         cluster_id: Kafka's own id of the cluster that the offsets are of; None where it is not known.
+        rounds_of: Kafka's own id of the cluster that the rounds told; None before one did. It is another where topics
+            were copied to a cluster that did not see the rounds.
         topics: Topic ids by what they are to us (`log`, `events`, `rounds`), as far as they are known.
     """
 
@@ -47,6 +49,7 @@ class Positions:
     elapsed: int = 0
     base: int = 0
     cluster_id: str | None = None
+    rounds_of: str | None = None
     topics: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -61,6 +64,7 @@ class Positions:
             elapsed=int(offsets.get("elapsed", 0)),
             base=int(offsets.get("base", 0)),
             cluster_id=offsets.get("cluster_id"),
+            rounds_of=offsets.get("rounds_of"),
             topics=dict(offsets.get("topics", {})),
         )
 
@@ -77,6 +81,8 @@ class Positions:
             offsets["base"] = self.base
         if self.cluster_id is not None:
             offsets["cluster_id"] = self.cluster_id
+        if self.rounds_of is not None:
+            offsets["rounds_of"] = self.rounds_of
         if self.topics:
             offsets["topics"] = {name: self.topics[name] for name in sorted(self.topics)}
         return offsets
