@@ -7,8 +7,9 @@ covers partitions that appear later, too.
 
 After the first round there are also `round`, the number of the newest round that was taken, `time`, its time, and
 `elapsed`, the time that passed over all rounds. `cluster_id` and `topics` say of which cluster and topics the offsets
-are: those of another are refused, or taken up from their beginning; `rounds_of`, which cluster the rounds tell of. `base` is there after the rounds topic was created
-again: a round's number is its opening record's offset plus this, so that numbers go on growing.
+are: those of another are refused, or taken up from their beginning; `rounds_of`, which cluster the rounds tell of.
+`base` is there after the rounds topic was created again: a round's number is its opening record's offset plus this, so
+that numbers go on growing.
 """
 
 from __future__ import annotations
