@@ -13,8 +13,8 @@
 --                                                                       cannot be told now, or is about to change
 --   health     3, 2, 1: by the worst problem, as the lines above; 0 nothing is wrong; -1 nothing is wrong, no members
 --   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
--- Imbalance is told where it is further above the least that any assignment could reach than the threshold. Findings are
--- looked for in their JSON, where no name can imitate them: its quotes would be escaped.
+-- A group is imbalanced where its imbalance exceeds the least that any assignment could reach by more than the threshold.
+-- Findings are looked for in their JSON, where no name can imitate them: its quotes would be escaped.
 WITH health AS (
   SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_least, 0) AS avoidable
   FROM group_health_current

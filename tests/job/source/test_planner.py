@@ -2,100 +2,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from kafka import TopicPartition
 
 from job.source.fake_reader import FakeReader
-from job.source.made_rounds import CLUSTER, closed, opened
+from job.source.made_rounds import closed, opened
+from job.source.world import SETTINGS, World, rounds_of, told, unread_of
 from streaming.events import encode_round
-from streaming.groups.keys import ROUNDS_KEY, partition_key
 from streaming.groups.quarantine import (
     CountedRecords,
-    LogGap,
-    PartitionInput,
     QuarantinedRecord,
-    decode_partition_inputs,
 )
-from streaming.groups.rounds import ClosedRound, decode_closed_rounds
 from streaming.job.source import rounds_topic
-from streaming.job.source.exceptions import AnotherClusterError
-from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
-from streaming.job.source.settings import SourceSettings
-from streaming.job.source.tasks import SourceTask
-
-SETTINGS = SourceSettings(
-    cluster=CLUSTER, kafka={}, offsets_topic="log", events_topic="events", rounds_topic="rounds", interval_ms=10_000
-)
-
-
-class World:
-    """A log of two partitions, an events topic of one, rounds; a planner and its clock."""
-
-    def __init__(self) -> None:
-        self.reader = FakeReader()
-        self.reader.cluster_id = "kafka"
-        for partition in range(2):
-            self.log(partition, 1)
-        self.reader.append("events", 0, b"junk")
-        self.now = 0.0
-        self.planner = self.restart()
-
-    def restart(self, settings: SourceSettings = SETTINGS) -> Planner:
-        self.planner = Planner(settings, lambda _settings, _patience: self.reader, lambda: self.now)  # type: ignore[arg-type, return-value]
-        return self.planner
-
-    def log(self, partition: int, records: int) -> None:
-        for _ in range(records):
-            self.reader.append("log", partition, b"")
-
-    def ends(self) -> list[int]:
-        return [end for place, end in sorted(self.reader.end.items()) if place.topic == "log"]
-
-    def round(self, **changes: Any) -> int:
-        number = self.reader.append("rounds", 0, encode_round(opened()))
-        content = encode_round(closed(number, **({"log": self.ends()} | changes)))
-        self.reader.append("rounds", 0, content, time=2_000_000 + number)
-        return number
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def rounds_of(tasks: list[SourceTask]) -> list[int]:
-    return [closed.round for closed in closed_rounds(tasks)]
-
-
-def closed_rounds(tasks: list[SourceTask]) -> list[ClosedRound]:
-    rows = [payload for task in tasks for key, payload in task.rows if key == ROUNDS_KEY]
-    return [closed for payload in rows for closed in decode_closed_rounds(payload)]
-
-
-def gaps_of(tasks: list[SourceTask]) -> list[tuple[str, str, int, int, int]]:
-    rows = [payload for task in tasks for key, payload in task.rows if key.startswith("p:")]
-    return [
-        (item.kind, item.topic, item.partition, item.from_offset, item.to_offset)
-        for payload in rows
-        for item in decode_partition_inputs(payload)
-        if isinstance(item, LogGap)
-    ]
-
-
-def unread_of(tasks: list[SourceTask]) -> list[PartitionInput]:
-    rows = [payload for task in tasks for key, payload in task.rows if key == partition_key("rounds", 0)]
-    return [item for payload in rows for item in decode_partition_inputs(payload)]
-
-
-def told(tasks: list[SourceTask]) -> list[tuple[str, int, str]]:
-    return [
-        ("gap", item.from_offset, item.reason) if isinstance(item, LogGap) else ("record", item.offset, item.reason)
-        for item in unread_of(tasks)
-        if isinstance(item, (LogGap, QuarantinedRecord))
-    ]
 
 
 def test_rounds_that_are_closed_make_a_batch(world: World) -> None:
@@ -340,135 +264,6 @@ def test_rounds_deleted_before_they_were_read_are_a_gap_unless_the_query_is_new(
     assert told(tasks) == [("gap", 2, "deleted")]
     fresh = world.restart()
     assert told(fresh.tasks(INITIAL, fresh.latest(INITIAL, None))) == []
-
-
-def test_a_log_that_stays_shorter_than_what_was_read_is_a_gap_and_goes_on_at_its_new_end(world: World) -> None:
-    world.log(0, 49)
-    world.round()
-    start = world.planner.latest(INITIAL, None)
-    place = TopicPartition("log", 0)
-    world.reader.logs[place] = world.reader.logs[place][:30]
-    world.reader.end[place] = 30
-    late = world.round()
-    assert world.planner.latest(start, None) is start, "an old end is shown for a moment after a change of leaders"
-    world.now = 59.0
-    assert world.planner.latest(start, None) is start
-    world.now = 61.0
-    cut = world.planner.latest(start, None)
-    assert cut == start | {"log": {"0": 30, "1": 1}}
-    world.log(0, 5)
-    tasks = world.restart().tasks(start, cut)
-    assert gaps_of(tasks) == [("truncated", "log", 0, 30, 50)]
-    assert [share for task in tasks for share in task.log] == []
-    # The round that closed meanwhile is taken now, and what is new is read.
-    number = world.round()
-    end = world.planner.latest(cut, None)
-    tasks = world.planner.tasks(cut, end)
-    assert rounds_of(tasks) == [late, number]
-    assert [(share.start, share.end) for task in tasks for share in task.log] == [(30, 35)]
-
-
-def test_an_end_that_was_only_old_for_a_moment_changes_nothing(world: World) -> None:
-    world.log(0, 49)
-    world.round()
-    start = world.planner.latest(INITIAL, None)
-    place = TopicPartition("log", 0)
-    world.reader.end[place] = 30
-    world.round()
-    assert world.planner.latest(start, None) is start
-    world.reader.end[place] = 50
-    world.round(log=[50, 1])
-    world.now = 61.0
-    end = world.planner.latest(start, None)
-    assert end["log"] == {"0": 50, "1": 1}
-    assert gaps_of(world.planner.tasks(start, end)) == []
-
-
-def test_a_rounds_topic_that_was_created_again_is_taken_up_at_once_and_its_numbers_go_on(world: World) -> None:
-    world.reader.ids = {"rounds": "first", "log": "log", "events": "events"}
-    for _ in range(3):
-        world.round()
-    start = world.planner.latest(INITIAL, None)
-    assert (start["rounds"], start["round"], start["topics"]["rounds"]) == (6, 4, "first")
-    world.reader.create("rounds", 1)
-    world.reader.ids["rounds"] = "second"
-    world.log(0, 3)
-    # (Nobody can tell by the offsets: the new topic may have grown beyond the old one already.)
-    numbers = [world.round() for _ in range(5)]
-    assert numbers == [0, 2, 4, 6, 8]
-    again = world.planner.latest(start, None)
-    assert again == start | {"rounds": 0, "base": 6, "topics": {**start["topics"], "rounds": "second"}}
-    assert gaps_of(world.restart().tasks(start, again)) == [("recreated", "rounds", 0, 6, 0)]
-    end = world.planner.latest(again, None)
-    assert rounds_of(world.planner.tasks(again, end)) == [6, 8, 10, 12, 14]
-    assert [r.opened_offset for r in closed_rounds(world.planner.tasks(again, end))] == numbers
-    assert (end["round"], end["base"], end["rounds"]) == (14, 6, 10)
-
-
-def test_a_rounds_topic_without_an_id_that_stays_shorter_is_taken_up_after_a_minute(world: World) -> None:
-    for _ in range(3):
-        world.round()
-    start = world.planner.latest(INITIAL, None)
-    world.reader.create("rounds", 1)
-    number = world.round()
-    assert world.planner.latest(start, None) is start
-    world.now = 61.0
-    again = world.planner.latest(start, None)
-    assert (again["rounds"], again["base"]) == (0, 6)
-    end = world.planner.latest(again, None)
-    assert rounds_of(world.planner.tasks(again, end)) == [6 + number]
-
-
-def test_a_rounds_topic_that_was_cut_back_goes_on_at_its_end_with_new_numbers(world: World) -> None:
-    world.reader.ids = {"rounds": "first"}
-    for _ in range(3):
-        world.round()
-    start = world.planner.latest(INITIAL, None)
-    place = TopicPartition("rounds", 0)
-    world.reader.logs[place], world.reader.end[place] = world.reader.logs[place][:4], 4
-    assert world.planner.latest(start, None) is start
-    world.now = 61.0
-    cut = world.planner.latest(start, None)
-    assert (cut["rounds"], cut["base"]) == (4, 2)
-    assert gaps_of(world.planner.tasks(start, cut)) == [("truncated", "rounds", 0, 4, 6)]
-    assert world.round() == 4
-    end = world.planner.latest(cut, None)
-    assert end["round"] == 6, "offset 4 was the number of another round"
-
-
-def test_an_events_topic_that_was_created_again_is_read_from_its_beginning(world: World) -> None:
-    world.reader.ids = {"events": "first"}
-    world.round(events={"0": (0, 1)})
-    start = world.planner.latest(INITIAL, None)
-    world.reader.create("events", 1)
-    world.reader.ids["events"] = "second"
-    again = world.planner.latest(start, None)
-    assert again["events"] == {}
-    assert gaps_of(world.planner.tasks(start, again)) == [("recreated", "events", 0, 1, 0)]
-
-
-def test_the_brokers_of_another_cluster_are_refused_in_one_sentence_with_the_way_out(world: World) -> None:
-    world.round()
-    start = world.planner.latest(INITIAL, None)
-    world.reader.cluster_id = "elsewhere"
-    with pytest.raises(AnotherClusterError) as refused:
-        world.planner.latest(start, None)
-    assert str(refused.value) == (
-        "The brokers belong to the Kafka cluster elsewhere, the checkpoint of 'test' to kafka: correct "
-        "kafka.bootstrap_servers, or give the other cluster a name and a lake of its own."
-    )
-    world.reader.cluster_id = "kafka"
-    assert world.planner.latest(start, None) is start
-
-
-def test_a_round_of_another_cluster_goes_to_quarantine(world: World) -> None:
-    world.round(cluster_id="kafka")
-    strange = world.round(cluster_id="elsewhere")
-    number = world.round(cluster_id="kafka")
-    end = world.planner.latest(INITIAL, None)
-    tasks = world.planner.tasks(INITIAL, end)
-    assert rounds_of(tasks) == [0, number]
-    assert [(kind, offset) for kind, offset, _ in told(tasks)] == [("record", strange + 1)]
 
 
 def test_shares_are_balanced_by_size(world: World) -> None:
