@@ -5,6 +5,8 @@ Closed rounds travel under a key of their own, one after the other in the order 
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from streaming.groups import clock
@@ -13,11 +15,23 @@ from streaming.groups.facts import GapRow, RoundRow, Rows
 from streaming.groups.log_holds import HeldPartition, log_holds
 from streaming.groups.times import day_of
 
-__all__ = ["ClosedRound", "RoundsState", "advance_rounds", "decode_closed_rounds", "encode_closed_rounds"]
+__all__ = [
+    "LONGEST_INTERVAL_MS",
+    "SILENT_INTERVALS",
+    "ClosedRound",
+    "RoundsState",
+    "advance_rounds",
+    "decode_closed_rounds",
+    "encode_closed_rounds",
+]
 
-# A round may be late by a garbage collection or a slow broker; three intervals is what the readers, too, call
-# silence (DESIGN.md 1).
-_SILENT_INTERVALS = 3
+SILENT_INTERVALS: Final = 3
+"""So many of the probe's intervals without a round are a gap: the log is read on without rounds, and a step between two
+rounds counts no more. One may be late by a garbage collection or a slow broker. (When people are told of silence is for
+the alert rules to say.)"""
+
+LONGEST_INTERVAL_MS: Final = 600_000
+"""A probe's interval counts no longer than this: more would hold back membership for days, or make absurd steps."""
 
 
 class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
@@ -135,7 +149,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
 def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
     """Gaps that a round shows before it; takes in its time."""
     before, jump, was_sure = state.time, state.jump, state.clock.sure
-    silent = _SILENT_INTERVALS * item.interval_ms
+    silent = SILENT_INTERVALS * item.interval_ms
     spans = []
     shift = clock.read(state.clock, item.time, item.elapsed)
     if shift is not None and jump is not None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from streaming.events import Rejected, Round, RoundClosed, UnknownType
 from streaming.groups.log_holds import HeldPartition
-from streaming.groups.rounds import ClosedRound
+from streaming.groups.rounds import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound
 from streaming.job.source.positions import Positions
 
 __all__ = [
@@ -138,12 +138,6 @@ LATEST_MS = 253_402_300_799_999
 # Opening and closing record are appended by the leader of one partition; where it changes between them, two brokers'
 # clocks may be apart. A time further beyond its own closing is no clock's, and was made up.
 _CLOCKS_APART_MS = 300_000
-
-# What a step between two rounds counts at the most: three intervals without a round are silence.
-_COUNTED_INTERVALS = 3
-
-# A probe that tells an absurd interval must not make absurd steps.
-_LONGEST_INTERVAL_MS = 600_000
 
 # Numbers travel on as int64.
 _LARGEST = 2**63 - 1
@@ -330,7 +324,8 @@ def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
     """
     if time < 0:
         return 0
-    return elapsed + max(0, min(closed.time - time, _COUNTED_INTERVALS * min(closed.interval_ms, _LONGEST_INTERVAL_MS)))
+    most = SILENT_INTERVALS * min(closed.interval_ms, LONGEST_INTERVAL_MS)
+    return elapsed + max(0, min(closed.time - time, most))
 
 
 def _take(running: _Running, record: RoundRecord, closed: RoundClosed, distance: int) -> None:

@@ -19,6 +19,7 @@ from kafka.errors import KafkaError
 
 from streaming.events import RoundClosed
 from streaming.groups.quarantine import LogGap
+from streaming.groups.rounds import LONGEST_INTERVAL_MS, SILENT_INTERVALS
 from streaming.job.source.exceptions import AnotherClusterError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.identity import (
@@ -38,12 +39,6 @@ from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_o
 from streaming.terminal import visible
 
 __all__ = ["Planner"]
-
-# A round may be late by a slow broker or a long collection of garbage; three intervals are silence (DESIGN.md 1).
-_SILENT_INTERVALS = 3
-
-# A probe that tells an absurd interval must not hold back membership for days.
-_LONGEST_INTERVAL_MS = 600_000
 
 # A topic shorter than what was read of it was cut back, or shows an old end right after a change of leaders.
 _CUT_BACK_S = 60.0
@@ -269,13 +264,13 @@ class Planner:
     def _is_silent(self, start: Positions) -> bool:
         if self._target:
             return start.round < 0
-        interval_s = min(max(self._interval_ms, self._settings.interval_ms), _LONGEST_INTERVAL_MS) / 1000
+        interval_s = min(max(self._interval_ms, self._settings.interval_ms), LONGEST_INTERVAL_MS) / 1000
         now = self._clock()
         # The trigger is shorter than an interval, so that a round waits for nothing; a batch at each trigger would
         # cost several times what a batch a round does, for days if need be.
         if now - self._last_without < interval_s:
             return False
-        return now - self._last_round > _SILENT_INTERVALS * interval_s
+        return now - self._last_round > SILENT_INTERVALS * interval_s
 
     def _rounds_end(self, reader: RangeReader) -> int:
         partition = TopicPartition(self._settings.rounds_topic, 0)
