@@ -82,6 +82,8 @@ class Alerter:
         self._placed_at = self._ms()
         self._behind = True
         self._offered = 0
+        # Written before without anybody being told.
+        self._missed: list[Decided] = []
         self._trouble = Trouble(steady)
         # Decided and not written yet, with whether each was found late; and since when.
         self._unwritten: list[tuple[Transition, bool]] = []
@@ -124,13 +126,13 @@ class Alerter:
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
         attempt(self._see_rounds, None)
-        missed = attempt(self._judge_rounds, None)
-        self._behind = self._behind or missed is None
+        self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
         nothing: list[Decided] = []
         decided = attempt(lambda: self._commit(), nothing)  # noqa: PLW0108 - it has an argument of its own
         self._trouble.end_of_look()
-        self._offer((missed or []) + decided)
+        missed, self._missed = self._missed, []
+        self._offer(missed + decided)
         return decided + self._send_directly()
 
     def run(self, stop: threading.Event) -> bool:
@@ -155,9 +157,8 @@ class Alerter:
     def _see_rounds(self) -> None:
         self._liveness.saw(self._rounds.read())
 
-    def _judge_rounds(self) -> list[Decided]:
-        """Judge the rounds that are new; returns what had been written before without anybody being told."""
-        missed: list[Decided] = []
+    def _judge_rounds(self) -> bool:
+        """Judge the rounds that are new; True when that is done."""
         if self._decisions is None or self._deliveries is None:
             self._decisions, self._deliveries = self._open()
         # A commit can fail after it was made.
@@ -168,13 +169,13 @@ class Alerter:
             self._unwritten, self._unwritten_since = [], None
             # Of what was committed all the same nobody has been told yet.
             if self._decisions.number > self._offered:
-                missed = self._decisions.after(self._offered)
+                self._missed += self._decisions.after(self._offered)
                 self._offered = self._decisions.number
             self._behind = False
         self._add(self._evaluation.look())
         self._liveness.judged(self._evaluation.newest)
         self._add(self._evaluation.look_at_events(self._ms()))
-        return missed
+        return True
 
     def _judge_by_clock(self) -> None:
         # A silence that fired before our start goes on until a round comes: how long it lasts nobody here can say.

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import write_deltalake
 
 from alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 from streaming.alerts import Alerter
+from streaming.alerts.feed import LostTrackError
 from streaming.config import AlertSettings, JobSettings, Settings
 
 _DAY_S = 86_400
@@ -213,6 +215,32 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
         "a drifted (delivered directly",
         "This holds no longer",
     ]
+
+
+def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fails(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made_and_failed(*given: Any, **named: Any) -> None:
+        write_deltalake(*given, **named)
+        message = "the connection broke before the answer"
+        raise OSError(message)
+
+    def lost(_newest: object) -> None:
+        message = "a file is gone"
+        raise LostTrackError(message)
+
+    with watched.alerter as alerter:
+        watched.round(0)
+        with monkeypatch.context() as store:
+            store.setattr("streaming.alerts.decisions.write_deltalake", made_and_failed)
+            assert watched.round(1, drift=_drifted("a")) == []
+        with monkeypatch.context() as table:
+            table.setattr(alerter._evaluation._feed, "look", lost)
+            watched.after(1)
+        watched.after(1)
+        _until(lambda: alerter.idle, alerter)
+    assert watched.sent == ["a drifted"]
+    assert [row["state"] for row in watched.writer.transitions()] == ["firing"]
 
 
 def _record(offset: int, **more: Any) -> dict[str, Any]:
