@@ -29,7 +29,7 @@ def _place(row: dict[str, Any]) -> Place:
 
 
 def test_every_commit_is_counted_once(recorded: Recorded) -> None:
-    # (After the end: on a busy machine a member may be thrown out while all is quiet, and commits again when it is back.)
+    # (After the end: on a busy machine a member may be thrown out while all is quiet, and commit again.)
     rows = LakeReader(recorded.lake).rows(
         "SELECT group_id, topic, partition, sum(commits) AS commits FROM lag GROUP BY ALL"
     )
