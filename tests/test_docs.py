@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.groups import lag, verdict
+from streaming.groups import verdict
+from streaming.groups.lag import partitions as lag
 from streaming.tables import table_named
 
 ROOT = Path(__file__).resolve().parent.parent
