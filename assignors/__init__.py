@@ -48,7 +48,7 @@ from assignors.measures.invariants import (
     unassigned,
     violations,
 )
-from assignors.measures.measure import Balance, Load, balance, imbalance, imbalance_least, least_moves, loads, moves
+from assignors.measures.measure import Balance, Load, balance, imbalance, imbalance_optimal, loads, moves, optimal_moves
 from assignors.measures.outcomes import Bounds, Outcome, what_if
 from assignors.model import Group, Subscription
 from assignors.partition_arrays import PackedPartitions, pack
@@ -100,11 +100,11 @@ __all__ = [
     "from_pairs",
     "from_topics",
     "imbalance",
-    "imbalance_least",
+    "imbalance_optimal",
     "known_strategies",
-    "least_moves",
     "loads",
     "moves",
+    "optimal_moves",
     "owners",
     "pack",
     "parse_library",

@@ -49,7 +49,7 @@ class BadPartitionCount(BadGroup):
 class CannotTell(AssignorError):
     """The assignment cannot be recomputed exactly from what is known; `reason` says why.
 
-    Not a fault of the input: the caller reports `valid_unverified` with the reason, never drift.
+    Not a fault of the input: the caller reports `unverified` with the reason, never drift.
 
     Attributes:
         reason: One sentence without names of members or topics, fit for a table column.

@@ -76,7 +76,13 @@ def lag_chart(
 
 def rebalance_chart(decisions: Sequence[Row], span: Span, clock: words.Clock) -> dict[str, Any]:
     """Decisions over time: moves as bars, the least necessary as a tick across, the cause as the shape on top."""
-    top = max([4, *(row["moves"] or 0 for row in decisions), *(row["moves_least"] or 0 for row in decisions)])
+    top = max(
+        [
+            4,
+            *(row["partitions_moved"] or 0 for row in decisions),
+            *(row["partitions_moved_optimal"] or 0 for row in decisions),
+        ]
+    )
     steps = nice_steps(top * 1.15, most=2)
     return {
         "bars": [_bar(row, span, steps[-1], clock) for row in decisions],
@@ -186,13 +192,17 @@ def _slices(points: Sequence[Row], span: Span, clock: words.Clock) -> list[str]:
 def _bar(row: Row, span: Span, top: float, clock: words.Clock) -> dict[str, Any]:
     joined, left = bool(row["joined"]), bool(row["left"])
     shape = "joined and left" if joined and left else "joined" if joined else "left" if left else "other"
-    moves = "moves not known" if row["moves"] is None else f"{words.number(row['moves'])} moves"
-    least = "" if row["moves_least"] is None else f", {words.number(row['moves_least'])} would have done"
+    moves = "moves not known" if row["partitions_moved"] is None else f"{words.number(row['partitions_moved'])} moves"
+    least = (
+        ""
+        if row["partitions_moved_optimal"] is None
+        else f", {words.number(row['partitions_moved_optimal'])} would have done"
+    )
     return {
         "key": f"{row['record_offset']}/{row['generation']}",
         "at": _percent(row["record_time"], span),
-        "height": 100 * (row["moves"] or 0) / top,
-        "least": None if row["moves_least"] is None else 100 * row["moves_least"] / top,
+        "height": 100 * (row["partitions_moved"] or 0) / top,
+        "least": None if row["partitions_moved_optimal"] is None else 100 * row["partitions_moved_optimal"] / top,
         "shape": _SHAPES[shape],
         "tip": f"{clock.time(row['record_time'])}  {words.cause(row)}: {moves}{least}",
     }

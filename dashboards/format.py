@@ -40,7 +40,7 @@ _CUT_AT = 44
 # Longer names travel in links as a digest: browsers and proxies end an address after some thousand characters.
 _LINK_AT = 300
 
-_PASSING = frozenset({"in_transfer", "not_converged", "offset_deleted"})
+_PASSING = frozenset({"partitions_pending_handover", "reconciling", "offset_deleted"})
 
 _KINDS = {
     "misplaced": "misplaced",
@@ -191,7 +191,7 @@ def calm(group: Row) -> str:
         return "as expected"
     if verdict == "pending":
         return "the newest decision waits for its verdict"
-    if verdict == "valid_unverified":
+    if verdict == "unverified":
         return f"not recomputed: {visible(group['verdict_reason'] or '')}"
     return visible(group["verdict_reason"] or "")
 
@@ -257,7 +257,7 @@ def _rewound(group: Row, clock: Clock, since: Row) -> str:
 
 
 def _imbalance(group: Row, _clock: Clock, _since: Row) -> str:
-    return f"imbalance {ratio(group['imbalance'])}, could be {ratio(group['imbalance_least'])}"
+    return f"imbalance {ratio(group['imbalance'])}, could be {ratio(group['imbalance_optimal'])}"
 
 
 def _mismatch(group: Row, _clock: Clock, _since: Row) -> str:
@@ -282,9 +282,9 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
     "imbalance": (2, _imbalance),
     "mismatch": (2, _mismatch),
-    "log_held_back": (1, _finding("log_held_back")),
+    "offsets_blocked": (1, _finding("offsets_blocked")),
     "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005
     "stale_metadata": (1, _finding("stale_metadata")),
-    "topic_unseen": (1, _finding("topic_unseen")),
+    "topic_not_visible": (1, _finding("topic_not_visible")),
     "topic_recreated": (1, _finding("topic_recreated")),
 }

@@ -97,7 +97,7 @@ def _not_there(view: View) -> str:
 
 def _head(group: Row, since: Row | None, verdict: Row | None, view: View) -> str:
     clock = view.clock
-    library = verdict["matched_library"] if verdict is not None and group["verdict"] == "identical" else None
+    library = verdict["matching_library"] if verdict is not None and group["verdict"] == "identical" else None
     facts = [
         ("lag", words.number(group["lag_total"]), f"largest of one partition: {words.number(group['lag_max'])}"),
         ("members", words.number(group["members"]), ""),
@@ -127,7 +127,7 @@ def _head(group: Row, since: Row | None, verdict: Row | None, view: View) -> str
 def _imbalance(group: Row) -> str:
     if group["imbalance"] is None:
         return words.DASH
-    return f"{words.ratio(group['imbalance'])}, could be {words.ratio(group['imbalance_least'])}"
+    return f"{words.ratio(group['imbalance'])}, could be {words.ratio(group['imbalance_optimal'])}"
 
 
 def _matrix(laid_out: Matrix, verdict: Row | None, view: View) -> str:
@@ -209,7 +209,9 @@ def _lag_title(lag: Row) -> str:
     said = (lag["lag_status"] or "").replace("_", " ")
     why = f" ({lag['reason'].replace('_', ' ')})" if lag["reason"] else ""
     by = f" by {words.number(lag['ahead_by'])}" if lag["ahead_by"] else ""
-    return f"{said}{by}{why}: committed {words.number(lag['committed_offset'])}, end {words.number(lag['end_offset'])}"
+    return (
+        f"{said}{by}{why}: committed {words.number(lag['committed_offset'])}, end {words.number(lag['high_watermark'])}"
+    )
 
 
 def _say(row: MatrixRow, names: Mapping[str, str]) -> str:

@@ -14,7 +14,7 @@ Row = Mapping[str, Any]
 _SIGNS = {
     "drifted": ("✕ drifted", "bad"),
     "identical": ("identical", ""),
-    "valid_unverified": ("not recomputed", "quiet"),
+    "unverified": ("not recomputed", "quiet"),
 }
 
 
@@ -28,7 +28,7 @@ def _row(row: Row, clock: words.Clock) -> dict[str, Any]:
     if row["verdict"] is None and row["kind"] != "static_replacement":
         # (A member that comes back under another id is given what it had: nobody decided, so no verdict comes.)
         verdict, style = "pending", "quiet"
-    moves, least = row["moves"], row["moves_least"]
+    moves, least = row["partitions_moved"], row["partitions_moved_optimal"]
     return {
         "key": f"{row['cluster']}/{words.key_of(row['group_id'])}/{row['record_offset']}",
         "cluster": row["cluster"],
@@ -39,10 +39,10 @@ def _row(row: Row, clock: words.Clock) -> dict[str, Any]:
         "who": _who(row),
         "generation": row["generation"],
         "members": row["members"],
-        "moves": moves,
+        "partitions_moved": moves,
         "least": least,
         "wasteful": moves is not None and least is not None and moves > least,
-        "unowned": _unowned(row["unowned_partition_seconds_min"], row["unowned_partition_seconds_max"]),
+        "unowned": _unowned(row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"]),
         "verdict": verdict,
         "verdict_class": style,
     }

@@ -33,8 +33,8 @@ def what_if_html(rows: Sequence[Row], verdict: Row | None, clock: words.Clock) -
         # (Where the verdict is another one, what the group did is not what its strategy gives.)
         if verdict is not None and (verdict["record_offset"], verdict["verdict"]) == (of["record_offset"], "identical"):
             sentence = better(ordered)
-        if of["imbalance_least"] is not None:
-            best = {"moves": of["moves_least"], "imbalance": of["imbalance_least"]}
+        if of["imbalance_optimal"] is not None:
+            best = {"partitions_moved": of["partitions_moved_optimal"], "imbalance": of["imbalance_optimal"]}
     return render(
         "what_if.html.j2",
         rows=[_row(row) for row in ordered],
@@ -73,12 +73,12 @@ def better(rows: Sequence[Row]) -> str:
 
 
 def _known(row: Row) -> bool:
-    return row["moves"] is not None and row["imbalance"] is not None
+    return row["partitions_moved"] is not None and row["imbalance"] is not None
 
 
 def _figures(row: Row) -> tuple[float, int]:
     # (As they are shown: a difference that nobody sees is none.)
-    return round(row["imbalance"], 2), row["moves"]
+    return round(row["imbalance"], 2), row["partitions_moved"]
 
 
 def _partitions(number: int) -> str:
@@ -92,11 +92,11 @@ def _place(strategy: str) -> int:
 
 
 def _row(row: Row) -> dict[str, Any]:
-    moves, least = row["moves"], row["moves_least"]
+    moves, least = row["partitions_moved"], row["partitions_moved_optimal"]
     return {
         "strategy": row["strategy"],
         "runs": bool(row["runs"]),
-        "moves": moves,
+        "partitions_moved": moves,
         "wasteful": moves is not None and least is not None and moves > least,
         "imbalance": row["imbalance"],
         "library": row["library"] or "",

@@ -24,7 +24,7 @@ def words_after_colon(table: str, column: str) -> list[str]:
 @pytest.mark.parametrize(
     "word",
     [
-        *(verdict.IDENTICAL, verdict.DRIFTED, verdict.VALID_UNVERIFIED, verdict.NOT_APPLICABLE, "pending"),
+        *(verdict.IDENTICAL, verdict.DRIFTED, verdict.UNVERIFIED, verdict.NOT_APPLICABLE, "pending"),
         *words_after_colon("drift", "drifted_partitions"),
         *words_after_colon("group_health", "findings"),
         *lag.STATUSES,

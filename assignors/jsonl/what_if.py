@@ -30,9 +30,9 @@ def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> 
         custom: Further strategies by name.
 
     Returns:
-        By strategy {"assignment", "moves", "moves_least", "imbalance", "imbalance_least", "load_imbalance",
-        "generations"}, or {"error": reason} in the place of one that cannot be told; or {"error": reason} for
-        the whole line. Never raises.
+        By strategy {"assignment", "partitions_moved", "partitions_moved_optimal", "imbalance", "imbalance_optimal",
+        "load_imbalance", "generations"}, or {"error": reason} in the place of one that cannot be told; or
+        {"error": reason} for the whole line. Never raises.
     """
     try:
         question = an_object(line, "the line")
@@ -121,10 +121,10 @@ def _written(outcome: Outcome | AssignorError, listed: Any) -> dict[str, Any]:
 
 def _measures(outcome: Outcome) -> dict[str, Any]:
     return {
-        "moves": outcome.moves,
-        "moves_least": outcome.bounds.moves_least,
+        "partitions_moved": outcome.partitions_moved,
+        "partitions_moved_optimal": outcome.bounds.partitions_moved_optimal,
         "imbalance": outcome.partitions and outcome.partitions.imbalance,
-        "imbalance_least": outcome.bounds.imbalance_least,
+        "imbalance_optimal": outcome.bounds.imbalance_optimal,
         "load_imbalance": outcome.load and outcome.load.imbalance,
         "generations": outcome.generations,
     }

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from assignors.assignment import Assignment
 from assignors.exceptions import TooMuchWork
 from assignors.measures.optimal_imbalance import smallest_maximum
-from assignors.measures.optimal_moves import fewest_moves
+from assignors.measures.optimal_moves import moves_by_min_cost_flow
 from assignors.model import Group, Subscription, topics_listed
 from assignors.work import at_most
 
-__all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_least", "least_moves", "loads", "moves"]
+__all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_optimal", "loads", "moves", "optimal_moves"]
 
 # Steps of the flow that finds the smallest maximum: 0.3 s. Groups of everyday sizes take some thousands; 500 members
 # and 500 topics with subscriptions drawn at random 500,000, and who has more waits for no better answer.
@@ -79,7 +79,7 @@ def imbalance(counts: Iterable[float]) -> float | None:
     return max(listed) * len(listed) / total - 1
 
 
-def imbalance_least(group: Group) -> float | None:
+def imbalance_optimal(group: Group) -> float | None:
     """The least imbalance that any assignment of this group could have.
 
     Every partition with a subscriber is assigned to a subscriber, the maximum is the smallest possible, the mean
@@ -127,7 +127,7 @@ def moves(before: Assignment, after: Assignment) -> int:
     return sum(len(of_topic - kept.get(topic, set())) for topic, of_topic in owned.items())
 
 
-def least_moves(before: Assignment, group: Group) -> int | None:
+def optimal_moves(before: Assignment, group: Group) -> int | None:
     """The least number of moves, as `moves` counts them, after which a group can be balanced.
 
     What a strategy's assignment moved beyond this is its cost in stickiness. Since all that matters is the
@@ -165,7 +165,7 @@ def least_moves(before: Assignment, group: Group) -> int | None:
         had = [sum(owned_before.get(member.member_id, {}).values()) for member in group.members]
         return owned - _most_kept(had, total)
     try:
-        return fewest_moves(group, owned_before, owned)
+        return moves_by_min_cost_flow(group, owned_before, owned)
     except TooMuchWork:
         return None
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from assignors.model import Group
 from assignors.work import spend
 
-__all__ = ["MOST_CELLS", "MOST_MATRIX", "MOST_PARTITIONS", "fewest_moves"]
+__all__ = ["MOST_CELLS", "MOST_MATRIX", "MOST_PARTITIONS", "moves_by_min_cost_flow"]
 
 # Cells of the topics-by-members matrix that all rounds together may touch: about 0.3 s. A group that needs more
 # gets no figure rather than a late one.
@@ -32,7 +32,7 @@ _Counts = NDArray[np.int64]
 _FAR = np.int64(2**60)
 
 
-def fewest_moves(group: Group, owned_before: Mapping[str, Mapping[str, int]], owned: int) -> int | None:
+def moves_by_min_cost_flow(group: Group, owned_before: Mapping[str, Mapping[str, int]], owned: int) -> int | None:
     """The least moves to an assignment whose members' counts are as even as the subscriptions allow.
 
     A flow from topics to members of least cost: first the sum over members of 1 + 2 + ... + count, which is

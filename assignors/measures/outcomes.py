@@ -9,7 +9,7 @@ from assignors.assignment import Assignment, counts, same
 from assignors.clients.sticky import read_kafka_python, read_sticky, write_kafka_python, write_sticky
 from assignors.exceptions import AssignorError
 from assignors.library import KAFKA_PYTHON, Library, parse_library
-from assignors.measures.measure import Balance, Load, balance, imbalance_least, least_moves, loads, moves
+from assignors.measures.measure import Balance, Load, balance, imbalance_optimal, loads, moves, optimal_moves
 from assignors.model import Group, Subscription, TopicPartitions
 from assignors.registry import assign, known_strategies
 from assignors.strategy import PartitionRacks, Strategy
@@ -25,12 +25,13 @@ class Bounds:
     """The best that any strategy could do with a group; the same for all of them.
 
     Attributes:
-        moves_least: The least moves after which the group could be balanced; None where it is too large to tell.
-        imbalance_least: The least imbalance that any assignment could have; None when nothing can be assigned.
+        partitions_moved_optimal: The fewest moves after which the group could be balanced; None where it is
+            too large to tell.
+        imbalance_optimal: The least imbalance that any assignment could have; None when nothing can be assigned.
     """
 
-    moves_least: int | None
-    imbalance_least: float | None
+    partitions_moved_optimal: int | None
+    imbalance_optimal: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Outcome:
 
     Attributes:
         assignment: Partitions by topic by member.
-        moves: Partitions whose owner would change, as `moves` counts them.
+        partitions_moved: Partitions whose owner would change, as `moves` counts them.
         bounds: The best that any strategy could do.
         partitions: Balance of the partition counts; None without members.
         load: Balance of the loads; None when no load was given.
@@ -48,7 +49,7 @@ class Outcome:
     """
 
     assignment: Assignment
-    moves: int
+    partitions_moved: int
     bounds: Bounds
     partitions: Balance | None
     load: Balance | None
@@ -57,13 +58,13 @@ class Outcome:
     @property
     def stickiness_cost(self) -> int | None:
         """Moves beyond the least; below 0 where a strategy leaves a group less even than possible and moves less."""
-        least = self.bounds.moves_least
-        return None if least is None else self.moves - least
+        least = self.bounds.partitions_moved_optimal
+        return None if least is None else self.partitions_moved - least
 
 
 def bounds_of(group: Group, current: Assignment) -> Bounds:
     """Work out what any strategy could do at best."""
-    return Bounds(least_moves(current, group), imbalance_least(group))
+    return Bounds(optimal_moves(current, group), imbalance_optimal(group))
 
 
 def outcome(

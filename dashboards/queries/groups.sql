@@ -9,14 +9,14 @@
 --              drifted, unassigned, stopped, stalled                    partitions are with the wrong member or with
 --                                                                       nobody, or stand still
 --              falling_behind, rewound, ahead, imbalance, mismatch      works, and not as it should
---              log_held_back, lag_unknown, stale_metadata, topic_unseen, topic_recreated
+--              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated
 --                                                                       cannot be told now, or is about to change
 --   health     3, 2, 1: by the worst problem, as the lines above; 0 nothing is wrong; -1 nothing is wrong, no members
 --   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
 -- A group is imbalanced where its imbalance exceeds the least that any assignment could reach by more than the threshold.
 -- Findings are looked for in their JSON, where no name can imitate them: its quotes would be escaped.
 WITH health AS (
-  SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_least, 0) AS avoidable
+  SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_optimal, 0) AS avoidable
   FROM group_health_current
   WHERE (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
 ),
@@ -33,10 +33,10 @@ judged AS (
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS strained,
     concat_ws(' ',
-      CASE WHEN contains(findings_json, '{"finding":"log_held_back"') THEN 'log_held_back'
+      CASE WHEN contains(findings_json, '{"finding":"offsets_blocked"') THEN 'offsets_blocked'
            WHEN lag_status = 'unknown' THEN 'lag_unknown' END,
       CASE WHEN contains(findings_json, '{"finding":"stale_metadata"') THEN 'stale_metadata' END,
-      CASE WHEN contains(findings_json, '{"finding":"topic_unseen"') THEN 'topic_unseen' END,
+      CASE WHEN contains(findings_json, '{"finding":"topic_not_visible"') THEN 'topic_not_visible' END,
       CASE WHEN contains(findings_json, '{"finding":"topic_recreated"') THEN 'topic_recreated' END
     ) AS unclear
   FROM health
@@ -52,7 +52,7 @@ SELECT
   r.cluster, r.group_id, r.health, r.problems, r.round_time, r.state, r.group_type, r.protocol_type, r.strategy,
   r.expected_strategy, r.generation, r.last_decision_time, r.members, r.verdict, r.verdict_reason, r.drifted_count,
   r.findings, r.topics, r.partitions, r.assigned_partitions, r.lag_total, r.lag_max, r.lag_unknown, r.lag_status,
-  r.imbalance, r.imbalance_least, d.drifted_partitions
+  r.imbalance, r.imbalance_optimal, d.drifted_partitions
 FROM ranked AS r
 LEFT JOIN drift_current AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
 ORDER BY r.health DESC,

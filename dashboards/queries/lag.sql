@@ -17,7 +17,7 @@ FROM (
   SELECT date_trunc(:step, round_time) AS time, lag_total, lag_max, lag_unknown
   FROM group_health
   WHERE event_date >= CAST(:since AS DATE) AND round_time >= :since AND cluster = :cluster AND group_id = :group_id
-    AND NOT closed
+    AND NOT ended
 ) AS seen
 GROUP BY time
 ORDER BY time

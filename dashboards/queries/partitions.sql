@@ -4,7 +4,7 @@
 --   :cluster   STRING  the cluster
 --   :group_id  STRING  the group
 -- Columns: one row per partition, those of the table lag by their own names.
-SELECT topic, partition, lag, lag_status, reason, committed_offset, end_offset, ahead_by, last_commit_time, subscribed,
+SELECT topic, partition, lag, lag_status, reason, committed_offset, high_watermark, ahead_by, last_commit_time, subscribed,
   member_id, client_id, client_host, round_time
 FROM lag_current
 WHERE cluster = :cluster AND group_id = :group_id

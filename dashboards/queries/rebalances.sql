@@ -25,7 +25,7 @@ verdicts AS (
 SELECT
   c.cluster, c.group_id, c.record_offset, c.record_time, c.kind, c.generation, c.previous_generation,
   c.generations_skipped, c.follows, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left, c.replaced,
-  c.moves, c.moves_least, c.in_transfer, c.unowned_partition_seconds_min, c.unowned_partition_seconds_max,
+  c.partitions_moved, c.partitions_moved_optimal, c.partitions_pending_handover, c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max,
   d.verdict, d.drifted_count
 FROM decisions AS c
 LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.log_partition = c.log_partition

@@ -9,7 +9,7 @@
 -- Columns: one row, or none when nothing was judged yet; those of the table drift by their own names. record_offset
 -- tells which decision: members of a newer one have not been judged yet, unless incarnation and generation are the same
 -- (a static member came back under another id, which decides nothing).
-SELECT record_offset, record_time, incarnation, generation, strategy, expected_strategy, verdict, reason, matched_library,
+SELECT record_offset, record_time, incarnation, generation, strategy, expected_strategy, verdict, reason, matching_library,
   drifted_count, drifted_partitions
 FROM drift_current
 WHERE cluster = :cluster AND group_id = :group_id

@@ -7,10 +7,10 @@
 --   :group_id  STRING  the group
 -- Columns: one row per strategy, those of the table what_if by their own names. record_offset tells which decision: the
 -- newest may wait for its verdict.
-SELECT strategy, runs, library, moves, moves_least, imbalance, imbalance_least, reason, record_offset, record_time,
+SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, record_offset, record_time,
   generation
 FROM (
-  SELECT strategy, runs, library, moves, moves_least, imbalance, imbalance_least, reason, record_offset, record_time,
+  SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, record_offset, record_time,
     generation, rank() OVER (ORDER BY round DESC, record_offset DESC) AS place
   FROM what_if_current
   WHERE cluster = :cluster AND group_id = :group_id

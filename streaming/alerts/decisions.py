@@ -220,7 +220,7 @@ def _row(cluster: str, transition: Transition, now: int, late: bool, decision: i
         "labels": list(alert.labels),
         "state": transition.state,
         "from_state": transition.from_state,
-        "closed": transition.state in CLOSED,
+        "ended": transition.state in CLOSED,
         "since": alert.since,
         "round": transition.round,
         "round_time": time,

@@ -89,7 +89,7 @@ class Feed:
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
             wanted = {*table.key, *table.newest_by, *_ALWAYS, *self._columns[name]} | (
-                {"closed"} if table.closes else set()
+                {"ended"} if table.closes else set()
             )
             names = tuple(column.name for column in table.columns if column.name in wanted)
             self._tails[name] = Tail(lake.rstrip("/"), table, names, cluster)
@@ -182,7 +182,7 @@ class Feed:
         """The newest verdict of each group that is there; not of one of the same name that was there before."""
         with duckdb.connect() as connection:
             connection.register("health", health)
-            sql = "SELECT group_id FROM health WHERE NOT closed AND incarnation IS NOT NULL"
+            sql = "SELECT group_id FROM health WHERE NOT ended AND incarnation IS NOT NULL"
             wanted = {row[0] for row in connection.execute(sql).fetchall()}
         tail = self._tails["drift"]
         files = sorted(found, key=newest_first, reverse=True)
@@ -225,7 +225,7 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
         connection.register("health", health)
         sql = (
             "SELECT * FROM drift AS d WHERE EXISTS (SELECT 1 FROM health AS h WHERE h.group_id = d.group_id "
-            "AND NOT h.closed AND h.incarnation IS NOT DISTINCT FROM d.incarnation)"
+            "AND NOT h.ended AND h.incarnation IS NOT DISTINCT FROM d.incarnation)"
         )
         return fetched(connection, sql).cast(drift.schema)
 

@@ -6,11 +6,11 @@ thresholds:
 rules:
 - name: imbalance                       # what the alert is called
   view: group_health_current            # what it reads: one row per group
-  when: imbalance - imbalance_least > :imbalance    # SQL over a row: true, false, or NULL for not known
+  when: imbalance - imbalance_optimal > :imbalance    # SQL over a row: true, false, or NULL for not known
   for: 6 rounds                         # or 5m; without it the alert fires at once
   severity: warning                     # info, warning or critical
   labels: {about: balance}              # what routes it; may hold {columns}
-  value: imbalance - imbalance_least    # a number to show (optional)
+  value: imbalance - imbalance_optimal    # a number to show (optional)
   message: "{group_id} is {value} more uneven than it must be"
 - name: gaps
   view: gaps                            # events: each row once, when it is written
@@ -68,7 +68,9 @@ _CLOCK_FIELDS = (
 )
 
 # Views whose rows belong to a round: a rule says of each row whether it holds.
-_VIEWS = {f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "log_holds")}
+_VIEWS = {
+    f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "open_transactions")
+}
 
 EVENTS = ("gaps", "quarantine", "alert_deliveries")
 """Tables whose rows are events that belong to no round: a row is judged once, when it is written."""

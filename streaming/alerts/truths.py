@@ -143,7 +143,7 @@ class Judge:
     def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[Key]) -> list[tuple[int, _Age, Seen]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
-        closed = {"closed"} if rule.table.closes else set()
+        closed = {"ended"} if rule.table.closes else set()
         rounds = set() if rule.of_events else {"round"}
         names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *closed})
         columns = ", ".join(f'"{name}"' for name in names)
@@ -172,7 +172,7 @@ def _age(rule: Rule, row: Mapping[str, Any]) -> _Age:
 def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
     subject = _subject(rule, row)
     value = row["_value"]
-    if row.get("closed"):
+    if row.get("ended"):
         return Seen(rule.name, subject, None, gone=True)
     if not row["_truth"]:
         return Seen(rule.name, subject, row["_truth"], value=value)
@@ -195,7 +195,7 @@ def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, _Age, Seen
     """A group that closes takes its verdict with it."""
     if health is None or health.num_rows == 0:
         return []
-    closed = health.filter(health["closed"]).to_pylist()
+    closed = health.filter(health["ended"]).to_pylist()
     return [(row["round"], (row["round"],), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in closed]
 
 

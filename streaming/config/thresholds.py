@@ -26,7 +26,7 @@ class Thresholds:
     """Bounds by name; those below are read by page and live view, too.
 
     Attributes:
-        imbalance: How much more uneven than it must be a group may be: `imbalance - imbalance_least`.
+        imbalance: How much more uneven than it must be a group may be: `imbalance - imbalance_optimal`.
         silent_intervals: After so many of the probe's intervals without a round there is silence, ...
         silent_at_least_s: ... and not before so many seconds.
         others: Bounds of the user's own rules.

@@ -78,7 +78,7 @@ def _range(evidence: Evidence) -> Iterator[str]:
 
 def _roundrobin(evidence: Evidence) -> Iterator[str]:
     yield from _only(evidence, "billing-roundrobin", "identical")
-    sql = "SELECT DISTINCT subscription FROM members WHERE group_id = 'billing-roundrobin' AND NOT closed"
+    sql = "SELECT DISTINCT subscription FROM members WHERE group_id = 'billing-roundrobin' AND NOT ended"
     if len(evidence.rows(sql)) < 3:
         yield "billing-roundrobin should show three different subscriptions"
 
@@ -102,7 +102,7 @@ def _pile_up(evidence: Evidence) -> Iterator[str]:
     )
     if evidence.one(sql) < 2:
         yield "clicks-pile-up should be drifted with misplaced partitions in two generations at least"
-    sql = "SELECT max(imbalance - imbalance_least) FROM group_health WHERE group_id = 'clicks-pile-up'"
+    sql = "SELECT max(imbalance - imbalance_optimal) FROM group_health WHERE group_id = 'clicks-pile-up'"
     worst = evidence.one(sql)
     if worst is None or worst < 1.5:
         yield f"the imbalance of clicks-pile-up should be far above the least possible, it is {worst} above"
@@ -112,7 +112,7 @@ def _pile_up(evidence: Evidence) -> Iterator[str]:
 
 
 def _own_strategies(evidence: Evidence) -> Iterator[str]:
-    yield from _only(evidence, "orders-pinned", "valid_unverified")
+    yield from _only(evidence, "orders-pinned", "unverified")
     now = evidence.now("orders-pinned")
     if now is None or not now["verdict_reason"] or now["imbalance"] is None:
         yield "orders-pinned should have a reason and an imbalance"
@@ -173,7 +173,8 @@ def _cooperative(evidence: Evidence) -> Iterator[str]:
         yield "no generation of orders-cooperative is the second half of a cooperative rebalance"
     sql = (
         "SELECT count(*) FROM rebalance_churn_current AS c JOIN what_if AS w USING (group_id, record_offset) "
-        "WHERE c.group_id = 'orders-cooperative' AND c.follows > 0 AND w.runs AND w.moves = c.moves"
+        "WHERE c.group_id = 'orders-cooperative' AND c.follows > 0 AND w.runs "
+        "AND w.partitions_moved = c.partitions_moved"
     )
     if not evidence.one(sql):
         yield "no second half in orders-cooperative shows its own moves beside what other strategies would have moved"
@@ -214,12 +215,12 @@ def _junk(evidence: Evidence) -> Iterator[str]:
 
 def _deletions(evidence: Evidence) -> Iterator[str]:
     for group in ("orders-retired", "one-off-report"):
-        if not evidence.one("SELECT count(*) FROM group_health WHERE group_id = ? AND closed", group):
+        if not evidence.one("SELECT count(*) FROM group_health WHERE group_id = ? AND ended", group):
             yield f"{group} should have a closing row"
         for view in ("group_health_current", "lag_current", "members_current", "drift_current", "what_if_current"):
             if evidence.one(f"SELECT count(*) FROM {view} WHERE group_id = ?", group):  # noqa: S608 - our own names
                 yield f"{group} lingers in {view}"
-    if not evidence.one("SELECT count(*) FROM lag WHERE group_id = 'coupons-reader' AND topic = 'coupons' AND closed"):
+    if not evidence.one("SELECT count(*) FROM lag WHERE group_id = 'coupons-reader' AND topic = 'coupons' AND ended"):
         yield "the partitions of the deleted topic coupons should have closing rows"
     if evidence.one("SELECT count(*) FROM lag_current WHERE topic = 'coupons'"):
         yield "the deleted topic coupons lingers in lag_current"
@@ -236,20 +237,20 @@ def _deletions(evidence: Evidence) -> Iterator[str]:
 
 
 def _hanging(evidence: Evidence) -> Iterator[str]:
-    sql = "SELECT held, transactional_id, groups FROM log_holds ORDER BY round"
+    sql = "SELECT held, transactional_id, groups FROM open_transactions ORDER BY round"
     rows = [(row["held"], row["transactional_id"], row["groups"]) for row in evidence.rows(sql)]
     # (Who it is may be known a round later than that it is held.)
     if (
         rows[-2:] != [(True, TRANSACTIONAL_ID, 1), (False, TRANSACTIONAL_ID, 0)]
         or sum(not held for held, _, _ in rows) != 1
     ):
-        yield f"one transaction should have held the log back, of {TRANSACTIONAL_ID}, log_holds has {rows}"
+        yield f"one transaction should have held the log back, of {TRANSACTIONAL_ID}, open_transactions has {rows}"
     sql = "SELECT count(*) FROM group_health WHERE group_id = ? AND contains(CAST(findings AS VARCHAR), ?)"
     if not evidence.one(sql, HANGING_GROUP, TRANSACTIONAL_ID):
         yield f"no finding of {HANGING_GROUP} names the transaction that hangs"
     sql = (
         "SELECT max(committed_offset) AS highest, max(ahead_by) AS ahead, "
-        "count(*) FILTER (reason = 'log_held_back') AS unknown FROM lag WHERE group_id = ?"
+        "count(*) FILTER (reason = 'offsets_blocked') AS unknown FROM lag WHERE group_id = ?"
     )
     found = evidence.rows(sql, HANGING_GROUP)[0]
     if not found["unknown"] or found["highest"] is None or found["highest"] >= FAR_AHEAD or found["ahead"]:

@@ -14,7 +14,7 @@ _TOLD = {
     ("imbalance", "clicks-pile-up"): ["firing", "resolved"],
     ("lag", "billing-stuck"): ["firing", "resolved"],
     ("lag", "orders-retired"): ["firing", "gone"],
-    ("hanging_transaction", None): ["firing", "resolved"],
+    ("offsets_blocked", None): ["firing", "resolved"],
     ("silence", None): ["firing", "resolved"],
     # Events: an alert lasts an hour after the last of them.
     ("undecodable", None): ["firing"],
@@ -34,7 +34,7 @@ def check_alerts(evidence: Evidence) -> Iterator[str]:
     """The alerts of all stories; a sentence per thing that is missing or too much."""
     told: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for row in evidence.rows(
-        "SELECT rule, group_id, state FROM alerts WHERE state = 'firing' OR (closed AND from_state = 'firing') "
+        "SELECT rule, group_id, state FROM alerts WHERE state = 'firing' OR (ended AND from_state = 'firing') "
         "ORDER BY decision, round"
     ):
         told[row["rule"], row["group_id"]].append(row["state"])

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from streaming.groups.advance import advance
 from streaming.groups.config import GroupConfig, custom_of
-from streaming.groups.rows import GapRow, LogHoldRow, QuarantineRow, RoundRow, Rows, encode_rows
+from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, encode_rows
 from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
 
 __all__ = [
     "GapRow",
     "GroupConfig",
-    "LogHoldRow",
+    "OpenTransactionRow",
     "QuarantineRow",
     "RoundRow",
     "Rows",

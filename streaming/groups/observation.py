@@ -66,7 +66,7 @@ def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, 
         for partition, known in sorted(partitions.items()):
             if known.row is not None or known.commits:
                 close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=True)
-    rows.group_health.append(_health(state, tick, group, config, Totals(), (), closed=True))
+    rows.group_health.append(_health(state, tick, group, config, Totals(), (), ended=True))
 
 
 def _most(total: int | None) -> int | None:
@@ -132,7 +132,7 @@ def _health_row(
     totals: Totals,
     findings: tuple[Finding, ...],
 ) -> None:
-    row = _health(state, tick, group, config, totals, findings, closed=False)
+    row = _health(state, tick, group, config, totals, findings, ended=False)
     # What makes a new row: anything but the round itself and the commits counted since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
     # (The rounds of an idle group are its heartbeats: the next one may come a little early.)
@@ -151,10 +151,10 @@ def _health(
     totals: Totals,
     findings: tuple[Finding, ...],
     *,
-    closed: bool,
+    ended: bool,
 ) -> GroupHealthRow:
-    record = live_record(state) if not closed else None
-    verdict, reason = _verdict(state, record, tick, closed=closed)
+    record = live_record(state) if not ended else None
+    verdict, reason = _verdict(state, record, tick, ended=ended)
     counts = counts_of(record) if record is not None and is_consumer(record) else None
     strategy = record.protocol if record is not None else None
     expected = config.expected_strategy(group)
@@ -164,8 +164,8 @@ def _health(
     members = len(record.members) if record is not None else 0
     assigned = sum(counts) if counts else 0
     drifted = state.drifted_count
-    balance = (state.imbalance, state.imbalance_least) if counts else (None, None)
-    modern = state.modern_group if state.modern is not None and not closed else None
+    balance = (state.imbalance, state.imbalance_optimal) if counts else (None, None)
+    modern = state.modern_group if state.modern is not None and not ended else None
     if modern is not None:
         drifted = state.modern_verdict[2] if state.modern_verdict is not None else 0
         strategy = strategy_of(asked_assignors(modern))
@@ -184,8 +184,8 @@ def _health(
         round=tick.round,
         round_time=tick.time,
         event_date=day_of(tick.time),
-        closed=closed,
-        state=_state(state, record, tick, closed=closed),
+        ended=ended,
+        state=_state(state, record, tick, ended=ended),
         group_type=tick.group_type,
         protocol_type=record.protocol_type if record is not None else tick.protocol_type,
         strategy=strategy,
@@ -210,12 +210,12 @@ def _health(
         lag_status=lag.STATUSES[totals.status],
         commits=state.commits,
         imbalance=balance[0],
-        imbalance_least=balance[1],
+        imbalance_optimal=balance[1],
     )
 
 
-def _state(state: GroupState, record: MembershipRecord | None, tick: Tick, *, closed: bool) -> str:
-    if closed:
+def _state(state: GroupState, record: MembershipRecord | None, tick: Tick, *, ended: bool) -> str:
+    if ended:
         return "Gone" if tick.gone is None else tick.gone.capitalize()
     if tick.state is not None:
         return tick.state
@@ -232,8 +232,8 @@ def _was_met_empty(state: GroupState) -> bool:
     return group is not None and not group.members and group.epoch > (state.modern_epoch or -1)
 
 
-def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, closed: bool) -> tuple[str, str | None]:
-    if closed:
+def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, ended: bool) -> tuple[str, str | None]:
+    if ended:
         return NOT_APPLICABLE, "the group is gone" if tick.gone != "filtered" else "the group is not watched any more"
     if state.modern is not None or tick.group_type in {"consumer", "share", "streams"}:
         kind = state.modern_group.group_type if state.modern_group is not None else tick.group_type

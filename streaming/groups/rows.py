@@ -17,8 +17,8 @@ __all__ = [
     "GapRow",
     "GroupHealthRow",
     "LagRow",
-    "LogHoldRow",
     "MemberRow",
+    "OpenTransactionRow",
     "QuarantineRow",
     "ReplacedMember",
     "RoundRow",
@@ -87,12 +87,12 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     joined: tuple[str, ...] | None
     left: tuple[str, ...]
     replaced: tuple[ReplacedMember, ...]
-    moves: int | None
-    moves_least: int | None
-    in_transfer: int
+    partitions_moved: int | None
+    partitions_moved_optimal: int | None
+    partitions_pending_handover: int
     join_completed_time: int | None
-    unowned_partition_seconds_min: float | None
-    unowned_partition_seconds_max: float | None
+    unassigned_partition_seconds_min: float | None
+    unassigned_partition_seconds_max: float | None
 
 
 class DriftRow(msgspec.Struct, frozen=True, array_like=True):
@@ -113,7 +113,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     strategy_mismatch: bool | None
     verdict: str
     reason: str | None
-    matched_library: str | None
+    matching_library: str | None
     candidates: int
     drifted_count: int
     drifted_partitions: tuple[DriftedPartition, ...]
@@ -129,13 +129,13 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     round: int
     round_time: int
     event_date: int
-    closed: bool
+    ended: bool
     committed_offset: int | None
-    end_offset: int | None
-    stable_offset: int | None
-    start_offset: int | None
+    high_watermark: int | None
+    last_stable_offset: int | None
+    log_start_offset: int | None
     lag: int | None
-    lag_stable: int | None
+    lag_read_committed: int | None
     lost_records: int | None
     ahead_by: int | None
     lag_status: str
@@ -160,7 +160,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     round: int
     round_time: int
     event_date: int
-    closed: bool
+    ended: bool
     state: str
     group_type: str | None
     protocol_type: str | None
@@ -186,7 +186,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     lag_status: str
     commits: int
     imbalance: float | None
-    imbalance_least: float | None
+    imbalance_optimal: float | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):
@@ -199,7 +199,7 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     record_offset: int
     record_time: int
     event_date: int
-    closed: bool
+    ended: bool
     incarnation: int
     generation: int
     group_instance_id: str | None
@@ -269,8 +269,8 @@ class RoundRow(msgspec.Struct, frozen=True, array_like=True):
     opened_offset: int
 
 
-class LogHoldRow(msgspec.Struct, frozen=True, array_like=True):
-    """One row of `log_holds`."""
+class OpenTransactionRow(msgspec.Struct, frozen=True, array_like=True):
+    """One row of `open_transactions`."""
 
     cluster: str
     log_partition: int
@@ -302,10 +302,10 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     strategy: str
     runs: bool | None
     library: str | None
-    moves: int | None
-    moves_least: int | None
+    partitions_moved: int | None
+    partitions_moved_optimal: int | None
     imbalance: float | None
-    imbalance_least: float | None
+    imbalance_optimal: float | None
     reason: str | None
 
 
@@ -324,7 +324,7 @@ class Rows(msgspec.Struct, array_like=True):
     gaps: list[GapRow] = []
     rounds: list[RoundRow] = []
     what_if: list[WhatIfRow] = []
-    log_holds: list[LogHoldRow] = []
+    open_transactions: list[OpenTransactionRow] = []
 
     def __bool__(self) -> bool:
         """Whether any table has rows."""

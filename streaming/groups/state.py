@@ -154,7 +154,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
         after_unseen: Records of the group before it may be missing (it is the first one read, or numbers jump):
             it may be the record of a static member's return, which no leader decided.
         before: What each member had before it, while it waits; None where that is not known, or not needed.
-        moves_least: As in its churn row, while it waits.
+        partitions_moved_optimal: As in its churn row, while it waits.
         first_half: It gave up partitions that the next one gives on (cooperative).
         more: Decisions before it that were dropped as it was, and of which nothing is kept (`churn.drop_oldest`).
     """
@@ -164,7 +164,7 @@ class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     incarnation: int
     after_unseen: bool = False
     before: Owned | None = None
-    moves_least: int | None = None
+    partitions_moved_optimal: int | None = None
     first_half: bool = False
     more: int = 0
 
@@ -227,7 +227,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         verdict_reason: Its reason.
         drifted_count: Its drifted partitions.
         imbalance: Imbalance of the newest decision; None when nothing is assigned or it cannot be read.
-        imbalance_least: The best that any assignment could have reached.
+        imbalance_optimal: The best that any assignment could have reached.
         transfer: Partitions in transfer.
         cost: Cost still awaited.
         topics: Topics seen in rounds.
@@ -268,7 +268,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     verdict_reason: str | None = None
     drifted_count: int = 0
     imbalance: float | None = None
-    imbalance_least: float | None = None
+    imbalance_optimal: float | None = None
     transfer: Transfer | None = None
     cost: OpenCost | None = None
     topics: dict[str, TopicState] = {}

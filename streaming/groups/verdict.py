@@ -15,7 +15,7 @@ __all__ = [
     "NOT_APPLICABLE",
     "TOO_MANY",
     "UNASSIGNED",
-    "VALID_UNVERIFIED",
+    "UNVERIFIED",
     "Judged",
     "Verdict",
     "too_many",
@@ -23,7 +23,7 @@ __all__ = [
 
 IDENTICAL = "identical"
 DRIFTED = "drifted"
-VALID_UNVERIFIED = "valid_unverified"
+UNVERIFIED = "unverified"
 NOT_APPLICABLE = "not_applicable"
 
 MISPLACED = "misplaced"
@@ -70,7 +70,7 @@ class Verdict:
     """What is said of one decision.
 
     Attributes:
-        verdict: "identical", "drifted", "valid_unverified" or "not_applicable".
+        verdict: "identical", "drifted", "unverified" or "not_applicable".
         reason: Why, where it is not plain from the verdict; None for "identical".
         library: The candidate that fitted, as text; None when none did.
         candidates: Candidates that were tried.

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from streaming.groups import LogHoldRow
+from streaming.groups import OpenTransactionRow
 from streaming.records import HeldPartition
 from streaming.times import day_of
 
-__all__ = ["log_holds"]
+__all__ = ["open_transactions"]
 
 
-def log_holds(
+def open_transactions(
     before: Mapping[int, HeldPartition], held: Sequence[HeldPartition], cluster: str, number: int, time: int
-) -> tuple[dict[int, HeldPartition], list[LogHoldRow]]:
+) -> tuple[dict[int, HeldPartition], list[OpenTransactionRow]]:
     """Follow the holds by one round.
 
     Args:
@@ -40,8 +40,8 @@ def log_holds(
     return now, rows
 
 
-def _row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_held: bool) -> LogHoldRow:
-    return LogHoldRow(
+def _row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_held: bool) -> OpenTransactionRow:
+    return OpenTransactionRow(
         cluster=cluster,
         log_partition=hold.partition,
         round=number,

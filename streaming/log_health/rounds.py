@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from streaming.groups import GapRow, RoundRow, Rows
-from streaming.log_health.open_transactions import log_holds
+from streaming.log_health.open_transactions import open_transactions
 from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition
 from streaming.times import RoundClock, day_of, read_clock
 
@@ -35,7 +35,7 @@ class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) -> tuple[RoundsState, Rows]:
-    """Write a row of `rounds` per round, one of `gaps` where rounds are missing, and those of `log_holds`.
+    """Write a row of `rounds` per round, one of `gaps` where rounds are missing, and those of `open_transactions`.
 
     A jump of more than a minute or so is told as a gap with the round after it, which shows that it was none of a
     clock that was wrong for one round. Of the very first round nobody can tell whether its clock was.
@@ -50,8 +50,8 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
     for item in sorted(rounds, key=lambda r: r.round):
         rows.gaps.extend(_gaps(state, item, cluster))
         if item.holds is not None:
-            holds, changed = log_holds(holds, item.holds, cluster, item.round, item.time)
-            rows.log_holds.extend(changed)
+            holds, changed = open_transactions(holds, item.holds, cluster, item.round, item.time)
+            rows.open_transactions.extend(changed)
         rows.rounds.append(
             RoundRow(
                 cluster=cluster,

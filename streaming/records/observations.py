@@ -14,18 +14,18 @@ class TopicTick(msgspec.Struct, frozen=True, array_like=True):
         topic: Topic.
         topic_id: Kafka's printed topic id; None when not known.
         partitions: Partition count; None when the topic does not exist, 0 never.
-        end_offsets: High watermark per partition, little-endian int64; -1 where it was not to be had.
-        stable_offsets: Last stable offset per partition, the same shape.
-        start_offsets: Log start offset per partition, the same shape.
+        high_watermarks: High watermark per partition, little-endian int64; -1 where it was not to be had.
+        last_stable_offsets: Last stable offset per partition, the same shape.
+        log_start_offsets: Log start offset per partition, the same shape.
         racks: Replica racks per partition; None when no broker has a rack.
     """
 
     topic: str
     topic_id: str | None
     partitions: int | None
-    end_offsets: bytes
-    stable_offsets: bytes
-    start_offsets: bytes
+    high_watermarks: bytes
+    last_stable_offsets: bytes
+    log_start_offsets: bytes
     racks: tuple[tuple[str, ...], ...] | None = None
 
 

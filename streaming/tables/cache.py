@@ -276,7 +276,7 @@ def _held(root: str, table: Table, wish: Wanted) -> _Held:
     time = next(name for name in _TIMES if name in names)
     needed = {"cluster", time, *({"group_id"} & set(table.key))}
     # What the view itself asks for, beside the columns that it shows.
-    of_view = {*needed, *table.key, *table.newest_by, *(("closed",) if table.closes else ())}
+    of_view = {*needed, *table.key, *table.newest_by, *(("ended",) if table.closes else ())}
     return _Held(
         table=table,
         time=time,

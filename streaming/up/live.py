@@ -21,7 +21,7 @@ __all__ = ["Quiet", "render"]
 _VERDICTS = {
     "identical": ("=", "cyan"),
     "drifted": ("!", "bold red"),
-    "valid_unverified": ("~", "yellow"),
+    "unverified": ("~", "yellow"),
     "not_applicable": ("-", "dim"),
     "pending": ("…", "dim"),
 }
@@ -29,12 +29,12 @@ _BAD_LAG = {"stopped", "stalled", "falling_behind", "rewound", "ahead"}
 
 _GROUPS = """
 SELECT group_id, state, strategy, members, generation, verdict, verdict_reason, drifted_count, lag_total, lag_status,
-       imbalance, imbalance_least, findings
+       imbalance, imbalance_optimal, findings
 FROM group_health_current ORDER BY (verdict <> 'drifted'), (lag_status IN ('ok', 'no_commit')), group_id LIMIT ?
 """
 _CHURN = """
-SELECT record_time, group_id, kind, generation, len(joined) AS joined, len("left") AS gone, moves, moves_least,
-       unowned_partition_seconds_max AS cost
+SELECT record_time, group_id, kind, generation, len(joined) AS joined, len("left") AS gone, partitions_moved,
+       partitions_moved_optimal, unassigned_partition_seconds_max AS cost
 FROM rebalance_churn_current ORDER BY record_time DESC LIMIT ?
 """
 _NEWEST = """
@@ -117,7 +117,7 @@ def _groups_table(groups: list[dict[str, Any]], bound: float) -> Table:
             cell(group["generation"]),
             Text(f"{sign} ", style=style).append(cell(group["verdict"])),
             lag,
-            _imbalance(group["imbalance"], group["imbalance_least"], bound),
+            _imbalance(group["imbalance"], group["imbalance_optimal"], bound),
             cell(", ".join(str(f["finding"]) for f in group["findings"] or ())),
         )
     return table
@@ -130,9 +130,9 @@ def _churn_table(decisions: list[dict[str, Any]]) -> Table:
     for name in ("gen", "joined", "left", "moves (least)", "unowned ≤ s"):
         table.add_column(name, justify="right")
     for row in decisions:
-        moves = cell(row["moves"])
-        if row["moves_least"] is not None:
-            moves.append(" (").append(cell(row["moves_least"])).append(")")
+        moves = cell(row["partitions_moved"])
+        if row["partitions_moved_optimal"] is not None:
+            moves.append(" (").append(cell(row["partitions_moved_optimal"])).append(")")
         table.add_row(
             cell(row["record_time"], "%H:%M:%S"),
             cell(row["group_id"]),

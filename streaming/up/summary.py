@@ -19,7 +19,8 @@ WITH churn AS (
   SELECT cluster, group_id, string_agg(verdict || ' ' || n, ', ' ORDER BY verdict) AS verdicts
   FROM (SELECT cluster, group_id, verdict, count(*) AS n FROM drift GROUP BY ALL) GROUP BY ALL
 )
-SELECT h.group_id, h.state, h.closed, h.verdict, verdicts, rebalances, replaced, moves, h.lag_total, h.lag_status
+SELECT h.group_id, h.state, h.ended, h.verdict, verdicts, rebalances, replaced, partitions_moved, h.lag_total,
+       h.lag_status
 FROM (
   SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round DESC) AS age
   FROM group_health
@@ -37,7 +38,7 @@ def print_summary(console: Console, reader: LakeReader) -> None:
         tables.add_row(table.name, f"{reader.count(table.name):,}")
     console.print(tables)
     groups = Table("group", "state", "verdict", "verdicts so far", box=None, header_style="bold")
-    for name in ("rebalances", "replaced", "moves", "lag"):
+    for name in ("rebalances", "replaced", "partitions_moved", "lag"):
         groups.add_column(name, justify="right")
     groups.add_column("lag status")
     for row in reader.rows(_GROUPS):
@@ -48,7 +49,7 @@ def print_summary(console: Console, reader: LakeReader) -> None:
             cell(row["verdicts"] or ""),
             cell(row["rebalances"] or 0),
             cell(row["replaced"] or 0),
-            cell(row["moves"]),
+            cell(row["partitions_moved"]),
             cell(row["lag_total"], ","),
             cell(row["lag_status"]),
         )

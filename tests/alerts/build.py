@@ -122,8 +122,8 @@ class Writer:
 
 
 _DEFAULTS: dict[str, dict[str, Any]] = {
-    "group_health": {"closed": False, "findings": [], "state": "Stable", "members": 3},
-    "lag": {"closed": False, "subscribed": True, "lag_status": "ok"},
+    "group_health": {"ended": False, "findings": [], "state": "Stable", "members": 3},
+    "lag": {"ended": False, "subscribed": True, "lag_status": "ok"},
     "drift": {"drifted_partitions": []},
 }
 

@@ -32,9 +32,9 @@ def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
         tables: dict[str, list[dict[str, Any]]] = {"group_health": [], "lag": [], "drift": []}
         for group in list(alive):
             if number and chance.random() < 0.02:
-                tables["group_health"].append({"group_id": group, "closed": True})
+                tables["group_health"].append({"group_id": group, "ended": True})
                 tables["lag"] += [
-                    {"group_id": group, "topic": "t", "partition": p, "closed": True} for p in alive[group]
+                    {"group_id": group, "topic": "t", "partition": p, "ended": True} for p in alive[group]
                 ]
                 del alive[group]
                 continue
@@ -46,7 +46,7 @@ def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
                 tables["drift"].append({"group_id": group, "verdict": verdict, "record_offset": number})
             for partition in sorted(alive[group]):
                 if number and chance.random() < 0.02:
-                    tables["lag"].append({"group_id": group, "topic": "t", "partition": partition, "closed": True})
+                    tables["lag"].append({"group_id": group, "topic": "t", "partition": partition, "ended": True})
                     alive[group].discard(partition)
                 elif number == 0 or chance.random() < 0.4:
                     lag = {"lag": chance.choice([0, 50, 500, 900, None]), "subscribed": chance.random() < 0.9}

@@ -39,20 +39,20 @@ def _hold(held: bool, **more: Any) -> dict[str, Any]:
 _STORY: list[_Rows] = [
     {"group_health": [_even("g", 0.0), _even("h", 2.0, incarnation=1)], "lag": [_lag(0, 5), _lag(1, 5)]},
     {"group_health": [_even("g", 2.0)], "drift": [_verdict("g", "drifted")]},
-    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)], "log_holds": [_hold(True)]},
+    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)], "open_transactions": [_hold(True)]},
     {
         "group_health": [_even("h", None, incarnation=1)],
         "lag": [_lag(0, 700, subscribed=False)],
-        "log_holds": [_hold(True, transactional_id="x")],
+        "open_transactions": [_hold(True, transactional_id="x")],
     },
     {"group_health": [_even("g", 0.5)], "lag": [_lag(1, None)]},
     {"drift": [_verdict("g", "identical", record_offset=3), _verdict("h", "drifted", incarnation=1)]},
     {
-        "group_health": [_even("h", None, incarnation=1, closed=True)],
+        "group_health": [_even("h", None, incarnation=1, ended=True)],
         "lag": [_lag(1, 90)],
-        "log_holds": [_hold(False, transactional_id="x")],
+        "open_transactions": [_hold(False, transactional_id="x")],
     },
-    {"group_health": [_even("h", 3.0, incarnation=7)], "lag": [_lag(0, 800), _lag(1, 900, closed=True)]},
+    {"group_health": [_even("h", 3.0, incarnation=7)], "lag": [_lag(0, 800), _lag(1, 900, ended=True)]},
     {},
     {"group_health": [_even("h", 3.5, incarnation=7)]},
 ]

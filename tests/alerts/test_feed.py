@@ -120,12 +120,12 @@ def test_commits_that_were_cleaned_up_under_a_sleeper_mean_a_new_beginning(tmp_p
 
 def test_a_file_from_before_a_column_was_there_has_it_empty(tmp_path: Path) -> None:
     schema = table_named("group_health").arrow_schema
-    older = pa.schema([field for field in schema if field.name != "imbalance_least"])
+    older = pa.schema([field for field in schema if field.name != "imbalance_optimal"])
     DeltaTable.create(str(tmp_path / "lake" / "group_health"), older, partition_by=["event_date"])
-    feed = _feed(str(tmp_path / "lake"), group_health="imbalance_least event_date")
+    feed = _feed(str(tmp_path / "lake"), group_health="imbalance_optimal event_date")
     list(feed.begin(None, 0))
     day = pa.array([time_of(0) // 86_400_000], pa.int32()).cast(pa.date32())
-    named = {"cluster": "c", "group_id": "a", "round": 0, "round_time": time_of(0) * 1000, "closed": False}
+    named = {"cluster": "c", "group_id": "a", "round": 0, "round_time": time_of(0) * 1000, "ended": False}
     row = pa.Table.from_arrays(
         [day if f.name == "event_date" else pa.array([named.get(f.name)], f.type) for f in older], schema=older
     )
@@ -135,7 +135,7 @@ def test_a_file_from_before_a_column_was_there_has_it_empty(tmp_path: Path) -> N
         feed.look(None)  # the job has added the column
     (chunk,) = feed.begin(None, 0)
     (found,) = chunk.rows["group_health"].to_pylist()
-    assert (found["group_id"], found["imbalance_least"], found["event_date"]) == ("a", None, day[0].as_py())
+    assert (found["group_id"], found["imbalance_optimal"], found["event_date"]) == ("a", None, day[0].as_py())
 
 
 @pytest.mark.parametrize("jump_ms", [86_400_000, -86_400_000, -5])

@@ -178,7 +178,7 @@ thresholds: {imbalance: 0.25, mine: 7}
 rules:
   - name: uneven
     view: group_health_current
-    when: imbalance - imbalance_least > :imbalance
+    when: imbalance - imbalance_optimal > :imbalance
     severity: info
     message: x
   - {name: own, view: lag_current, when: "lag::DOUBLE > :mine AND topic <> ':imbalance'", severity: info, message: x}
@@ -190,7 +190,7 @@ def test_a_rule_reads_the_thresholds_of_its_file_and_the_defaults(tmp_path: Path
     file = tmp_path / "mine.yaml"
     file.write_text(_BOUNDED, encoding="utf-8")
     uneven, own, silence = load_rules(file)
-    assert uneven.when.sql == "imbalance - imbalance_least > (0.25::DOUBLE)"
+    assert uneven.when.sql == "imbalance - imbalance_optimal > (0.25::DOUBLE)"
     assert own.when.sql == "lag::DOUBLE > (7.0::DOUBLE) AND topic <> ':imbalance'"
     assert silence.when.sql == "silent_s > (20.0::DOUBLE)"
 

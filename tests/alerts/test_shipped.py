@@ -20,7 +20,7 @@ _RULES = {rule.name: rule for rule in load_rules(SHIPPED)}
 def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
     made = _RULES[rule]
     schema = made.table.arrow_schema
-    named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "closed": False, **row}
+    named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "ended": False, **row}
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
     chunk = Chunk((Round(1, 1_000, 10_000),), {made.table.name: rows})
     judge = Judge([made])
@@ -31,7 +31,10 @@ def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
 
 
 def _finding(name: str, detail: str = "x") -> list[dict[str, Any]]:
-    return [{"finding": "in_transfer", "since": 0, "detail": "y"}, {"finding": name, "since": 0, "detail": detail}]
+    return [
+        {"finding": "partitions_pending_handover", "since": 0, "detail": "y"},
+        {"finding": name, "since": 0, "detail": detail},
+    ]
 
 
 def _drifted(*kinds: str) -> list[dict[str, Any]]:
@@ -43,7 +46,7 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
     [
         ("drift", {"verdict": "drifted"}, True),
         ("drift", {"verdict": "identical"}, False),
-        ("drift", {"verdict": "valid_unverified"}, False),
+        ("drift", {"verdict": "unverified"}, False),
         ("drift", {"verdict": "not_applicable"}, False),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced", "doubly_assigned")}, True),
         ("doubly_assigned", {"drifted_partitions": _drifted("misplaced")}, False),
@@ -53,9 +56,9 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("unassigned", {"findings": []}, False),
         ("strategy_mismatch", {"strategy_mismatch": True}, True),
         ("strategy_mismatch", {"strategy_mismatch": None}, None),
-        ("imbalance", {"imbalance": 2.0, "imbalance_least": 0.0}, True),
-        ("imbalance", {"imbalance": 0.67, "imbalance_least": 0.67}, False),
-        ("imbalance", {"imbalance": None, "imbalance_least": None}, None),
+        ("imbalance", {"imbalance": 2.0, "imbalance_optimal": 0.0}, True),
+        ("imbalance", {"imbalance": 0.67, "imbalance_optimal": 0.67}, False),
+        ("imbalance", {"imbalance": None, "imbalance_optimal": None}, None),
         ("lag", {"lag_status": "stopped", "members": 2}, True),
         ("lag", {"lag_status": "stalled", "members": 1}, True),
         ("lag", {"lag_status": "falling_behind", "members": 1}, True),
@@ -66,11 +69,11 @@ def _drifted(*kinds: str) -> list[dict[str, Any]]:
         ("nobody_consumes", {"lag_status": "stopped", "members": 0}, True),
         ("nobody_consumes", {"lag_status": "stopped", "members": 2}, False),
         ("nobody_consumes", {"lag_status": "ok", "members": 0}, False),
-        ("hanging_transaction", {"held": True, "groups": 500, "log_partition": 7}, True),
-        ("hanging_transaction", {"held": False, "groups": 0, "log_partition": 7}, False),
-        ("hanging_transaction", {"held": True, "groups": 0, "log_partition": 7}, False),
-        ("not_converged", {"findings": _finding("not_converged")}, True),
-        ("not_converged", {"findings": _finding("in_transfer")}, False),
+        ("offsets_blocked", {"held": True, "groups": 500, "log_partition": 7}, True),
+        ("offsets_blocked", {"held": False, "groups": 0, "log_partition": 7}, False),
+        ("offsets_blocked", {"held": True, "groups": 0, "log_partition": 7}, False),
+        ("reconciling", {"findings": _finding("reconciling")}, True),
+        ("reconciling", {"findings": _finding("partitions_pending_handover")}, False),
     ],
 )
 def test_a_shipped_rule_says_this_of_a_row(rule: str, row: dict[str, Any], expected: bool | None) -> None:
@@ -114,7 +117,7 @@ def test_messages_say_what_the_row_holds() -> None:
     )
     findings = _finding("unassigned", "partitions without an owner: t (2 partitions)")
     assert _truth("unassigned", findings=findings)[1] == "g: y; partitions without an owner: t (2 partitions)"
-    row = {"imbalance": 2.0, "imbalance_least": 1 / 3}
+    row = {"imbalance": 2.0, "imbalance_optimal": 1 / 3}
     assert "is 2, 0.3333 would be possible" in _truth("imbalance", **row)[1]
     assert _truth("drift", verdict="drifted", drifted_count=4, strategy=None)[1].startswith("g runs unknown, but 4")
 
@@ -122,11 +125,11 @@ def test_messages_say_what_the_row_holds() -> None:
 def test_a_hanging_transaction_is_told_with_the_numbers_as_other_tools_show_them() -> None:
     since = datetime(2026, 11, 21, 14, 3, 10, tzinfo=UTC)
     row = {"held": True, "groups": 1_500, "log_partition": 37, "held_since": since, "producer_id": 4_001}
-    assert _truth("hanging_transaction", transactional_id="payments-3", **row)[1] == (
+    assert _truth("offsets_blocked", transactional_id="payments-3", **row)[1] == (
         "no progress on partition 37 of the offsets log since 2026-11-21 14:03:10 UTC: "
         "transaction payments-3 of producer 4001 is open, the lag of 1,500 groups is unknown"
     )
-    assert "transaction unknown of producer 4001" in _truth("hanging_transaction", **row)[1]
+    assert "transaction unknown of producer 4001" in _truth("offsets_blocked", **row)[1]
 
 
 def test_a_row_on_which_an_expression_fails_is_not_known() -> None:

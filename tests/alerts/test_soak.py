@@ -175,7 +175,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
         arrived = {message["id"] for message in receiver.messages}
 
     rows = world.writer.transitions()
-    told = [row for row in rows if row["state"] == "firing" or (row["closed"] and row["from_state"] == "firing")]
+    told = [row for row in rows if row["state"] == "firing" or (row["ended"] and row["from_state"] == "firing")]
     found = sorted((r["rule"], r["group_id"], r["state"], r["round"]) for r in told if r["rule"] != "silence")
     assert found == sorted(life.expected)
     assert [row["state"] for row in told if row["rule"] == "silence"] == ["firing", "resolved"] * silences

@@ -73,5 +73,5 @@ def test_every_generation_of_real_groups_is_what_a_candidate_of_its_library_comp
         said: Counter[str] = Counter()
         for row in core_verdicts(records[group], counts):
             assert (row.verdict, row.strategy) == ("identical", strategy), row
-            said[(row.matched_library or "").partition(":")[0]] += 1
+            said[(row.matching_library or "").partition(":")[0]] += 1
         assert set(said) == {library}, (group, said)

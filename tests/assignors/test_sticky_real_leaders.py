@@ -76,11 +76,11 @@ def test_every_generation_of_scaled_groups_is_what_a_candidate_of_its_library_co
         said: Counter[str] = Counter()
         for row in core_verdicts(scaled.records, counts):
             assert row.strategy == strategy
-            if row.verdict == "valid_unverified":
+            if row.verdict == "unverified":
                 assert (library, row.reason) == ("kafka-python", HASH_SEED), row
             else:
                 assert row.verdict == "identical", row
-                assert (row.matched_library or "").partition(":")[0] == library
+                assert (row.matching_library or "").partition(":")[0] == library
             said[row.verdict] += 1
         # Each group, so that no client and no story of one can be silent: its first two members, and a newcomer.
         assert said["identical"] >= 2, (library, strategy, story, said, len(scaled.records))

@@ -19,8 +19,8 @@ from assignors import (
     TooMuchWork,
     assign,
     at_most,
-    imbalance_least,
-    least_moves,
+    imbalance_optimal,
+    optimal_moves,
     owners,
     spend,
     violations,
@@ -75,14 +75,14 @@ def test_a_sticky_leader_of_partitions_that_are_not_there_is_refused_before_memo
 
 
 _COUNTED = """
-from assignors import assign, at_most, imbalance_least, least_moves
+from assignors import assign, at_most, imbalance_optimal, optimal_moves
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
 from tests.assignors.test_work import drawn, on_server
 group = drawn(30, 40, 15)
 had = assign("range", group)
 with at_most(10**12) as work:
-    imbalance_least(group)
-    least_moves(had, group)
+    imbalance_optimal(group)
+    optimal_moves(had, group)
     for library in ("java", "java:3.0", "java:2.8.1", "java:2.4.0"):
         assign("sticky", group, library)
     assign("roundrobin", group, "sarama")
@@ -124,24 +124,24 @@ def test_the_least_imbalance_of_hundreds_of_different_subscriptions_takes_thousa
     group = drawn(500, 500, 250)
     even = Group(group.members, dict.fromkeys(group.partitions_per_topic, 10))
     with at_most(400_000):
-        assert imbalance_least(even) == pytest.approx(0.0)
+        assert imbalance_optimal(even) == pytest.approx(0.0)
 
 
 def test_the_least_imbalance_is_not_known_where_it_would_take_a_million_steps() -> None:
     group = drawn(1_000, 1_000, 500)
     with at_most(_PLENTY) as work:
-        assert imbalance_least(group) is None
+        assert imbalance_optimal(group) is None
     assert work.spent <= 1_000_000
 
 
 def test_the_least_imbalance_and_the_least_moves_are_not_known_beyond_a_limit() -> None:
     group = drawn(30, 40, 15)
     had = assign("range", group)
-    assert imbalance_least(group) is not None
-    assert least_moves(had, group) is not None
+    assert imbalance_optimal(group) is not None
+    assert optimal_moves(had, group) is not None
     with at_most(500):
-        assert imbalance_least(group) is None
-        assert least_moves(had, group) is None
+        assert imbalance_optimal(group) is None
+        assert optimal_moves(had, group) is None
 
 
 def test_the_least_moves_of_many_topics_and_members_take_no_matrix_of_them() -> None:
@@ -150,7 +150,7 @@ def test_the_least_moves_of_many_topics_and_members_take_no_matrix_of_them() -> 
     group = Group(members, dict.fromkeys(topics, 1))
     tracemalloc.start()
     try:
-        assert least_moves({"m0": {"t0": (0,)}}, group) is None
+        assert optimal_moves({"m0": {"t0": (0,)}}, group) is None
         assert tracemalloc.get_traced_memory()[1] < 20_000_000
     finally:
         tracemalloc.stop()

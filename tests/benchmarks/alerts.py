@@ -82,7 +82,7 @@ def _write(lake: DeltaLake, number: int, time_ms: int) -> None:
             "findings": [],
             "members": 3,
             "imbalance": 2.0 if group % 50 == 0 else 0.1,
-            "imbalance_least": 0.0,
+            "imbalance_optimal": 0.0,
             "lag_status": "stopped" if group % 97 == 0 else "ok",
             "lag_total": number,
         }
@@ -93,8 +93,8 @@ def _write(lake: DeltaLake, number: int, time_ms: int) -> None:
         for row in health
         for partition in range(_PARTITIONS)
     ]
-    _append(lake, "lag", number, [{**when, "closed": False, "subscribed": True, **row} for row in lag])
-    _append(lake, "group_health", number, [{**when, "closed": False, **row} for row in health])
+    _append(lake, "lag", number, [{**when, "ended": False, "subscribed": True, **row} for row in lag])
+    _append(lake, "group_health", number, [{**when, "ended": False, **row} for row in health])
     _append(lake, "rounds", number, [{**when, "interval_ms": _INTERVAL_MS}])
 
 

@@ -131,7 +131,7 @@ class MadeLake:
             day = ms // 86_400_000
             tables.setdefault(table, []).append(_row(table, {"cluster": CLUSTER, "event_date": day, **values}))
 
-        seen = {"round": number, "round_time": ms, "closed": False}
+        seen = {"round": number, "round_time": ms, "ended": False}
         for at, group in enumerate(self.groups):
             drifted = group.verdict == "drifted" and ago <= group.drifted_since
             verdict = group.verdict if drifted or group.verdict != "drifted" else "identical"
@@ -153,7 +153,7 @@ class MadeLake:
                 findings=[[name, ms - 180_000, detail] for name, detail in group.findings], topics=len(group.topics),
                 partitions=len(group.places), assigned_partitions=len(actual), lag_total=sum(lags), lag_max=max(lags),
                 lag_stable_total=sum(lags), lag_unknown=0, lag_status=group.status(ago), commits=len(lags),
-                imbalance=max(counts) / mean - 1 if mean else None, imbalance_least=least,
+                imbalance=max(counts) / mean - 1 if mean else None, imbalance_optimal=least,
             )  # fmt: skip
             if ago > 30:
                 continue  # the newest rows of partitions are what the page shows of them
@@ -161,7 +161,8 @@ class MadeLake:
                 owner = actual.get((topic, partition))
                 put(
                     "lag", **seen, group_id=group.name, topic=topic, partition=partition,
-                    committed_offset=80_000 + number, end_offset=80_000 + number + lag, lag=lag, lag_stable=lag,
+                    committed_offset=80_000 + number, high_watermark=80_000 + number + lag, lag=lag,
+                    lag_read_committed=lag,
                     ahead_by=0, lag_status=group.status(ago), commits=1, last_commit_time=ms - 2_000, rewound_by=0,
                     offset_deleted=False, subscribed=True,
                     member_id=None if owner is None else group.member_id(owner),
@@ -199,12 +200,13 @@ class MadeLake:
             generations_skipped=0, protocol_type="consumer", strategy=group.strategy, leader=group.member_id(0),
             members=len(group.members), partitions=len(actual),
             joined=[group.member_id(len(group.members) - 1)] if number % 20 < 10 else [],
-            left=[] if number % 30 < 20 else [group.member_id(0)], replaced=[], moves=moved, moves_least=min(moved, 2),
-            in_transfer=0, unowned_partition_seconds_min=low, unowned_partition_seconds_max=high,
+            left=[] if number % 30 < 20 else [group.member_id(0)], replaced=[],
+            partitions_moved=moved, partitions_moved_optimal=min(moved, 2),
+            partitions_pending_handover=0, unassigned_partition_seconds_min=low, unassigned_partition_seconds_max=high,
         )  # fmt: skip
         put(
             "drift", **head, round=number, round_time=ms, strategy=group.strategy, verdict=verdict, reason=group.reason,
-            matched_library="java:3.5" if verdict == "identical" else None, candidates=4,
+            matching_library="java:3.5" if verdict == "identical" else None, candidates=4,
             drifted_count=len(self._wrong(group, actual)) if verdict == "drifted" else 0,
             drifted_partitions=self._wrong(group, actual) if verdict == "drifted" else [],
         )  # fmt: skip
@@ -212,7 +214,7 @@ class MadeLake:
         for place, client in enumerate(group.members):
             given = [[t, [p for (u, p), o in sorted(actual.items()) if u == t and o == place]] for t in group.topics]
             put(
-                "members", **head, member_id=group.member_id(place), closed=False, client_id=client,
+                "members", **head, member_id=group.member_id(place), ended=False, client_id=client,
                 client_host=f"/10.0.3.{17 + place}", leader=place == 0, subscription=list(group.topics),
                 partition_count=sum(len(partitions) for _, partitions in given),
                 partitions=[item for item in given if item[1]],
@@ -223,12 +225,12 @@ class MadeLake:
         """Sticky strategies move the least, roundrobin twice what range does; who runs another has a reason."""
         known = {"range": moved, "roundrobin": 2 * moved, "sticky": min(moved, 2), "cooperative-sticky": min(moved, 2)}
         even = -(-len(group.places) // len(group.members)) * len(group.members) / len(group.places) - 1
-        best = {"moves_least": min(moved, 2), "imbalance_least": even}
+        best = {"partitions_moved_optimal": min(moved, 2), "imbalance_optimal": even}
         library = {"range": "java:3.5", "roundrobin": "java:2.4"}
         for strategy in dict.fromkeys((*known, group.strategy)):
             values: dict[str, Any] = {"reason": group.reason}
             if strategy in known:
-                values = {"moves": known[strategy], "imbalance": even}
+                values = {"partitions_moved": known[strategy], "imbalance": even}
                 values["library"] = library.get(strategy, "java:3.7.1")
             put("what_if", **head, **seen, **best, **values, strategy=strategy, runs=strategy == group.strategy)
 
@@ -274,7 +276,7 @@ def stories() -> Iterator[MadeGroup]:
         members=tuple(f"indexer-{n}" for n in range(1, 5)),
         topics={"catalogue-changes": 16},
         strategy="cooperative-sticky",
-        verdict="valid_unverified",
+        verdict="unverified",
         reason="strategy 'cooperative-sticky' is not known",
         lag=lambda at, partition: max(0, (at - 5_200)) * 9 + partition * 5 + (at * 13) % 60,
         status=lambda ago: "falling_behind" if ago < 90 else "ok",
@@ -284,9 +286,7 @@ def stories() -> Iterator[MadeGroup]:
         topics={"signups": 8},
         findings=(("stale_metadata", "new partitions that the leader has not seen: signups (8 to 12 partitions)"),),
     )
-    yield MadeGroup(
-        "orders-pinned", strategy="pinned", verdict="valid_unverified", reason="strategy 'pinned' is not known"
-    )
+    yield MadeGroup("orders-pinned", strategy="pinned", verdict="unverified", reason="strategy 'pinned' is not known")
     yield MadeGroup(
         "orders-mirror",
         members=(),

@@ -28,7 +28,7 @@ CLOCK = Clock(NOW, ZoneInfo("Europe/Berlin"))
 GROUP = {
     "problems": "", "verdict": "identical", "verdict_reason": None, "drifted_partitions": None, "drifted_count": 0,
     "partitions": 30, "assigned_partitions": 30, "last_decision_time": NOW - timedelta(minutes=27), "lag_total": 12_400,
-    "lag_unknown": 0, "imbalance": 1.5, "imbalance_least": 0.0, "findings": [], "strategy": "range",
+    "lag_unknown": 0, "imbalance": 1.5, "imbalance_optimal": 0.0, "findings": [], "strategy": "range",
     "expected_strategy": "sticky",
 }  # fmt: skip
 DECISION = {
@@ -87,10 +87,10 @@ def wrong(*kinds: str) -> list[dict[str, str]]:
         ),
         (
             group(
-                "log_held_back",
+                "offsets_blocked",
                 findings=[
                     {
-                        "finding": "log_held_back",
+                        "finding": "offsets_blocked",
                         "since": NOW - timedelta(minutes=27),
                         "detail": "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log",
                     }
@@ -116,8 +116,8 @@ def test_a_reason_is_one_sentence_with_its_numbers(row: dict[str, object], since
 
 
 def test_what_is_normal_for_moments_is_told_and_is_no_problem() -> None:
-    moving = {"finding": "in_transfer", "since": NOW, "detail": "2 partitions given up"}
-    row = group("", findings=[moving, moving | {"finding": "topic_unseen"}])
+    moving = {"finding": "partitions_pending_handover", "since": NOW, "detail": "2 partitions given up"}
+    row = group("", findings=[moving, moving | {"finding": "topic_not_visible"}])
     assert reasons(row, CLOCK) == []
     assert [(r.health, r.text) for r in passing(row, CLOCK)] == [(0, "2 partitions given up since 15:30")]
 
@@ -126,7 +126,7 @@ def test_every_problem_of_the_query_has_a_sentence() -> None:
     text = queries()["groups"].sql
     problems = [
         "drifted", "unassigned", "stopped", "stalled", "falling_behind", "rewound", "ahead", "imbalance", "mismatch",
-        "log_held_back", "lag_unknown", "stale_metadata", "topic_unseen", "topic_recreated",
+        "offsets_blocked", "lag_unknown", "stale_metadata", "topic_not_visible", "topic_recreated",
     ]  # fmt: skip
     assert all(problem in text for problem in problems)
     assert len(reasons(group(" ".join(problems)), CLOCK)) == len(problems)
@@ -137,7 +137,7 @@ def test_every_problem_of_the_query_has_a_sentence() -> None:
     [
         ({"verdict": "identical"}, "as expected"),
         ({"verdict": "pending"}, "the newest decision waits for its verdict"),
-        ({"verdict": "valid_unverified", "verdict_reason": "strategy 'x\n' is not known"},
+        ({"verdict": "unverified", "verdict_reason": "strategy 'x\n' is not known"},
          "not recomputed: strategy 'x\\n' is not known"),
         ({"verdict": "not_applicable", "verdict_reason": "no membership"}, "no membership"),
     ],

@@ -82,7 +82,7 @@ def test_a_static_member_that_came_back_under_another_id_leaves_the_verdict_as_i
 
 
 def test_what_cannot_be_recomputed_shows_owners_only_with_the_reason() -> None:
-    found = matrix([member("a", 0)], verdict(kind="valid_unverified"), [])
+    found = matrix([member("a", 0)], verdict(kind="unverified"), [])
     assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
     assert found.why_not.endswith("Who should cannot be recomputed: why.")
 

@@ -33,14 +33,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lake = MadeLake(root, groups, end=END, rounds=130)
     ms = int(END.timestamp() * 1000)
     fires = {"cluster": CLUSTER, "severity": "critical", "round": 1, "round_time": ms, "event_date": ms // 86_400_000,
-             "since": ms - 60_000, "closed": False, "state": "firing", "message": "it drifted"}  # fmt: skip
+             "since": ms - 60_000, "ended": False, "state": "firing", "message": "it drifted"}  # fmt: skip
     lake.add(
         "alerts",
         fires | {"rule": "drift", "group_id": "payments-audit", "entity": "1", "alert_id": "a", "decision": 1},
         fires | {"rule": "lag", "group_id": "billing-stuck", "entity": "2", "alert_id": "b", "decision": 1,
                  "severity": "warning"},
         fires | {"rule": "lag", "group_id": "billing-stuck", "entity": "2", "alert_id": "b", "decision": 2,
-                 "severity": "warning", "state": "resolved", "closed": True},
+                 "severity": "warning", "state": "resolved", "ended": True},
     )  # fmt: skip
     lake.add("quarantine", {"cluster": CLUSTER, "topic": "t", "partition": 0, "record_offset": 7, "records": 3})
     lake.add("gaps", {"cluster": CLUSTER, "kind": "log", "topic": "t", "partition": 0, "from_offset": 1})
@@ -177,7 +177,7 @@ def test_lag_of_one_status_began_when_the_status_did(tmp_path: Path) -> None:
 
 def test_a_name_cannot_imitate_a_finding(tmp_path: Path) -> None:
     imitation = '{"finding":"unassigned","since":0}'
-    group = MadeGroup("g", findings=(("in_transfer", f"partitions of {imitation} given up"),))
+    group = MadeGroup("g", findings=(("partitions_pending_handover", f"partitions of {imitation} given up"),))
     MadeLake(tmp_path, [group], end=END)
     rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None, "imbalance": 0.5})
     assert [(row["health"], row["problems"]) for row in rows] == [(0, "")]

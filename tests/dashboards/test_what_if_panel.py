@@ -15,9 +15,17 @@ CLOCK = Clock(NOW, UTC)
 
 
 def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool | None = False, **more: Any) -> Any:
-    known = {"library": "java:3.7.1", "moves_least": 2, "imbalance_least": 0.0, "reason": None}
+    known = {"library": "java:3.7.1", "partitions_moved_optimal": 2, "imbalance_optimal": 0.0, "reason": None}
     of = {"record_offset": 12, "record_time": NOW, "generation": 7}
-    return {"strategy": strategy, "runs": runs, "moves": moves, "imbalance": imbalance, **known, **of, **more}
+    return {
+        "strategy": strategy,
+        "runs": runs,
+        "partitions_moved": moves,
+        "imbalance": imbalance,
+        **known,
+        **of,
+        **more,
+    }
 
 
 def verdict(said: str = "identical", offset: int = 12) -> Any:
@@ -59,7 +67,7 @@ def test_nothing_is_said_where_what_runs_is_not_known() -> None:
     assert better([row("mine", None, None, runs=True), row("range", 1, 0.0)]) == ""
 
 
-@pytest.mark.parametrize("of", [None, verdict("drifted"), verdict("valid_unverified"), verdict(offset=11)])
+@pytest.mark.parametrize("of", [None, verdict("drifted"), verdict("unverified"), verdict(offset=11)])
 def test_no_comparison_is_made_with_what_was_not_recomputed(of: Any) -> None:
     rows = [RANGE, row("sticky", 3, 0.0)]
     assert "instead of" in what_if_html(rows, verdict(), CLOCK)

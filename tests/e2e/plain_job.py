@@ -26,7 +26,7 @@ Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
 # - counts since that row, and what happened since: commits, steps back, deletions;
 # - which group of this name it is: the first record of it that could be read stands for it;
 # - the judgement of lag, which looks back on ten rounds; since when a finding holds;
-# - what makes a verdict more than `valid_unverified`: the target before, where the broker assigns.
+# - what makes a verdict more than `unverified`: the target before, where the broker assigns.
 PAST = {
     "lag": {"round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"},
     "group_health": {
@@ -94,7 +94,7 @@ def present(rows: Rows) -> dict[str, dict[tuple[object, ...], dict[str, Any]]]:
         table: {
             key: {name: value for name, value in msgspec.structs.asdict(row).items() if name not in PAST[table]}
             for key, row in of_table.items()
-            if not row.closed
+            if not row.ended
         }
         for table, of_table in newest.items()
     }

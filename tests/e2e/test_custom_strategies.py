@@ -129,11 +129,11 @@ def test_real_groups_are_judged_by_the_users_own_strategies(
     rows = LakeReader(settings.lake).rows("SELECT * FROM drift WHERE verdict <> 'not_applicable'")
     for row in rows:
         assert row["strategy"] == written[row["group_id"]]
-        said[row["group_id"]][row["verdict"], row["matched_library"], row["reason"]] += 1
+        said[row["group_id"]][row["verdict"], row["matching_library"], row["reason"]] += 1
         decided[row["group_id"]].add(row["round"])
     reason = "custom strategy 'raises' raised LookupError: no rule for today"
     for group, name in written.items():
-        expected = ("valid_unverified", None, reason) if name == "raises" else ("identical", "custom", None)
+        expected = ("unverified", None, reason) if name == "raises" else ("identical", "custom", None)
         assert set(said[group]) == {expected}, (name, said[group])
         assert len(decided[group]) >= 3, "the job went on, round by round"
 

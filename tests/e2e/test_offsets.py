@@ -20,7 +20,7 @@ _AS_OF = """
     SELECT * EXCLUDE (age) FROM (
         SELECT *, row_number() OVER (PARTITION BY group_id, topic, partition ORDER BY round DESC) AS age
         FROM lag WHERE round <= ?
-    ) WHERE age = 1 AND NOT closed
+    ) WHERE age = 1 AND NOT ended
 """
 
 
@@ -53,7 +53,7 @@ def test_the_members_committed_in_every_group_of_the_demo(recorded: Recorded) ->
 def test_when_all_is_quiet_lag_is_what_the_admin_client_says(recorded: Recorded) -> None:
     said = recorded.recording.offsets
     rows = LakeReader(recorded.quiet_lake).rows("SELECT * FROM lag_current WHERE committed_offset IS NOT NULL")
-    ours = {_place(row): (row["committed_offset"], row["end_offset"], row["lag"], row["ahead_by"]) for row in rows}
+    ours = {_place(row): (row["committed_offset"], row["high_watermark"], row["lag"], row["ahead_by"]) for row in rows}
     assert ours == {
         (group, topic, partition): (
             committed,
@@ -71,7 +71,7 @@ def test_when_all_is_quiet_lag_is_what_kafka_consumer_groups_prints(recorded: Re
         # The tool pads a group's name with spaces, and its output comes as text, with one kind of line end.
         (row["group_id"].rstrip(" ").replace("\r\n", "\n"), row["topic"], row["partition"]): (
             row["committed_offset"],
-            row["end_offset"],
+            row["high_watermark"],
             row["lag"] - row["ahead_by"],
         )
         for row in rows
@@ -105,9 +105,9 @@ def test_under_traffic_offsets_and_lag_lie_between_the_readings_before_and_after
             if (
                 row is None
                 or not before.committed[place] <= row["committed_offset"] <= after.committed[place]
-                or not ends[0] <= row["end_offset"] <= ends[1]
+                or not ends[0] <= row["high_watermark"] <= ends[1]
                 # (While a transaction holds the log back lag is unknown, and what was committed before it stands.)
-                or (row["reason"] != "log_held_back" and not least <= row["lag"] <= most)
+                or (row["reason"] != "offsets_blocked" and not least <= row["lag"] <= most)
             ):
                 outside.append((bracket.round, place, before.committed[place], after.committed[place], ends, row))
     assert outside == []

@@ -35,7 +35,7 @@ from tests.probe.witness import Cluster
 pytestmark = pytest.mark.kafka
 
 _FOR_ROUNDS = 12
-"""As `hanging_transaction` has it in conf/alerts.yaml."""
+"""As `offsets_blocked` has it in conf/alerts.yaml."""
 
 _MARKER_S = 30.0
 """The coordinator writes a transaction's markers after it has answered: milliseconds, on a busy machine more."""
@@ -195,7 +195,7 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     last = 12 + HELD_ROUNDS
     rows = monitor.look()
     assert monitor.lag(group, topic).committed_offset == last
-    assert (rows.log_holds, monitor.told) == ([], [])
+    assert (rows.open_transactions, monitor.told) == ([], [])
     assert {row.reason for row in monitor.rows.lag} == {None}
 
     # One hangs. A commit of another group in the same partition waits behind it.
@@ -209,21 +209,21 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     rows = monitor.look()
     listed = [t for of_broker in cluster.admin.list_transactions().values() for t in of_broker]
     [witness] = [t for t in listed if t.transactional_id == booker.transactional_id]
-    [hold] = rows.log_holds
+    [hold] = rows.open_transactions
     assert (hold.log_partition, hold.held, hold.groups) == (partition, True, 2)
     assert (hold.held_since, hold.held_offset) == (first.time, first.log[partition])
     assert (hold.producer_id, hold.transactional_id) == (witness.producer_id, booker.transactional_id)
     assert hold.waiting >= 2
     for of in (group, near):
         row = monitor.lag(of, topic)
-        assert (row.lag, row.lag_status, row.reason) == (None, "unknown", "log_held_back")
-        assert monitor.findings(of)["log_held_back"] == (
+        assert (row.lag, row.lag_status, row.reason) == (None, "unknown", "offsets_blocked")
+        assert monitor.findings(of)["offsets_blocked"] == (
             f"lag is unknown, transaction '{booker.transactional_id}' is open: "
             f"no progress on partition {partition} of the offsets log"
         )
     assert (monitor.lag(far, topic).lag, monitor.findings(far)) == (91, {})
     fired = [(d.rule, d.state, d.group_id) for d in monitor.told]
-    assert fired == [("hanging_transaction", "pending", None), ("hanging_transaction", "firing", None)]
+    assert fired == [("offsets_blocked", "pending", None), ("offsets_blocked", "firing", None)]
     assert f"no progress on partition {partition} of the offsets log since " in monitor.told[-1].message
     assert booker.transactional_id in monitor.told[-1].message
     assert "the lag of 2 groups is unknown" in monitor.told[-1].message
@@ -234,8 +234,8 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     booker.commit(60)
     _rounds_until_readable(monitor, partition)
     rows = monitor.look()
-    assert [(h.log_partition, h.held, h.held_since) for h in rows.log_holds] == [(partition, False, first.time)]
-    assert [(d.rule, d.state) for d in monitor.told[2:]] == [("hanging_transaction", "resolved")]
+    assert [(h.log_partition, h.held, h.held_since) for h in rows.open_transactions] == [(partition, False, first.time)]
+    assert [(d.rule, d.state) for d in monitor.told[2:]] == [("offsets_blocked", "resolved")]
     found = cluster.admin.list_group_offsets([group, near, far])
     for of, offset in ((group, 60), (near, 7), (far, 9)):
         assert found[of][TopicPartition(topic, 0)].offset == offset
@@ -269,7 +269,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_named_and_gives_no_false_lag
     # Whatever the coordinator has deleted by now: of six partitions none has a lag, or lies ahead.
     after = [row for row in monitor.rows.lag if row.topic == topic and row.round >= made]
     assert {(row.lag, row.ahead_by) for row in after} <= {(None, None)}
-    assert {row.reason for row in after} <= {"topic_recreated", "beyond_partition_count", "closed", "no_commit"}
+    assert {row.reason for row in after} <= {"topic_recreated", "beyond_partition_count", "ended", "no_commit"}
     cluster.commit("g", topic, [2] * 4)
     monitor.round()
     monitor.look()
@@ -300,7 +300,7 @@ def test_offsets_reset_and_deleted_with_kafka_s_own_tool_are_events(cluster: Clu
     deleted = monitor.round().round
     monitor.round()
     monitor.look()
-    events = [(r.partition, r.round, r.closed) for r in monitor.rows.lag if r.offset_deleted]
+    events = [(r.partition, r.round, r.ended) for r in monitor.rows.lag if r.offset_deleted]
     assert sorted(events) == [(0, deleted, True), (1, deleted, True)]
     assert monitor.findings(group) == {
         "offset_deleted": f"committed offsets were deleted or expired: {topic} (2 partitions)"

@@ -127,9 +127,9 @@ def make_topic(topic: str = "orders", partitions: int | None = 3, *, end: Any = 
         "topic": topic,
         "topic_id": f"id-of-{topic}",
         "partitions": partitions,
-        "end_offsets": packed(ends),
-        "stable_offsets": packed(ends),
-        "start_offsets": packed([0] * count),
+        "high_watermarks": packed(ends),
+        "last_stable_offsets": packed(ends),
+        "log_start_offsets": packed([0] * count),
     }
     return TopicTick(**(fields | changes))
 

@@ -94,12 +94,12 @@ class Followed:
     def lag(self, group: str) -> dict[tuple[str, int], LagRow]:
         """The newest row of each partition that is not closed."""
         newest = {(row.topic, row.partition): row for row in self._of(group).lag}
-        return {place: row for place, row in newest.items() if not row.closed}
+        return {place: row for place, row in newest.items() if not row.ended}
 
     def members(self, group: str) -> dict[str, MemberRow]:
         """The newest row of each member that is not closed."""
         newest = {row.member_id: row for row in self._of(group).members}
-        return {name: row for name, row in newest.items() if not row.closed}
+        return {name: row for name, row in newest.items() if not row.ended}
 
     def _of(self, group: str) -> Rows:
         return self.rows[group_key(group)]

@@ -163,4 +163,4 @@ def assert_as_the_tool_says(followed: Followed, bootstrap: str, groups: Sequence
 
 
 def _as_told(row: LagRow) -> tuple[int | None, int | None, int | None, str | None, str | None, str | None]:
-    return (row.committed_offset, row.end_offset, row.lag, row.member_id, row.client_host, row.client_id)
+    return (row.committed_offset, row.high_watermark, row.lag, row.member_id, row.client_host, row.client_id)

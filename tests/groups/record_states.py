@@ -85,7 +85,7 @@ def drifted() -> Life:
     return life
 
 
-def in_transfer() -> Life:
+def pending_handover() -> Life:
     life = Life()
     life.take(_held(5, 1, a=(0, 1)), make_tick(10, make_topic("x", 2)))
     life.take(_held(15, 2, a=(0,), b=()), make_tick(20, make_topic("x", 3)))
@@ -108,7 +108,7 @@ def growing() -> Life:
     life.take(make_commit(5, 900, topic="x"), make_tick(9, make_topic("x", 1, end=1_000)))
     life.take(make_commit(10, 100, topic="x"), make_tick(19, make_topic("x", 1, end=1_000)))
     for at in range(20, 80, 10):
-        topic = make_topic("x", 1, end=1_000 + 3 * at, start_offsets=_packed(7))
+        topic = make_topic("x", 1, end=1_000 + 3 * at, log_start_offsets=_packed(7))
         commits = [make_commit(at, 100 + max(at, 40), topic="x")] if at != 60 else []
         life.take(*commits, make_tick(at + 9, topic, idle=at == 70))
     life.take(make_commit(81, 90, topic="x"), make_commits(82, 5, None, topic="x", partition=1), make_record(90))
@@ -231,7 +231,10 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "ending": ("a consumer group that has ended just now, before the classic record that follows", ending),
     "flapping": ("a group that has made more decisions without a round than are kept", flapping),
     "growing": ("a group that was set back, falls behind and is set back again; commits not told yet", growing),
-    "in_transfer": ("one partition given up at 15 and not given on; a third partition first seen at 20", in_transfer),
+    "partitions_pending_handover": (
+        "one partition given up at 15 and not given on; a third partition first seen at 20",
+        pending_handover,
+    ),
     "joined": ("an upgraded group whose target is being carried out, that no round has shown yet", joined),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",

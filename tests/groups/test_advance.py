@@ -45,29 +45,29 @@ def lived(*inputs: GroupInput) -> Life:
 def test_a_row_of_group_health_tells_the_group_at_a_round() -> None:
     row = health(lived(make_record(5, even("x", 3, "a", "b")), make_tick(10, make_topic("x", 3))))
     assert (row.cluster, row.cluster_id, row.group_id) == ("test", "kafka-cluster-id", GROUP)
-    assert (row.log_partition, row.round, row.round_time, row.closed) == (LOG_PARTITION, 10, START + 10 * SECOND, False)
+    assert (row.log_partition, row.round, row.round_time, row.ended) == (LOG_PARTITION, 10, START + 10 * SECOND, False)
     assert (row.state, row.group_type, row.protocol_type, row.strategy) == ("Stable", "classic", "consumer", "range")
     assert (row.incarnation, row.generation, row.last_decision_time) == (5, 1, START + 5 * SECOND)
     assert (row.members, row.assigned_partitions, row.verdict, row.verdict_reason) == (2, 3, "identical", None)
     # 2 and 1 partitions: the fuller member has a third more than the mean, and no assignment can do better.
-    assert (row.imbalance, row.imbalance_least) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
+    assert (row.imbalance, row.imbalance_optimal) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
 
 
 def test_three_partitions_on_five_members_are_uneven_and_optimal() -> None:
     row = health(lived(make_record(5, even("x", 3, *"abcde")), make_tick(10, make_topic("x", 3))))
-    assert (row.imbalance, row.imbalance_least) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    assert (row.imbalance, row.imbalance_optimal) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
 
 
 def test_everything_on_one_member_is_far_above_the_least_imbalance() -> None:
     members = (make_member("a", ("x",), {"x": range(6)}), make_member("b", ("x",), {}), make_member("c", ("x",), {}))
     row = health(lived(make_record(5, members), make_tick(10, make_topic("x", 6))))
     assert (row.verdict, row.drifted_count) == ("drifted", 4)
-    assert (row.imbalance, row.imbalance_least) == (2.0, 0.0)
+    assert (row.imbalance, row.imbalance_optimal) == (2.0, 0.0)
 
 
 def test_a_group_without_assignments_has_no_imbalance() -> None:
     row = health(lived(make_record(5, generation=2), make_tick(10, state="Empty")))
-    assert (row.imbalance, row.imbalance_least, row.members, row.assigned_partitions) == (None, None, 0, 0)
+    assert (row.imbalance, row.imbalance_optimal, row.members, row.assigned_partitions) == (None, None, 0, 0)
 
 
 def test_rows_of_group_health_are_written_on_change_and_at_the_heartbeat() -> None:
@@ -122,13 +122,13 @@ def test_a_deleted_group_gets_closing_rows_and_leaves_no_state() -> None:
     life.take(make_tick(20, gone="deleted", state=None))
     assert life.state is None
     row = health(life)
-    assert (row.closed, row.state, row.verdict, row.verdict_reason) == (
+    assert (row.ended, row.state, row.verdict, row.verdict_reason) == (
         True,
         "Deleted",
         "not_applicable",
         "the group is gone",
     )
-    assert [(row.partition, row.closed) for row in life.rows.lag if row.round == 20] == [(0, True), (1, True)]
+    assert [(row.partition, row.ended) for row in life.rows.lag if row.round == 20] == [(0, True), (1, True)]
     assert all(m.closed for m in {row.member_id: row for row in life.rows.members}.values())
 
 
@@ -156,7 +156,7 @@ def test_tombstones_that_trail_behind_leave_no_state_and_no_rows() -> None:
 def test_a_group_that_ended_before_any_round_leaves_no_state_and_open_members() -> None:
     life = lived(make_record(5, even("x", 2, "a", "b")), make_commits(6, 10, 20, None, topic="x"), make_tombstone(9))
     assert life.state is None
-    assert [(row.member_id, row.closed) for row in life.rows.members[2:]] == [("a", True), ("b", True)]
+    assert [(row.member_id, row.ended) for row in life.rows.members[2:]] == [("a", True), ("b", True)]
 
 
 def test_a_consumer_group_that_ended_before_any_round_leaves_no_state() -> None:
@@ -285,21 +285,23 @@ def test_odd_times_pass_through(time: int) -> None:
 def test_a_member_twice_in_a_record_passes_through() -> None:
     twice = (make_member("a", ("x",), {"x": (0,)}), make_member("a", ("x",), {"x": (0,)}))
     life = lived(make_record(5, twice), make_record(6, twice, generation=2), make_tick(10, make_topic("x", 1)))
-    assert {row.verdict for row in life.rows.drift} == {"valid_unverified"}
+    assert {row.verdict for row in life.rows.drift} == {"unverified"}
 
 
 def test_a_tick_whose_offsets_are_too_short_leaves_lag_unknown() -> None:
     life = lived(
         make_commit(5, 1, topic="x", partition=1),
-        make_tick(10, make_topic("x", 2, end_offsets=packed([7]), stable_offsets=b"", start_offsets=b"123")),
+        make_tick(
+            10, make_topic("x", 2, high_watermarks=packed([7]), last_stable_offsets=b"", log_start_offsets=b"123")
+        ),
     )
-    assert (life.rows.lag[-1].partition, life.rows.lag[-1].reason) == (1, "end_offset_unknown")
+    assert (life.rows.lag[-1].partition, life.rows.lag[-1].reason) == (1, "high_watermark_unknown")
 
 
 def test_ticks_at_one_position_are_taken_by_their_number() -> None:
     ticks: list[Tick] = [make_tick(10, make_topic("x", 1, end=end), round=number) for number, end in ((2, 90), (1, 80))]
     life = lived(make_commit(5, 1, topic="x"), *ticks)
-    assert [(row.round, row.end_offset) for row in life.rows.lag] == [(1, 80), (2, 90)]
+    assert [(row.round, row.high_watermark) for row in life.rows.lag] == [(1, 80), (2, 90)]
 
 
 def test_the_state_of_a_steady_group_does_not_grow() -> None:

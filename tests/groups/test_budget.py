@@ -57,7 +57,7 @@ def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol
     finally:
         tracemalloc.stop()
     row = verdict_of(life)
-    assert (row.verdict, row.drifted_partitions) == ("valid_unverified", ())
+    assert (row.verdict, row.drifted_partitions) == ("unverified", ())
     assert row.reason == (
         f"it assigns partition {FAR} of topic 'x', of which rounds have seen 3 partitions: "
         "it is not recomputed with so many"
@@ -78,7 +78,7 @@ def test_sixty_four_of_them_cost_no_more_each() -> None:
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert Counter(row.verdict for row in life.rows.drift) == {"valid_unverified": 64}
+    assert Counter(row.verdict for row in life.rows.drift) == {"unverified": 64}
     assert work.spent < 64 * 1_000
     assert peak < 5_000_000
 
@@ -90,7 +90,7 @@ def test_topics_that_are_all_a_little_beyond_are_not_recomputed_either() -> None
     life.take(make_record(5, [member]), make_tick(10, *(make_topic(topic, 1) for topic in topics)))
     life.take(make_tick(605, *(make_topic(topic, 1) for topic in topics)))
     row = verdict_of(life)
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
     assert row.reason == (
         "it assigns partitions as if its topics had 18200 together, and rounds have seen 200: "
         "it is not recomputed with so many"
@@ -129,7 +129,7 @@ def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(
     life = Life()
     life.take(make_record(5, even("x", count, "a", "b")), make_tick(10, make_topic("x", 3)))
     life.take(make_tick(605, make_topic("x", 3)))
-    assert verdict_of(life).verdict == "valid_unverified"
+    assert verdict_of(life).verdict == "unverified"
     assert str(verdict_of(life).reason).startswith(begins)
 
 
@@ -227,7 +227,7 @@ def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(monkeypatch: p
     members = [make_member("a", ("x",)), make_member("b", ("x",), {"x": range(1_000)})]
     life.take(make_record(5, members), make_tick(10, make_topic("x", 1_000)))
     row = verdict_of(life)
-    assert (row.verdict, row.drifted_count, row.candidates) == ("valid_unverified", 0, 1)
+    assert (row.verdict, row.drifted_count, row.candidates) == ("unverified", 0, 1)
     assert row.reason == (
         "too large to recompute: with 2 members, 1,000 partitions and 3 candidates it takes more than the 500 units of "
         "work that one decision may take"
@@ -258,7 +258,7 @@ def test_of_a_storm_the_newest_decisions_are_verified_and_the_round_s_budget_hol
     verdicts = [row.verdict for row in sorted(life.rows.drift, key=lambda row: row.generation)]
     known = verdicts.count("identical")
     assert 10 < known < 40
-    assert verdicts == ["valid_unverified"] * (64 - known) + ["identical"] * known
+    assert verdicts == ["unverified"] * (64 - known) + ["identical"] * known
     assert life.rows.group_health[-1].verdict == "identical"
     left_out: DriftRow = life.rows.drift[0]
     assert str(left_out.reason).startswith("too large to recompute: with 2 members, 60 partitions and 3 candidates")
@@ -312,8 +312,8 @@ def test_what_a_budget_leaves_out_is_the_same_at_every_cut(monkeypatch: pytest.M
     inputs += [make_tick(90, *topics)]
     whole = rows_of(inputs, ())
     verdicts = Counter(row.verdict for row in whole["drift"])  # type: ignore[attr-defined]
-    assert verdicts.keys() == {"identical", "valid_unverified"}, "the budget holds some back, and not all"
-    moves = Counter(row.moves_least is None for row in whole["rebalance_churn"])  # type: ignore[attr-defined]
+    assert verdicts.keys() == {"identical", "unverified"}, "the budget holds some back, and not all"
+    moves = Counter(row.partitions_moved_optimal is None for row in whole["rebalance_churn"])  # type: ignore[attr-defined]
     assert moves.keys() == {True, False}
     for cut in range(1, len(inputs)):
         assert rows_of(inputs, (cut,)) == whole
@@ -329,7 +329,7 @@ def test_what_records_cost_between_two_rounds_grows_slower_than_they_come() -> N
             life.take(different(5 + number, number + 1, seed=number))
         costs.append(work.spent)
     assert all(cost <= budget.RECORD // (1 + place) for place, cost in enumerate(costs))
-    assert all(row.moves_least is not None for row in life.rows.rebalance_churn), "none of them is large"
+    assert all(row.partitions_moved_optimal is not None for row in life.rows.rebalance_churn), "none of them is large"
 
 
 def test_the_least_figures_are_not_known_beyond_a_record_s_budget(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,19 +338,19 @@ def test_the_least_figures_are_not_known_beyond_a_record_s_budget(monkeypatch: p
     topics = [make_topic(topic, 5) for topic in T100[:20]]
     life.take(make_tick(1, *topics), different(5, 1, seed=1), different(6, 2, seed=2), make_tick(10, *topics))
     first, second = life.rows.rebalance_churn
-    assert (first.moves_least, second.moves_least) == (0, None)
-    assert second.moves is not None
+    assert (first.partitions_moved_optimal, second.partitions_moved_optimal) == (0, None)
+    assert second.partitions_moved is not None
     health = life.rows.group_health[-1]
     assert health.imbalance is not None
-    assert health.imbalance_least is None
+    assert health.imbalance_optimal is None
 
 
 def test_members_that_subscribe_alike_have_least_figures_at_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "RECORD", 300)
     life = Life()
     life.take(make_tick(1, make_topic("x", 60)), *storm(2), make_tick(10, make_topic("x", 60)))
-    assert [row.moves_least for row in life.rows.rebalance_churn] == [0, 20]
-    assert life.rows.group_health[-1].imbalance_least == 0.0
+    assert [row.partitions_moved_optimal for row in life.rows.rebalance_churn] == [0, 20]
+    assert life.rows.group_health[-1].imbalance_optimal == 0.0
 
 
 class TestGroupsThatTheBrokerAssigns:
@@ -360,7 +360,7 @@ class TestGroupsThatTheBrokerAssigns:
         monkeypatch.setattr(budget, "DECISION", 2)
         life = Life()
         life.take(*read(self.LOG), tick(30))
-        assert {row.verdict for row in life.rows.drift} == {"valid_unverified"}
+        assert {row.verdict for row in life.rows.drift} == {"unverified"}
         assert life.rows.drift[-1].reason == (
             "too large to recompute: with 2 members and 4 partitions it takes more than the 2 units of work that one "
             "decision may take"
@@ -372,7 +372,7 @@ class TestGroupsThatTheBrokerAssigns:
         monkeypatch.setattr(budget, "ROUND", 8)
         life = Life()
         life.take(*read(self.LOG), tick(30))
-        assert [row.verdict for row in life.rows.drift] == ["valid_unverified", "identical"]
+        assert [row.verdict for row in life.rows.drift] == ["unverified", "identical"]
         assert life.rows.group_health[-1].verdict == "identical"
 
     def test_what_a_budget_leaves_out_is_the_same_at_every_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def test_an_old_decision_is_no_drift_because_the_topic_has_grown_since(hours: in
     tick = make_tick(10, make_topic("x", 8))
     life.take(first_half(), msgspec.structs.replace(tick, time=START + 2 * MINUTE + hours * HOUR))  # type: ignore[arg-type]
     (row,) = life.rows.drift
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
 
 
 def test_an_old_decision_that_fits_is_identical() -> None:
@@ -101,8 +101,8 @@ def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joi
     )
     row = life.rows.rebalance_churn[-1]
     assert (row.previous_generation, row.generations_skipped) == (3, 2)
-    assert (row.joined, row.left, row.moves, row.moves_least) == (None, (), None, None)
-    assert (row.unowned_partition_seconds_min, row.unowned_partition_seconds_max) == (None, None)
+    assert (row.joined, row.left, row.partitions_moved, row.partitions_moved_optimal) == (None, (), None, None)
+    assert (row.unassigned_partition_seconds_min, row.unassigned_partition_seconds_max) == (None, None)
 
 
 def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_return() -> None:
@@ -113,9 +113,9 @@ def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_ret
     changed = msgspec.structs.replace(statics[0], member_id="a2", topics=("y",))
     life.take(Compacted(20, 51), make_record(50, (changed, statics[1]), generation=4))
     life.take(make_tick(60, make_topic("x", 4), make_topic("y", 1)))
-    assert [row.verdict for row in life.rows.drift] == ["identical", "valid_unverified"]
+    assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]
     assert [row.generation for row in life.rows.rebalance_churn] == [3]
-    assert {row.member_id for row in life.rows.members if row.record_offset == 50 and not row.closed} == {"a2", "b"}
+    assert {row.member_id for row in life.rows.members if row.record_offset == 50 and not row.ended} == {"a2", "b"}
 
 
 def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where_the_first_was_not_read() -> None:
@@ -127,15 +127,15 @@ def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where
     )
     life.take(make_record(9, members, generation=8, protocol="cooperative-sticky"))
     row = life.rows.rebalance_churn[-1]
-    assert (row.previous_generation, row.moves, row.moves_least) == (7, None, None)
-    assert (row.joined, row.unowned_partition_seconds_max) == ((), None)
+    assert (row.previous_generation, row.partitions_moved, row.partitions_moved_optimal) == (7, None, None)
+    assert (row.joined, row.unassigned_partition_seconds_max) == ((), None)
 
 
 def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
     life = Life()
     life.take(make_commit(10, 50, topic="x"), make_tick(20, make_topic("x", 1, end=60)))
     life.take(Compacted(30, 96), make_tick(60, gone="deleted", state=None), make_tick(80, make_topic("x", 1)))
-    assert [(row.round, row.closed) for row in life.rows.lag] == [(20, False), (60, True)]
+    assert [(row.round, row.ended) for row in life.rows.lag] == [(20, False), (60, True)]
     # Another of its name begins in the stretch.
     life.take(make_commit(95, 3, topic="x"), make_tick(100, make_topic("x", 1, end=5)))
     assert [(row.round, row.committed_offset) for row in life.rows.lag[2:]] == [(100, 3)]

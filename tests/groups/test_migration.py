@@ -64,15 +64,15 @@ def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> N
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (3, 3, 0)
     assert (migration.joined, migration.left, migration.members, migration.partitions) == ((), (), 2, 4)
     # (Nobody decided anything: there is no least to compare with.)
-    assert (migration.moves, migration.moves_least) == (0, None)
+    assert (migration.partitions_moved, migration.partitions_moved_optimal) == (0, None)
     assert (joined.kind, joined.generation, joined.previous_generation) == ("rebalance", 4, 3)
-    assert (joined.joined, joined.left, joined.moves, joined.moves_least) == (("n",), (), 1, 1)
+    assert (joined.joined, joined.left, joined.partitions_moved, joined.partitions_moved_optimal) == (("n",), (), 1, 1)
     assert start.incarnation == migration.incarnation == joined.incarnation == 5
 
 
 def test_moves_of_an_upgrade_are_null_where_no_round_has_named_the_topic() -> None:
     _, migration = churn(make_record(5, even("orders", 4, "a", "b"), generation=3), make_tombstone(9), *read(CARRIED))
-    assert (migration.kind, migration.moves, migration.joined) == ("migration", None, ())
+    assert (migration.kind, migration.partitions_moved, migration.joined) == ("migration", None, ())
 
 
 def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> None:
@@ -81,7 +81,7 @@ def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> 
     rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
     (verdict,) = [row for row in rows.drift if row.record_offset == 15]
     assert (verdict.verdict, verdict.reason, verdict.candidates) == (
-        "valid_unverified",
+        "unverified",
         "the group came from the classic protocol: this is the assignment that it brought",
         0,
     )
@@ -98,7 +98,7 @@ def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_g
     life.take(make_record(5, (was, stays), generation=3), make_tick(6, *topics))
     life.take(make_record(7, (back, stays), generation=3), make_tombstone(9), *read(carried))
     rows = life.take(make_tick(30, *topics, state=None, group_type="consumer"))
-    assert [(row.verdict, row.drifted_partitions) for row in rows.drift] == [("valid_unverified", ())]
+    assert [(row.verdict, row.drifted_partitions) for row in rows.drift] == [("unverified", ())]
 
 
 def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought() -> None:
@@ -132,7 +132,7 @@ def test_a_group_of_the_new_protocol_made_after_a_classic_one_was_deleted_is_ano
 def test_a_classic_group_whose_past_is_compacted_away_has_not_joined_when_it_is_upgraded() -> None:
     # Of the classic group only the tombstone is left; epoch and one member are those of a new group.
     rows = churn(*read([classic("a"), epoch(1), target("a", 0, 1), stands(1)]))
-    assert (rows[0].joined, rows[0].moves) == (None, None)
+    assert (rows[0].joined, rows[0].partitions_moved) == (None, None)
 
 
 def back() -> list[GroupInput]:
@@ -147,10 +147,15 @@ def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_ow
     *_, migration, rebalance = churn(*before(), *read(CARRIED + JOINED), *inputs)
     assert (migration.kind, migration.record_offset, migration.incarnation) == ("migration", 36, 5)
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (4, 4, 0)
-    assert (migration.joined, migration.left, migration.moves, migration.in_transfer) == ((), ("n",), 0, 1)
+    assert (migration.joined, migration.left, migration.partitions_moved, migration.partitions_pending_handover) == (
+        (),
+        ("n",),
+        0,
+        1,
+    )
     assert (rebalance.kind, rebalance.follows, rebalance.previous_generation) == ("rebalance", 36, 4)
     # Partition 3, from n to b: once, from the first owner to the last.
-    assert (rebalance.moves, rebalance.left, rebalance.incarnation) == (1, (), 5)
+    assert (rebalance.partitions_moved, rebalance.left, rebalance.incarnation) == (1, (), 5)
 
 
 def test_a_classic_group_that_begins_where_an_empty_one_of_the_new_protocol_ends_is_no_migration() -> None:
@@ -168,14 +173,14 @@ def test_of_a_downgrade_whose_last_decision_was_not_read_nothing_is_compared() -
     assert [(row.kind, row.incarnation) for row in rows] == [("migration", 30), ("rebalance", 40)]
     migration = rows[0]
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (40, None, None)
-    assert (migration.joined, migration.left, migration.moves) == (None, (), None)
+    assert (migration.joined, migration.left, migration.partitions_moved) == (None, (), None)
 
 
 def test_a_downgrade_is_not_verified_and_the_decision_after_it_is_again() -> None:
     life = Life()
     life.take(*before(), *read(CARRIED + JOINED), *back(), named(50))
     assert [(row.generation, row.verdict, row.reason) for row in life.rows.drift][-2:] == [
-        (4, "valid_unverified", "the group came from the consumer protocol of KIP-848: a server made this assignment"),
+        (4, "unverified", "the group came from the consumer protocol of KIP-848: a server made this assignment"),
         (5, "identical", None),
     ]
 
@@ -197,7 +202,7 @@ def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
 def test_of_a_downgrade_whose_topics_have_no_names_moves_are_null_and_members_are_told() -> None:
     inputs = [item for item in before() if item != named(6)]
     *_, migration, _ = churn(*inputs, *read(CARRIED + JOINED), *back())
-    assert (migration.kind, migration.moves, migration.in_transfer) == ("migration", None, 0)
+    assert (migration.kind, migration.partitions_moved, migration.partitions_pending_handover) == ("migration", None, 0)
     assert (migration.left, migration.previous_generation) == (("n",), 4)
 
 
@@ -208,9 +213,9 @@ def test_lag_and_commits_go_on_under_the_same_group_through_both_migrations() ->
     life.take(*read(CARRIED + JOINED), make_tick(24, topic, group_type="consumer"))
     life.take(*back(), make_commit(41, 95), make_tick(42, topic))
     partition = [row for row in life.rows.lag if row.partition == 0]
-    assert [(row.committed_offset, row.member_id, row.closed) for row in partition][-1] == (95, "a", False)
-    assert not any(row.closed for row in life.rows.lag)
-    assert not any(row.closed for row in life.rows.group_health)
+    assert [(row.committed_offset, row.member_id, row.ended) for row in partition][-1] == (95, "a", False)
+    assert not any(row.ended for row in life.rows.lag)
+    assert not any(row.ended for row in life.rows.group_health)
 
 
 def test_a_migration_says_the_same_wherever_it_is_read_in_parts() -> None:

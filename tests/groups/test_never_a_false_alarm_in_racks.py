@@ -107,5 +107,5 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
     life.take(record, *rounds)
     verdict = life.rows.drift[-1]
     assert verdict.record_offset == DECIDED
-    assert verdict.verdict in {"identical", "valid_unverified"}
+    assert verdict.verdict in {"identical", "unverified"}
     event(verdict.verdict)

@@ -62,9 +62,9 @@ def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
     rows = life.take(make_commit(60, 6, topic="x", partition=1), make_tick(70, make_topic("x", 2)))
     (churn,) = rows.rebalance_churn
     # Partition 1 went from a to b; its last commit before was at 9, the first after at 60.
-    assert (churn.record_offset, churn.revision, churn.follows, churn.moves) == (45, 2, 35, 1)
-    assert (churn.unowned_partition_seconds_min, churn.unowned_partition_seconds_max) == (0.02, 51.0)
-    assert [(row.record_offset, row.verdict) for row in rows.drift] == [(45, "valid_unverified")]
+    assert (churn.record_offset, churn.revision, churn.follows, churn.partitions_moved) == (45, 2, 35, 1)
+    assert (churn.unassigned_partition_seconds_min, churn.unassigned_partition_seconds_max) == (0.02, 51.0)
+    assert [(row.record_offset, row.verdict) for row in rows.drift] == [(45, "unverified")]
     # 31, 33 and 29 were committed while the state was packed.
     assert [(row.partition, row.committed_offset, row.commits, row.rewound_by) for row in rows.lag] == [
         (0, 29, 3, 4),
@@ -75,12 +75,12 @@ def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
 
 
 def test_findings_of_version_1_keep_their_since_times() -> None:
-    life = resumed("in_transfer")
+    life = resumed("partitions_pending_handover")
     life.take(make_tick(30, make_topic("x", 3), state="PreparingRebalance"))
     (row,) = life.rows.group_health
     assert [(f.finding, f.since) for f in row.findings] == [
         ("stale_metadata", START + 20 * SECOND),
-        ("in_transfer", START + 15 * SECOND),
+        ("partitions_pending_handover", START + 15 * SECOND),
     ]
 
 
@@ -98,11 +98,11 @@ def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
     # a gave up 2 and 3 at 31, told to at 26; b had them at 32 and 39 and committed at 36 and 50.
     (churn,) = rows.rebalance_churn
     assert (churn.record_offset, churn.revision) == (25, 3)
-    assert (churn.unowned_partition_seconds_min, churn.unowned_partition_seconds_max) == (1.0 + 8.0, 10.0 + 24.0)
+    assert (churn.unassigned_partition_seconds_min, churn.unassigned_partition_seconds_max) == (1.0 + 8.0, 10.0 + 24.0)
     assert {
         f.finding: ((f.since - START) // SECOND, f.detail.split(": ")[1]) for f in rows.group_health[-1].findings
     } == {
-        "not_converged": (25, "c"),
+        "reconciling": (25, "c"),
         "topic_recreated": (19, "bills (2 partitions instead of 3, 2 partitions with offsets of the topic before)"),
         "rewound": (30, "orders 0 rewound by 50"),
         "offset_deleted": (30, "orders (1 partition)"),
@@ -114,7 +114,7 @@ def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other
     racks = (("r1", "r2"), ("r2",)) * 2
     rows = life.take(make_tick(70, make_topic("orders", 4, topic_id=TOPIC_ID, racks=racks))).what_if
     # a had all four, then 0 and 1; by racks a gets 0 and 2, b 1 and 3.
-    assert [(row.record_offset, row.moves, row.reason) for row in rows if row.strategy == "range"] == [
+    assert [(row.record_offset, row.partitions_moved, row.reason) for row in rows if row.strategy == "range"] == [
         (30, 2, None),
         (35, 2, None),
     ]
@@ -122,10 +122,16 @@ def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other
 
 def test_a_migration_of_version_1_is_told_on_the_way_up_and_on_the_way_down() -> None:
     (up,) = resumed("upgrading").take(*read([stands(3)], 15)).rebalance_churn
-    assert (up.kind, up.record_offset, up.incarnation, up.moves, up.joined) == ("migration", 15, 5, 0, ())
+    assert (up.kind, up.record_offset, up.incarnation, up.partitions_moved, up.joined) == ("migration", 15, 5, 0, ())
     members = (make_member("a", assigned={"orders": (0, 1)}), make_member("b", assigned={"orders": (2,)}))
     (down,) = resumed("ending").take(make_record(36, members, generation=4)).rebalance_churn
-    assert (down.kind, down.incarnation, down.left, down.moves, down.in_transfer) == ("migration", 5, ("n",), 0, 1)
+    assert (down.kind, down.incarnation, down.left, down.partitions_moved, down.partitions_pending_handover) == (
+        "migration",
+        5,
+        ("n",),
+        0,
+        1,
+    )
 
 
 def test_each_version_has_the_shape_that_was_recorded_with_it() -> None:

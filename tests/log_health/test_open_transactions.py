@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.groups import LogHoldRow, decode_reserved, encode_reserved
+from streaming.groups import OpenTransactionRow, decode_reserved, encode_reserved
 from streaming.log_health import RoundsState, advance_rounds
 from streaming.records import ClosedRound, HeldPartition
 from tests.log_health.test_rounds import START, make_round
@@ -16,11 +16,11 @@ def held(number: int, *holds: HeldPartition) -> ClosedRound:
     return make_round(number, number * 10, holds=holds)
 
 
-def rows_of(*batches: list[ClosedRound]) -> list[LogHoldRow]:
-    state, found = RoundsState(), list[LogHoldRow]()
+def rows_of(*batches: list[ClosedRound]) -> list[OpenTransactionRow]:
+    state, found = RoundsState(), list[OpenTransactionRow]()
     for batch in batches:
         state, rows = advance_rounds(decode_reserved(encode_reserved(state), RoundsState), batch, "test")
-        found += rows.log_holds
+        found += rows.open_transactions
     return found
 
 

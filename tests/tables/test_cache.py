@@ -27,7 +27,8 @@ def health(group: str, round_: int, *, cluster: str = "c", hour: float = 0.0, cl
     ms = int(hour * HOUR) + round_
     values = {
         "cluster": cluster, "group_id": group, "round": round_, "round_time": ms, "event_date": ms // 86_400_000,
-        "closed": closed, "verdict": f"v{round_}", "lag_total": round_, "findings": [["in_transfer", 5_000, group]],
+        "ended": closed, "verdict": f"v{round_}", "lag_total": round_,
+        "findings": [["partitions_pending_handover", 5_000, group]],
     }  # fmt: skip
     return [values.get(column.name) for column in table_named("group_health").columns]
 
@@ -53,7 +54,7 @@ def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: Del
     batches = [
         [health("a", 1), health("b", 1)],
         [health("a", 2)],
-        [health("b", 3, closed=True), health("x'\"\n", 3, cluster="d")],
+        [health("b", 3, ended=True), health("x'\"\n", 3, cluster="d")],
         [health("b", 4)],
     ]
     for number, rows in enumerate(batches):

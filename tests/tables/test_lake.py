@@ -29,7 +29,7 @@ def _health(group: str, round_time: int, *, closed: bool = False, findings: list
         "round": round_time // 1000,
         "round_time": round_time,
         "event_date": round_time // 86_400_000,
-        "closed": closed,
+        "ended": closed,
         "state": "Stable",
         "verdict": "identical",
         "findings": findings or [],
@@ -135,7 +135,7 @@ def test_a_question_about_a_column_without_statistics_finds_its_rows(tmp_path: P
 
 
 def test_the_current_view_has_the_newest_row_of_each_group_and_no_closed_one(lake: DeltaLake) -> None:
-    rows = [_health("a", 1_000), _health("a", 3_000), _health("b", 1_000), _health("b", 2_000, closed=True)]
+    rows = [_health("a", 1_000), _health("a", 3_000), _health("b", 1_000), _health("b", 2_000, ended=True)]
     lake.append("group_health", rows, "query", 0)
     current = LakeReader(lake.root).rows("SELECT group_id, round FROM group_health_current")
     assert current == [{"group_id": "a", "round": 3}]
@@ -146,7 +146,7 @@ def test_a_closed_group_takes_its_verdict_out_of_the_current_view(lake: DeltaLak
     for number, group in enumerate(("a", "b")):
         named = {"cluster": "c", "group_id": group, "round": 1, "round_time": 1_000, "drifted_partitions": []}
         lake.append("drift", [[named.get(name) for name in names]], "query", number)
-    lake.append("group_health", [_health("a", 1_000), _health("b", 1_000, closed=True)], "query", 0)
+    lake.append("group_health", [_health("a", 1_000), _health("b", 1_000, ended=True)], "query", 0)
     assert LakeReader(lake.root).rows("SELECT group_id FROM drift_current") == [{"group_id": "a"}]
 
 
@@ -178,10 +178,19 @@ def test_numbers_beyond_a_type_end_at_its_bounds_instead_of_stopping_the_job() -
 
 
 def test_nested_columns_come_out_as_they_went_in(lake: DeltaLake) -> None:
-    lake.append("group_health", [_health("a", 1_000, findings=[["in_transfer", 2_000, "2 partitions"]])], "query", 0)
+    lake.append(
+        "group_health",
+        [_health("a", 1_000, findings=[["stale_metadata", 2_000, "2 partitions"]])],
+        "query",
+        0,
+    )
     row = LakeReader(lake.root).rows("SELECT findings FROM group_health")[0]
     assert row["findings"] == [
-        {"finding": "in_transfer", "since": datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC), "detail": "2 partitions"}
+        {
+            "finding": "stale_metadata",
+            "since": datetime(1970, 1, 1, 0, 0, 2, tzinfo=UTC),
+            "detail": "2 partitions",
+        }
     ]
 
 
@@ -192,7 +201,7 @@ def _transition(number: int, state: str, group: str = "a") -> list[Any]:
         "rule": "drift",
         "entity": f'{{"group_id":"{group}"}}',
         "state": state,
-        "closed": state in ("resolved", "gone"),
+        "ended": state in ("resolved", "gone"),
         "labels": [["team", "orders"]],
         "decision": number,
         "round": 1,

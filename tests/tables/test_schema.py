@@ -15,7 +15,7 @@ _ROW_CLASSES = {
     "what_if": facts.WhatIfRow,
     "quarantine": facts.QuarantineRow,
     "gaps": facts.GapRow,
-    "log_holds": facts.LogHoldRow,
+    "open_transactions": facts.OpenTransactionRow,
     "rounds": facts.RoundRow,
 }
 
@@ -38,7 +38,7 @@ def test_every_column_says_what_it_means(table: Table) -> None:
 def test_key_and_order_of_the_current_view_are_columns(table: Table) -> None:
     names = {column.name for column in table.columns}
     assert set(table.key) | set(table.newest_by) | set(table.partition_by) <= names
-    assert table.closes == ("closed" in names)
+    assert table.closes == ("ended" in names)
 
 
 def test_rounds_are_written_last() -> None:

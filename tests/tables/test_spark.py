@@ -64,9 +64,9 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 round=1,
                 round_time=1_000,
                 event_date=0,
-                closed=False,
+                ended=False,
                 verdict="drifted",
-                findings=[["in_transfer", 5_000, "x"]],
+                findings=[["partitions_pending_handover", 5_000, "x"]],
                 imbalance=0.5,
             ),
             _row(
@@ -76,7 +76,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 round=2,
                 round_time=2_000,
                 event_date=0,
-                closed=False,
+                ended=False,
                 verdict="identical",
                 findings=[],
             ),
@@ -87,7 +87,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 round=2,
                 round_time=2_000,
                 event_date=0,
-                closed=True,
+                ended=True,
                 findings=[],
             ),
         ],
@@ -122,7 +122,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 record_offset=3,
                 record_time=0,
                 event_date=0,
-                closed=False,
+                ended=False,
                 subscription=["t"],
                 partitions=[["t", [0, 1]]],
             ),
@@ -138,7 +138,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 event_date=0,
                 joined=["m"],
                 replaced=[["i", "x", "y"]],
-                unowned_partition_seconds_max=cost,
+                unassigned_partition_seconds_max=cost,
             )
             for revision, cost in ((1, None), (2, 1.5))
         ],
@@ -160,6 +160,6 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
     assert counts["group_health_current"] == 1
     assert counts["drift_current"] == 1
     assert counts["rebalance_churn_current"] == 1
-    assert "'unowned_partition_seconds_max': 1.5" in answer["rows"]["rebalance_churn_current"][0]
+    assert "'unassigned_partition_seconds_max': 1.5" in answer["rows"]["rebalance_churn_current"][0]
     assert "'actual': ['n', 'o']" in answer["rows"]["drift_current"][0]
     assert len(counts) == 2 * len(ALL_TABLES)

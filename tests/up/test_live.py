@@ -71,7 +71,7 @@ def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tm
         columns = [column.name for column in table_named(table).columns]
         lake.append(table, [[row.get(column) for column in columns] for row in rows], "query", 0)
 
-    health = {"cluster": "c", "round": 1, "round_time": 1_000, "event_date": 0, "closed": False, "state": "Stable",
+    health = {"cluster": "c", "round": 1, "round_time": 1_000, "event_date": 0, "ended": False, "state": "Stable",
               "verdict": "drifted", "members": 1, "findings": [], "lag_status": "ok"}  # fmt: skip
     # (A broker may call a state what it likes; the time of a decision, below, is NULL.)
     named = [health | {"group_id": text} for text in _HOSTILE]
@@ -117,11 +117,11 @@ class _Rows:
             "verdicts",
             "lag_status",
             "kind",
-            "closed",
+            "ended",
         ]
-        numbers = ["members", "generation", "drifted_count", "lag_total", "imbalance", "imbalance_least", "joined",
-                   "gone", "moves", "moves_least", "cost", "rebalances", "replaced", "n", "round",
-                   "interval_ms"]  # fmt: skip
+        numbers = ["members", "generation", "drifted_count", "lag_total", "imbalance", "imbalance_optimal", "joined",
+                   "gone", "partitions_moved", "partitions_moved_optimal", "cost", "rebalances", "replaced", "n",
+                   "round", "interval_ms"]  # fmt: skip
         row = dict.fromkeys(texts, _TEXTS) | dict.fromkeys(numbers, _NUMBERS)
         row |= {"record_time": _TIMES, "newest": _TIMES, "findings": st.none() | st.lists(_findings, max_size=2)}
         count = 1 if "newest" in sql else 2
@@ -199,7 +199,7 @@ def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_pat
 
     # (A broker whose clock is a day ahead: its round is new all the same, and the one after it is newer.)
     write("rounds", 1, interval_ms=10_000, round_time=now + 86_400_000)
-    write("group_health", 1, group_id="uneven", closed=False, imbalance=1.0, imbalance_least=0.3, findings=[])
+    write("group_health", 1, group_id="uneven", ended=False, imbalance=1.0, imbalance_optimal=0.3, findings=[])
     steady = [0.0]
     quiet = Quiet(lambda: steady[0])
 

@@ -4,9 +4,9 @@
 every two seconds. At 25 s a transaction, with offsets a million too high in it, stays open; at 85 s it is aborted, and
 commits go on. No other group of the demo lies in the same partition of the offsets log (a test holds that).
 
-What must show: while it hangs the lag of the group is unknown, with the finding `log_held_back` that names the
-transactional id; one row of `log_holds` where it began and one where it ended; the alert `hanging_transaction` fires
-once and resolves; no offset of a million or more ever; every committed one is counted.
+What must show: while it hangs the lag of the group is unknown, with the finding `offsets_blocked` that names the
+transactional id; one row of `open_transactions` where it began and one where it ended; the alert `offsets_blocked`
+fires once and resolves; no offset of a million or more ever; every committed one is counted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Story 5: a strategy that Evenkeel does not know, an empty group, and a group without membership.
 
-`orders-pinned` (kafka-python, strategy `demo-pinned`) on `orders`: `valid_unverified` with the reason; imbalance is
+`orders-pinned` (kafka-python, strategy `demo-pinned`) on `orders`: `unverified` with the reason; imbalance is
 still measured (4 and 2 partitions). `night-batch` (range) works until 25 s and then stands Empty with its commits:
 `not_applicable`, churn kind `became_empty`. `orders-mirror` only assigns and commits: it has no membership record,
 so `not_applicable`, and its lag is judged all the same.

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from assignors import AssignorError, least_moves
+from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
 from streaming.groups.classic.cost import EAGER, open_cost
 from streaming.groups.classic.members import close_members, write_members
@@ -32,7 +32,7 @@ __all__ = ["WAITING_MAX", "decide", "drop_oldest", "end_membership", "generation
 
 WAITING_MAX: Final = 64
 """A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps nobody.
-The dropped ones get the verdict `valid_unverified` with this reason."""
+The dropped ones get the verdict `unverified` with this reason."""
 
 # Of a dropped decision some hundred bytes are kept, for its row of `drift`. A group that flaps for a weekend without a
 # round makes tens of thousands: beyond this many they are only counted. `rebalance_churn` has a row of each.
@@ -76,10 +76,10 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     owned = None if was is None else by_member(was)
     # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
     gives_on = kind == "migration" or (kind == "rebalance" and record.protocol not in EAGER)
-    moves, in_transfer = _compare(was, after, subscribed_topics(record) if gives_on else None)
+    moves, pending = _compare(was, after, subscribed_topics(record) if gives_on else None)
     with of_record(len(state.waiting), decides=kind != "static_replacement"):
-        moves_least = None if in_transfer else _least_moves(owned, record)
-        state.imbalance, state.imbalance_least = balance_of(record)
+        partitions_moved_optimal = None if pending else _least_moves(owned, record)
+        state.imbalance, state.imbalance_optimal = balance_of(record)
     row = ChurnRow(
         cluster=config.cluster,
         group_id=group,
@@ -102,17 +102,17 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
         joined=_only_in(record, before, {r.new_member_id for r in replaced}) if known_before else None,
         left=_only_in(before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
-        moves=moves,
-        moves_least=moves_least,
-        in_transfer=sum(len(p) for p in in_transfer.values()),
+        partitions_moved=moves,
+        partitions_moved_optimal=partitions_moved_optimal,
+        partitions_pending_handover=sum(len(p) for p in pending.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
-        unowned_partition_seconds_min=None,
-        unowned_partition_seconds_max=None,
+        unassigned_partition_seconds_min=None,
+        unassigned_partition_seconds_max=None,
     )
     if kind != "static_replacement":
         # (Whoever comes back under a new id goes on with what it had, and so does the waiting for its commits.)
         state.cost = None
-        state.transfer = Transfer(record.record, record.record_time, in_transfer) if in_transfer else None
+        state.transfer = Transfer(record.record, record.record_time, pending) if pending else None
     if kind == "rebalance" and before is not None:
         row, state.cost = open_cost(state, row, was, after, before, record)
     # (What is left of a group with static members may be the record of a return, which was no rebalance.)
@@ -128,7 +128,14 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     state.tombstoned = None
     if kind != "static_replacement":
         # (A replacement decides nothing; the decision before it is judged as it was made.)
-        await_verdict(state.waiting, decision, owned, row.moves_least, config, first_half=bool(in_transfer))
+        await_verdict(
+            state.waiting,
+            decision,
+            owned,
+            row.partitions_moved_optimal,
+            config,
+            first_half=bool(pending),
+        )
     if len(state.waiting) > WAITING_MAX:
         at = len(state.waiting) - WAITING_MAX - 1
         oldest = state.waiting[at]
@@ -241,23 +248,23 @@ def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | 
     if was is None or after is None:
         return None, {}
     moves = 0
-    in_transfer: Owners = {}
+    pending: Owners = {}
     for topic, partitions in was.items():
         now = after.get(topic, {})
         for partition, owner in partitions.items():
             new = now.get(partition)
             if new is None:
                 if wanted is not None and topic in wanted:
-                    in_transfer.setdefault(topic, {})[partition] = owner
+                    pending.setdefault(topic, {})[partition] = owner
             elif new != owner:
                 moves += 1
-    return moves, in_transfer
+    return moves, pending
 
 
 def _least_moves(owned: Owned | None, record: MembershipRecord) -> int | None:
     if owned is None or not record.members or owners_of(record) is None:
         return None
     try:
-        return least_moves({member: dict(topics) for member, topics in owned.items()}, group_of(record))
+        return optimal_moves({member: dict(topics) for member, topics in owned.items()}, group_of(record))
     except AssignorError:
         return None

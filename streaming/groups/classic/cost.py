@@ -51,12 +51,14 @@ def open_cost(
         if (first := was.get(topic, {}).get(partition)) is not None and (eager or first != owner)
     ]
     if not affected:
-        if was and protocols <= _COOPERATIVE and not row.in_transfer:
-            row = msgspec.structs.replace(row, unowned_partition_seconds_min=0.0, unowned_partition_seconds_max=0.0)
+        if was and protocols <= _COOPERATIVE and not row.partitions_pending_handover:
+            row = msgspec.structs.replace(
+                row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0
+            )
         return row, None
     if record.state_time >= 0:
         gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
-        row = msgspec.structs.replace(row, unowned_partition_seconds_min=round(gone / 1000, 3))
+        row = msgspec.structs.replace(row, unassigned_partition_seconds_min=round(gone / 1000, 3))
     if not eager and not protocols <= _COOPERATIVE:
         return row, None
     waiting: dict[str, dict[int, int]] = {}
@@ -100,10 +102,10 @@ def close_cost(state: GroupState, rows: Rows) -> None:
     cost = state.cost
     if cost is None or cost.waiting:
         return
-    least = cost.row.unowned_partition_seconds_min or 0.0
+    least = cost.row.unassigned_partition_seconds_min or 0.0
     rows.rebalance_churn.append(
         msgspec.structs.replace(
-            cost.row, revision=2, unowned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3))
+            cost.row, revision=2, unassigned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3))
         )
     )
     state.cost = None

@@ -31,7 +31,7 @@ from streaming.groups.classic.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.config import GroupConfig
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.groups.state import Decision, GroupState
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, VALID_UNVERIFIED, Judged, Verdict, too_many
+from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
 from streaming.records import MembershipRecord, Tick
 from streaming.times import day_of
 
@@ -91,14 +91,14 @@ def judge(
     """
     record = decision.record
     if decision.kind == "dropped":
-        return Verdict(VALID_UNVERIFIED, too_many(decision.more))
+        return Verdict(UNVERIFIED, too_many(decision.more))
     if not record.members:
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if not is_consumer(record):
         return Verdict(NOT_APPLICABLE, f"protocol type {record.protocol_type[:100]!r} assigns no topic partitions")
     member = undecodable(record)
     if member is not None:
-        return Verdict(VALID_UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
+        return Verdict(UNVERIFIED, f"member {member.member_id[:100]!r}: {member.undecodable}")
     counts = seen_counts(state, record, config)
     settled = now - record.record_time >= config.metadata_grace_ms
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
@@ -106,34 +106,34 @@ def judge(
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
     if record.record_time - latest > config.metadata_grace_ms:
-        return Verdict(VALID_UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
+        return Verdict(UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
     if waits and not settled and not last:
         return None
     if decision.kind == "migration":
         return Verdict(
-            VALID_UNVERIFIED, "the group came from the consumer protocol of KIP-848: a server made this assignment"
+            UNVERIFIED, "the group came from the consumer protocol of KIP-848: a server made this assignment"
         )
     if missing is not None:
-        return Verdict(VALID_UNVERIFIED, missing[0])
+        return Verdict(UNVERIFIED, missing[0])
     strategy = record.protocol or ""
     custom = config.custom.named(strategy)
     if custom is None and strategy not in known_strategies():
-        return Verdict(VALID_UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
+        return Verdict(UNVERIFIED, f"strategy {strategy[:100]!r} is not known")
     in_racks = custom is not None or any(member.rack for member in record.members)
     racks = seen_racks(state, record, config, counts) if in_racks else NO_RACKS
     verdict = recompute(record, custom or strategy_named(strategy), actual, counts, racks, settled=settled)
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(
-            VALID_UNVERIFIED,
+            UNVERIFIED,
             "it fits no candidate, but may be the record of a static member's return, which no leader decided",
             candidates=verdict.candidates,
         )
     old = _changed_before_it_was_seen(state, decision, counts)
     if verdict.verdict == DRIFTED and old is not None:
         return Verdict(
-            VALID_UNVERIFIED,
+            UNVERIFIED,
             f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
             "seen the topic before it grew",
             candidates=verdict.candidates,
@@ -174,7 +174,7 @@ def verdict_row(judged: Judged, verdict: Verdict, tick: Tick, config: GroupConfi
         strategy_mismatch=mismatch(expected, judged.strategy),
         verdict=verdict.verdict,
         reason=verdict.reason,
-        matched_library=verdict.library,
+        matching_library=verdict.library,
         candidates=verdict.candidates,
         drifted_count=len(verdict.drifted),
         drifted_partitions=verdict.drifted,

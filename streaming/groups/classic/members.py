@@ -23,13 +23,13 @@ def write_members(
     last = state.current
     if last is not None and not state.closed_members:
         staying = {m.member_id for m in record.members}
-        closed = (record.record, record.record_time)
+        ended = (record.record, record.record_time)
         rows.members.extend(
-            _member_row(member, last.record, last.incarnation, group, config, closed=closed)
+            _member_row(member, last.record, last.incarnation, group, config, ended=ended)
             for member in last.record.members
             if member.member_id not in staying
         )
-    rows.members.extend(_member_row(m, record, incarnation, group, config, closed=None) for m in record.members)
+    rows.members.extend(_member_row(m, record, incarnation, group, config, ended=None) for m in record.members)
     state.closed_members = not record.members
 
 
@@ -40,7 +40,7 @@ def close_members(
     if state.current is not None and not state.closed_members:
         current = state.current
         rows.members.extend(
-            _member_row(m, current.record, current.incarnation, group, config, closed=(record_offset, record_time))
+            _member_row(m, current.record, current.incarnation, group, config, ended=(record_offset, record_time))
             for m in current.record.members
         )
     state.closed_members = True
@@ -53,10 +53,10 @@ def _member_row(
     group: str,
     config: GroupConfig,
     *,
-    closed: tuple[int, int] | None,
+    ended: tuple[int, int] | None,
 ) -> MemberRow:
-    assigned = member.assigned if closed is None else ()
-    offset, time = closed if closed is not None else (record.record, record.record_time)
+    assigned = member.assigned if ended is None else ()
+    offset, time = ended if ended is not None else (record.record, record.record_time)
     return MemberRow(
         cluster=config.cluster,
         group_id=group,
@@ -65,7 +65,7 @@ def _member_row(
         record_offset=offset,
         record_time=time,
         event_date=day_of(time),
-        closed=closed is not None,
+        ended=ended is not None,
         incarnation=incarnation,
         generation=record.generation,
         group_instance_id=member.group_instance_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_least
+from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
 from streaming.records import Member, MembershipRecord
 
 __all__ = [
@@ -132,7 +132,7 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
     if not counts or not sum(counts) or undecodable(record) is not None:
         return None, None
     try:
-        return imbalance(counts), imbalance_least(group_of(record))
+        return imbalance(counts), imbalance_optimal(group_of(record))
     except AssignorError:
         return imbalance(counts), None
 

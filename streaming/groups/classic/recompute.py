@@ -33,7 +33,7 @@ from streaming.groups.classic.seen_counts import SeenCounts
 from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import RacksSeen
-from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, VALID_UNVERIFIED, Verdict
+from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
 from streaming.records import MembershipRecord
 
 __all__ = ["recompute"]
@@ -66,7 +66,7 @@ def recompute(
         settled: No round that is still to come would show a count that the leader may have known.
 
     Returns:
-        `identical`, `drifted` or `valid_unverified`; the last also where it takes more work than one decision may,
+        `identical`, `drifted` or `unverified`; the last also where it takes more work than one decision may,
         with the candidates that could be computed within it.
     """
     with of_decision():
@@ -100,7 +100,7 @@ def _recompute(
             "it is not recomputed with so many"
         )
     if not variants:
-        return Verdict(VALID_UNVERIFIED, cannot)
+        return Verdict(UNVERIFIED, cannot)
     expected: Assignment | None = None
     tried: set[Library] = set()
     libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
@@ -128,7 +128,7 @@ def _recompute(
         lacked = [topic for topic in unseen if known[topic] == 0 and topic not in familiar]
         if fits and lacked:
             return Verdict(
-                VALID_UNVERIFIED,
+                UNVERIFIED,
                 f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet",
                 candidates=len(tried),
             )
@@ -136,7 +136,7 @@ def _recompute(
         if fits and unsure:
             others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
             return Verdict(
-                VALID_UNVERIFIED,
+                UNVERIFIED,
                 f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
                 f"({known[unsure[0]]}; seen: {others})",
                 candidates=len(tried),
@@ -161,9 +161,9 @@ def _recompute(
     if may_fit:
         cannot = cannot or (_UNTRIED_RACKS if racks.left_out else _UNSEEN_RACKS)
     if cannot is not None:
-        return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
+        return Verdict(UNVERIFIED, cannot, candidates=len(tried))
     if expected is None:
-        return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=len(tried))
+        return Verdict(UNVERIFIED, "no known library could have led this group", candidates=len(tried))
     return Verdict(
         DRIFTED,
         f"none of {len(tried)} candidates gives this assignment",

@@ -12,7 +12,7 @@ from streaming.groups.classic.cost import EAGER
 from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.config import GroupConfig
 from streaming.groups.lag.offset_events import findings_of_offsets
-from streaming.groups.modern.decisions import not_converged
+from streaming.groups.modern.decisions import reconciling
 from streaming.groups.naming import some
 from streaming.groups.rows import Finding
 from streaming.groups.state import GroupState, Transfer
@@ -36,7 +36,7 @@ def findings_of(
     found = list(_log_findings(tick))
     if state.current is not None and state.tombstoned is None and state.modern is None:
         found.extend(_membership_findings(state, state.current.record, tick, config))
-    behind = not_converged(state)
+    behind = reconciling(state)
     if behind is not None:
         found.append(behind)
     found.extend(findings_of_offsets(state, now, lost))
@@ -57,7 +57,7 @@ def _log_findings(tick: Tick) -> list[tuple[str, int, str]]:
     detail = (
         f"lag is unknown, {_holder(tick)} is open: no progress on partition {tick.log_partition} of the offsets log"
     )
-    return [("log_held_back", tick.held_since, detail)]
+    return [("offsets_blocked", tick.held_since, detail)]
 
 
 def _holder(tick: Tick) -> str:
@@ -80,12 +80,12 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(("topic_unseen", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
+        found.append(("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
     counts = leader_counts(record)
-    in_transfer = _still_in_transfer(state.transfer, shown)
+    partitions_pending_handover = _still_in_transfer(state.transfer, shown)
     # Who gives up and takes over in two steps leaves holes for a while: between two generations, or where a round
     # sees the first and not yet the second.
     settled = record.protocol in EAGER or now - record.record_time > _rebalance_timeout(record)
@@ -94,7 +94,7 @@ def _membership_findings(
         if seen is None or seen.partitions is None:
             continue
         of_topic = owners.get(topic, {})
-        moving = in_transfer.get(topic, frozenset())
+        moving = partitions_pending_handover.get(topic, frozenset())
         known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
         grown_at = _grown_at(state, topic, known_to_leader, record) if seen.partitions > known_to_leader else None
         if grown_at is not None:
@@ -109,11 +109,11 @@ def _membership_findings(
     if stale:
         found.append(_finding("stale_metadata", "new partitions that the leader has not seen", stale))
 
-    count = sum(map(len, in_transfer.values()))
+    count = sum(map(len, partitions_pending_handover.values()))
     if count and state.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
         if now - state.transfer.time <= _rebalance_timeout(record):
-            found.append(("in_transfer", state.transfer.time, detail))
+            found.append(("partitions_pending_handover", state.transfer.time, detail))
         else:
             orphaned.append((state.transfer.time, detail))
     if orphaned:

@@ -129,7 +129,7 @@ def findings_of_offsets(
 
 def _is_back(state: GroupState, row: LagRow) -> bool:
     """Whether a committed offset is below where it was."""
-    if row.closed or not row.subscribed:
+    if row.ended or not row.subscribed:
         return False
     if row.lag_status != UNKNOWN or row.reason == RECREATED:
         return row.lag_status == REWOUND

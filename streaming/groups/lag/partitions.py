@@ -74,14 +74,14 @@ class Measured:
         stable: Last stable offset; None when it was not to be had.
         start: Log start offset; None when it was not to be had.
         lag: Offsets that can still be read; None with a reason.
-        lag_stable: The same up to the last stable offset.
+        lag_read_committed: The same up to the last stable offset.
         lost: Offsets that were deleted before the group committed past them; None when lag is, and when that cannot
             be told yet.
         ahead_by: How far the commit lies beyond the high watermark; None when lag is None.
         reason: Why lag is None; None when it is not.
     """
 
-    __slots__ = ("ahead_by", "end", "lag", "lag_stable", "lost", "reason", "stable", "start")
+    __slots__ = ("ahead_by", "end", "lag", "lag_read_committed", "lost", "reason", "stable", "start")
 
     def __init__(
         self, committed: int, end: int, stable: int, start: int, reason: str | None, start_before: int = -1
@@ -90,12 +90,12 @@ class Measured:
         self.stable = stable if stable >= 0 else None
         self.start = start if start >= 0 else None
         if reason is None and end < 0:
-            reason = "end_offset_unknown"
+            reason = "high_watermark_unknown"
         if reason is None and committed < 0:
             reason = "no_commit"
         self.reason: str | None = reason
         self.lag: int | None = None
-        self.lag_stable: int | None = None
+        self.lag_read_committed: int | None = None
         self.lost: int | None = None
         self.ahead_by: int | None = None
         if reason is None:
@@ -109,7 +109,7 @@ class Measured:
             self.lag = end - first if end > first else 0
             self.ahead_by = committed - end if committed > end else 0
             if stable >= 0:
-                self.lag_stable = stable - first if stable > first else 0
+                self.lag_read_committed = stable - first if stable > first else 0
 
 
 def lost_below(committed: int, start: int) -> int:
@@ -174,12 +174,12 @@ def measure(state: PartitionState, partition: int, topic: TopicTick | None, offs
         held: The log is held back by an open transaction: commits may exist that nobody could read.
     """
     if topic is None or topic.partitions is None:
-        unseen = "topic_unseen" if topic is None else "topic_does_not_exist"
+        unseen = "topic_not_visible" if topic is None else "topic_does_not_exist"
         return Measured(state.committed, -1, -1, -1, unseen)
     if not 0 <= partition < topic.partitions:
         return Measured(state.committed, -1, -1, -1, "beyond_partition_count")
     end, stable, start = offsets
-    reason = "log_held_back" if held else None if state.of_topic is None else "topic_recreated"
+    reason = "offsets_blocked" if held else None if state.of_topic is None else "topic_recreated"
     return Measured(state.committed, end[partition], stable[partition], start[partition], reason, state.start)
 
 
@@ -252,7 +252,7 @@ def row(
     *,
     subscribed: bool,
     owner: Member | ModernMember | None,
-    closed: bool = False,
+    ended: bool = False,
 ) -> LagRow:
     """Write one row of `lag`, and begin to count anew for the next."""
     # By place: with the names of 26 fields making a row takes twice as long.
@@ -264,13 +264,13 @@ def row(
         tick.round,
         tick.time,
         day_of(tick.time),
-        closed,
+        ended,
         state.committed if state.committed >= 0 else None,
         measured.end,
         measured.stable,
         measured.start,
         measured.lag,
-        measured.lag_stable,
+        measured.lag_read_committed,
         measured.lost,
         measured.ahead_by,
         status,

@@ -48,8 +48,8 @@ class Totals:
         self.total = (self.total or 0) + measured.lag
         if self.largest is None or measured.lag > self.largest:
             self.largest = measured.lag
-        if measured.lag_stable is not None:
-            self.stable = (self.stable or 0) + measured.lag_stable
+        if measured.lag_read_committed is not None:
+            self.stable = (self.stable or 0) + measured.lag_read_committed
 
     def lose(self, topic: str, partition: int, lost: int) -> None:
         """Add what of a partition is gone, as the round before already showed it."""
@@ -174,7 +174,7 @@ def close_partition(
 ) -> None:
     """Write the last row of a partition."""
     state.commits += known.commits
-    measured = lag.Measured(known.committed, -1, -1, -1, "closed")
+    measured = lag.Measured(known.committed, -1, -1, -1, "ended")
     rows.lag.append(
         lag.row(
             config.cluster,
@@ -187,7 +187,7 @@ def close_partition(
             lag.UNKNOWN,
             subscribed=subscribed,
             owner=None,
-            closed=True,
+            ended=True,
         )
     )
 
@@ -201,9 +201,9 @@ def _unpack(seen: TopicTick | None) -> lag.Offsets:
         return _EMPTY
     count = seen.partitions
     return (
-        lag.offsets_of(seen.end_offsets, count),
-        lag.offsets_of(seen.stable_offsets, count),
-        lag.offsets_of(seen.start_offsets, count),
+        lag.offsets_of(seen.high_watermarks, count),
+        lag.offsets_of(seen.last_stable_offsets, count),
+        lag.offsets_of(seen.log_start_offsets, count),
     )
 
 

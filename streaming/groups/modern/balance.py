@@ -15,9 +15,9 @@ from assignors import (
     Subscription,
     from_topics,
     imbalance,
-    imbalance_least,
-    least_moves,
+    imbalance_optimal,
     moves,
+    optimal_moves,
 )
 from streaming.groups.modern.consumer_group import Decision
 from streaming.records import CONSUMER, SHARE
@@ -65,7 +65,7 @@ def balance_of_target(decision: Decision, names: Mapping[str, str]) -> tuple[flo
         return None, None
     uneven = imbalance([sum(len(numbers) for _, numbers in target) for target in decision.targets.values()])
     group = group_of_target(decision, names) if uneven is not None else None
-    return uneven, imbalance_least(group) if group is not None else None
+    return uneven, imbalance_optimal(group) if group is not None else None
 
 
 def moves_of_target(decision: Decision) -> int | None:
@@ -85,7 +85,7 @@ def least_moves_of_target(decision: Decision, names: Mapping[str, str]) -> int |
     """
     before = before_target(decision)
     group = group_of_target(decision, names) if before is not None else None
-    return None if before is None or group is None else least_moves(before, group)
+    return None if before is None or group is None else optimal_moves(before, group)
 
 
 def before_target(decision: Decision) -> Assignment | None:

@@ -50,7 +50,7 @@ __all__ = [
     "follow",
     "modern_owners",
     "modern_topics",
-    "not_converged",
+    "reconciling",
 ]
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
@@ -198,7 +198,7 @@ def _churn_row(
     assert state.modern_incarnation is not None  # noqa: S101  # the decision belongs to one
     instances = {member.member_id: member.instance_id for member in decision.members}
     with of_record(len(state.unjudged)):
-        moves_least = least_moves_of_target(decision, names)
+        partitions_moved_optimal = least_moves_of_target(decision, names)
     return ChurnRow(
         cluster=config.cluster,
         group_id=group,
@@ -221,12 +221,12 @@ def _churn_row(
         joined=decision.joined,
         left=decision.left or (),
         replaced=tuple([ReplacedMember(instances[new] or "", old, new) for old, new in decision.replaced]),
-        moves=moved,
-        moves_least=moves_least,
-        in_transfer=0,
+        partitions_moved=moved,
+        partitions_moved_optimal=partitions_moved_optimal,
+        partitions_pending_handover=0,
         join_completed_time=None,
-        unowned_partition_seconds_min=None,
-        unowned_partition_seconds_max=None,
+        unassigned_partition_seconds_min=None,
+        unassigned_partition_seconds_max=None,
     )
 
 
@@ -289,7 +289,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     return ClassicDecision(record, "rebalance", incarnation)
 
 
-def not_converged(state: GroupState) -> tuple[str, int, str] | None:
+def reconciling(state: GroupState) -> tuple[str, int, str] | None:
     """The finding that members of a consumer group have not reached its newest target; None when all have."""
     group = state.modern_group
     if group is None or group.decided is None or group.group_type != CONSUMER:
@@ -298,7 +298,7 @@ def not_converged(state: GroupState) -> tuple[str, int, str] | None:
     if not late:
         return None
     detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return "not_converged", group.decided.record_time, detail
+    return "reconciling", group.decided.record_time, detail
 
 
 def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:

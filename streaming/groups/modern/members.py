@@ -167,8 +167,8 @@ def _closing_row(
     state: GroupState, member: ModernMember, offset: int, time: int, group: str, config: GroupConfig
 ) -> MemberRow:
     last = state.modern_rows
-    assert last is not None  # noqa: S101  # its members are being closed
-    return _row(state, member, last, offset, time, group, config, closed=True, partitions=(), count=0, reason=None)
+    assert last is not None  # noqa: S101  # its rows of members are being ended
+    return _row(state, member, last, offset, time, group, config, ended=True, partitions=(), count=0, reason=None)
 
 
 def _member_row(
@@ -200,7 +200,7 @@ def _member_row(
         decision.record_time,
         group,
         config,
-        closed=False,
+        ended=False,
         partitions=partitions,
         count=None if target is None else sum(len(numbers) for _, numbers in target),
         reason=reason,
@@ -216,7 +216,7 @@ def _row(
     group: str,
     config: GroupConfig,
     *,
-    closed: bool,
+    ended: bool,
     partitions: tuple[TopicAssignment, ...] | None,
     count: int | None,
     reason: str | None,
@@ -229,7 +229,7 @@ def _row(
         record_offset=offset,
         record_time=time,
         event_date=day_of(time),
-        closed=closed,
+        ended=ended,
         incarnation=state.modern_incarnation if state.modern_incarnation is not None else decision.record,
         generation=decision.epoch,
         group_instance_id=member.instance_id,

@@ -114,7 +114,7 @@ def begin(
     if not had:
         return row
     if not pauses.untaken:
-        return msgspec.structs.replace(row, unowned_partition_seconds_min=0.0, unowned_partition_seconds_max=0.0)
+        return msgspec.structs.replace(row, unassigned_partition_seconds_min=0.0, unassigned_partition_seconds_max=0.0)
     pauses.row = row
     return row
 
@@ -163,12 +163,12 @@ def shift(
                 pauses.least_ms = min(MOST_MS, pauses.least_ms + max(0, item.record_time - pause.given.time))
     if pauses.row is None or pauses.untaken or had == has:
         return None
-    if pauses.row.unowned_partition_seconds_min is not None:
+    if pauses.row.unassigned_partition_seconds_min is not None:
         return None
     pauses.row = msgspec.structs.replace(
         pauses.row,
         revision=pauses.row.revision + 1,
-        unowned_partition_seconds_min=round(pauses.least_ms / 1000, 3),
+        unassigned_partition_seconds_min=round(pauses.least_ms / 1000, 3),
     )
     return pauses.row
 
@@ -216,12 +216,12 @@ def complete(pauses: Pauses) -> ChurnRow | None:
     row = pauses.row
     if row is None or pauses.untaken or (pauses.waiting and pauses.most_ms >= 0):
         return None
-    most, least = pauses.most_ms, row.unowned_partition_seconds_min or 0.0
+    most, least = pauses.most_ms, row.unassigned_partition_seconds_min or 0.0
     forget(pauses)
     if most < 0:
         return None
     return msgspec.structs.replace(
-        row, revision=row.revision + 1, unowned_partition_seconds_max=max(least, round(most / 1000, 3))
+        row, revision=row.revision + 1, unassigned_partition_seconds_max=max(least, round(most / 1000, 3))
     )
 
 

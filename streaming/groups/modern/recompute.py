@@ -11,7 +11,7 @@ from assignors.brokers import ServerGroup, assign_on_server, known_server_strate
 from streaming.groups.budget import of_decision
 from streaming.groups.modern.consumer_group import Decision
 from streaming.groups.modern.server_inputs import ERAS, PREFIX
-from streaming.groups.verdict import IDENTICAL, VALID_UNVERIFIED, Verdict
+from streaming.groups.verdict import IDENTICAL, UNVERIFIED, Verdict
 
 __all__ = ["in_every_order", "recompute_target"]
 
@@ -30,7 +30,7 @@ def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
         asked: What its assignor was asked (`asked_of`).
 
     Returns:
-        `identical` or `valid_unverified`: an assignor may be the operator's own, or it takes more work than one
+        `identical` or `unverified`: an assignor may be the operator's own, or it takes more work than one
         decision may.
     """
     with of_decision():
@@ -42,7 +42,7 @@ def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
     strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
     unknown = [name for name in strategies if name not in known_server_strategies()]
     if unknown:
-        return Verdict(VALID_UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
+        return Verdict(UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
     tried: set[tuple[str, str]] = set()
     cannot: str | None = None
     for group in in_every_order(asked):
@@ -66,7 +66,7 @@ def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
     reason = (
         cannot or f"it fits none of {len(tried)} candidates; assignors of one's own are not recomputed, nor all ties"
     )
-    return Verdict(VALID_UNVERIFIED, reason, candidates=len(tried))
+    return Verdict(UNVERIFIED, reason, candidates=len(tried))
 
 
 def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:

@@ -7,7 +7,7 @@ with the counts that the target itself shows, if a round saw them: the assignors
 
 `identical` is a fact; that nothing fits is none, as an assignor may be the operator's own. Where keys share a bucket of
 the coordinator's maps their order is not recorded: as many of the possible ones are tried as is cheap. What fits none
-is `valid_unverified`. `drifted` is said of a partition that two members are to own, or one that does not subscribe to
+is `unverified`. `drifted` is said of a partition that two members are to own, or one that does not subscribe to
 its topic: no assignor may do that. (The target that an upgraded classic group brings was made by none: the coordinator
 takes subscriptions and assignments as they stand, and a static member's return has parted them, kafka.md 2.8.)
 
@@ -28,7 +28,7 @@ from streaming.groups.modern.recompute import recompute_target
 from streaming.groups.modern.server_inputs import asked_of
 from streaming.groups.rows import DriftedPartition, Rows
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, VALID_UNVERIFIED, Judged, Verdict, too_many
+from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
 from streaming.groups.what_if.classic import NEWEST
 from streaming.groups.what_if.modern import modern_what_if_rows
 from streaming.records import CONSUMER, Tick
@@ -92,13 +92,13 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
     if decision.group_type != CONSUMER:
         return Verdict(NOT_APPLICABLE, no_verdict_on(decision.group_type))
     if decision.dropped:
-        return Verdict(VALID_UNVERIFIED, too_many(decision.more))
+        return Verdict(UNVERIFIED, too_many(decision.more))
     names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:
         return Verdict(DRIFTED, "invariants are violated, whatever the assignor", drifted=broken)
     asked = asked_of(state, decision, config)
-    return Verdict(VALID_UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
+    return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
 
 
 def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:

@@ -28,7 +28,7 @@ from assignors import (
     PartitionRacks,
     Strategy,
     from_topics,
-    imbalance_least,
+    imbalance_optimal,
     known_strategies,
     parse_library,
     strategy_named,
@@ -78,10 +78,10 @@ class Told:
     strategy: str
     runs: bool | None
     library: str | None = None
-    moves: int | None = None
-    moves_least: int | None = None
+    partitions_moved: int | None = None
+    partitions_moved_optimal: int | None = None
     imbalance: float | None = None
-    imbalance_least: float | None = None
+    imbalance_optimal: float | None = None
     reason: str | None = None
 
 
@@ -98,7 +98,7 @@ def await_verdict(
     waiting: list[Decision],
     decision: Decision,
     owned: Owned | None,
-    moves_least: int | None,
+    partitions_moved_optimal: int | None,
     config: GroupConfig,
     *,
     first_half: bool,
@@ -110,14 +110,17 @@ def await_verdict(
             older ones goes.
         decision: The decision.
         owned: What each member had before it; None where that is not known.
-        moves_least: As in its churn row.
+        partitions_moved_optimal: As in its churn row.
         config: Settings.
         first_half: It gave up partitions that the next decision gives on.
     """
     keeps = owned is not None and not first_half and _too_large(decision.record, owned, config) is None
     waiting.append(
         msgspec.structs.replace(
-            decision, before=owned if keeps else None, moves_least=moves_least, first_half=first_half
+            decision,
+            before=owned if keeps else None,
+            partitions_moved_optimal=partitions_moved_optimal,
+            first_half=first_half,
         )
     )
     if len(waiting) > NEWEST and waiting[-NEWEST - 1].before is not None:
@@ -221,10 +224,10 @@ def what_if_row(told: Told, judged: Judged, tick: Tick, config: GroupConfig) -> 
         strategy=told.strategy,
         runs=told.runs,
         library=told.library,
-        moves=told.moves,
-        moves_least=told.moves_least,
+        partitions_moved=told.partitions_moved,
+        partitions_moved_optimal=told.partitions_moved_optimal,
         imbalance=told.imbalance,
-        imbalance_least=told.imbalance_least,
+        imbalance_optimal=told.imbalance_optimal,
         reason=told.reason,
     )
 
@@ -275,7 +278,7 @@ def _racks(
 def _least_imbalance(state: GroupState, decision: Decision) -> float | None:
     """The least imbalance with the counts that the assignment shows, where it was worked out already."""
     newest = state.current is not None and state.current.record.record == decision.record.record
-    return state.imbalance_least if newest else None
+    return state.imbalance_optimal if newest else None
 
 
 def _told(
@@ -293,7 +296,7 @@ def _told(
     silent = Group(tuple([replace(m, owned=(), generation=None, user_data=None) for m in members]), counts)
     had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
     if before is not None and counts == leader_counts(record):
-        bounds = Bounds(decision.moves_least, imbalance_least(as_it_was) if least is None else least)
+        bounds = Bounds(decision.partitions_moved_optimal, imbalance_optimal(as_it_was) if least is None else least)
     else:
         bounds = bounds_of(as_it_was, had)
     matched = verdict.library if verdict.verdict == IDENTICAL else None
@@ -352,14 +355,14 @@ def told_of(
         strategy,
         runs,
         library,
-        moves_least=bounds.moves_least if known_before else None,
-        imbalance_least=bounds.imbalance_least,
+        partitions_moved_optimal=bounds.partitions_moved_optimal if known_before else None,
+        imbalance_optimal=bounds.imbalance_optimal,
     )
     if isinstance(found, AssignorError):
         return replace(told, reason=str(found)[:_LONGEST_REASON])
     return replace(
         told,
-        moves=found.moves if known_before else None,
+        partitions_moved=found.partitions_moved if known_before else None,
         imbalance=found.partitions.imbalance if found.partitions is not None else None,
         reason=None if known_before else UNKNOWN_BEFORE,
     )

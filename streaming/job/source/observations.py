@@ -309,16 +309,16 @@ def _topic_tick(event: TopicEvent) -> TopicTick:
         topic=event.topic,
         topic_id=event.topic_id,
         partitions=event.partitions,
-        end_offsets=_packed(event.end),
-        stable_offsets=_packed(event.stable),
-        start_offsets=_packed(event.start),
+        high_watermarks=_packed(event.end),
+        last_stable_offsets=_packed(event.stable),
+        log_start_offsets=_packed(event.start),
         racks=event.racks,
     )
 
 
 def _topic_bytes(tick: TopicTick) -> int:
     racks = sum(len(rack) + 60 for racks in tick.racks or () for rack in racks) + 8 * len(tick.racks or ())
-    return len(tick.end_offsets) + len(tick.stable_offsets) + len(tick.start_offsets) + racks
+    return len(tick.high_watermarks) + len(tick.last_stable_offsets) + len(tick.log_start_offsets) + racks
 
 
 def _packed(offsets: tuple[int, ...]) -> bytes:

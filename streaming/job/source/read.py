@@ -285,7 +285,7 @@ def _input_size(item: GroupInput) -> int:
 
 
 def _topic_size(topic: TopicTick) -> int:
-    return 100 + len(topic.topic) + 4 * len(topic.end_offsets)
+    return 100 + len(topic.topic) + 4 * len(topic.high_watermarks)
 
 
 def _partitions(member: Member) -> int:

@@ -13,12 +13,23 @@ from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.ddl import PROPERTIES, ddl
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
-from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, LOG_HOLDS, ROUNDS
+from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import Column, Table
 
 __all__ = ["ALERT_TABLES", "ALL_TABLES", "PROPERTIES", "TABLES", "Column", "Table", "ddl", "table_named"]
 
-TABLES: Final = (REBALANCE_CHURN, DRIFT, WHAT_IF, LAG, GROUP_HEALTH, MEMBERS, QUARANTINE, GAPS, LOG_HOLDS, ROUNDS)
+TABLES: Final = (
+    REBALANCE_CHURN,
+    DRIFT,
+    WHAT_IF,
+    LAG,
+    GROUP_HEALTH,
+    MEMBERS,
+    QUARANTINE,
+    GAPS,
+    OPEN_TRANSACTIONS,
+    ROUNDS,
+)
 """All tables that the job writes, in the order in which a batch writes them.
 
 `rounds` is last: once a round is there, everything of it is.

@@ -32,7 +32,7 @@ ALERTS: Final = Table(
             "pending: true, but not yet for as long as the rule asks; firing; resolved: no longer true; gone: what it spoke of, or its rule, is gone",
         ),
         Column("from_state", STRING, "State before: pending or firing; NULL when the occurrence begins"),
-        Column("closed", BOOLEAN, "Last row of this occurrence: resolved or gone"),
+        Column("ended", BOOLEAN, "Last row of this occurrence: resolved or gone"),
         Column(
             "since",
             TIMESTAMP,

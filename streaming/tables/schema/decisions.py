@@ -68,17 +68,17 @@ REBALANCE_CHURN: Final = Table(
         Column("left", STRINGS, "Member ids that were in the generation before and are not any more"),
         Column("replaced", REPLACED, "Static members that came back under another member id"),
         Column(
-            "moves",
+            "partitions_moved",
             INT,
             "Partitions that went from one owner to another, where the broker assigns by the target against the one before; NULL when one of the two is not known, and of share groups",
         ),
         Column(
-            "moves_least",
+            "partitions_moved_optimal",
             INT,
             "Least moves after which the group could be balanced: what was moved beyond is the cost in stickiness. NULL where not computed (share and streams groups, an upgrade, members or topics that are not known), and in the first half of a cooperative rebalance",
         ),
         Column(
-            "in_transfer",
+            "partitions_pending_handover",
             INT,
             "Partitions given up and not yet given on (cooperative, or left over by the last member of the other protocol); they count as moves in the row that follows",
         ),
@@ -86,12 +86,12 @@ REBALANCE_CHURN: Final = Table(
             "join_completed_time", TIMESTAMP, "Time when all had joined (currentStateTimestamp); NULL when not recorded"
         ),
         Column(
-            "unowned_partition_seconds_min",
+            "unassigned_partition_seconds_min",
             DOUBLE,
             "Lower bound of the time without an owner, summed over partitions; where the broker assigns from one member having given a partition up to the next one having it. NULL when it cannot be bounded, and until all have what they are to have",
         ),
         Column(
-            "unowned_partition_seconds_max",
+            "unassigned_partition_seconds_max",
             DOUBLE,
             "Upper bound of the same, from the last commit before (where the broker assigns also: from when the owner last said that it has the partition) to the first commit after; NULL while or where it is open",
         ),
@@ -113,10 +113,10 @@ DRIFT: Final = Table(
         Column(
             "strategy_mismatch", BOOLEAN, "The group runs another strategy than expected; NULL when either is not known"
         ),
-        Column("verdict", STRING, "identical, drifted, valid_unverified, not_applicable"),
+        Column("verdict", STRING, "identical, drifted, unverified, not_applicable"),
         Column("reason", STRING, "Why, where it is not plain from the verdict; NULL for identical"),
         Column(
-            "matched_library",
+            "matching_library",
             STRING,
             "Client library, or broker, and release (first of its era) that gives this assignment; NULL when none did",
         ),
@@ -143,7 +143,7 @@ MEMBERS: Final = Table(
         RECORD_OFFSET,
         RECORD_TIME,
         RECORD_DATE,
-        Column("closed", BOOLEAN, "The member has left; the row has the record that shows it"),
+        Column("ended", BOOLEAN, "The member has left; the row has the record that shows it"),
         INCARNATION,
         Column("generation", INT, "Generation that the member is or was last in"),
         Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
@@ -185,12 +185,12 @@ WHAT_IF: Final = Table(
             "Client library, or broker, and release (first of its era) that it was computed as: what matched the group's assignment, for other strategies that client's newest, or Java's; NULL when not computed",
         ),
         Column(
-            "moves",
+            "partitions_moved",
             INT,
             "Partitions that would have gone from one owner to another, when no further rebalance follows: those that a cooperative strategy takes back first included; NULL with a reason",
         ),
         Column(
-            "moves_least",
+            "partitions_moved_optimal",
             INT,
             "Least moves after which the group could be balanced, by any assignment; NULL where not computed",
         ),
@@ -198,7 +198,7 @@ WHAT_IF: Final = Table(
             "imbalance", DOUBLE, "max / mean - 1 of partitions per member; NULL with a reason, or nothing to assign"
         ),
         Column(
-            "imbalance_least", DOUBLE, "The least imbalance that any assignment could have; NULL where not computed"
+            "imbalance_optimal", DOUBLE, "The least imbalance that any assignment could have; NULL where not computed"
         ),
         Column("reason", STRING, "Why moves, or both, are NULL; NULL when they are not"),
     ),

@@ -8,7 +8,7 @@ from streaming.tables.schema.shared import CLUSTER, GROUP, INCARNATION, LOG_PART
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.types import BOOLEAN, DOUBLE, FINDINGS, INT, LONG, STRING, TIMESTAMP
 
-__all__ = ["GROUP_HEALTH", "LAG", "LOG_HOLDS", "ROUNDS"]
+__all__ = ["GROUP_HEALTH", "LAG", "OPEN_TRANSACTIONS", "ROUNDS"]
 
 LAG: Final = Table(
     "lag",
@@ -21,30 +21,30 @@ LAG: Final = Table(
         ROUND,
         ROUND_TIME,
         ROUND_DATE,
-        Column("closed", BOOLEAN, "Last row of this partition: its offset is gone, or the group is"),
+        Column("ended", BOOLEAN, "Last row of this partition: its offset is gone, or the group is"),
         Column(
             "committed_offset", LONG, "Last committed offset below the round's log position; NULL when there is none"
         ),
-        Column("end_offset", LONG, "High watermark; NULL when it was not to be had"),
-        Column("stable_offset", LONG, "Last stable offset; NULL when it was not to be had"),
-        Column("start_offset", LONG, "Log start offset; NULL when it was not to be had"),
+        Column("high_watermark", LONG, "High watermark; NULL when it was not to be had"),
+        Column("last_stable_offset", LONG, "Last stable offset; NULL when it was not to be had"),
+        Column("log_start_offset", LONG, "Log start offset; NULL when it was not to be had"),
         Column(
             "lag",
             LONG,
-            "What can still be read, in offsets: end_offset minus committed_offset, or minus start_offset where that is beyond it; at least 0, NULL with a reason",
+            "What can still be read, in offsets: high_watermark minus committed_offset, or minus log_start_offset where that is beyond it; at least 0, NULL with a reason",
         ),
-        Column("lag_stable", LONG, "The same up to stable_offset; NULL with a reason"),
+        Column("lag_read_committed", LONG, "The same up to last_stable_offset; NULL with a reason"),
         Column(
             "lost_records",
             LONG,
             "Offsets that were deleted before the group committed past them: from committed_offset up to the log start as the round before saw it; NULL when lag is, and when that cannot be told yet",
         ),
-        Column("ahead_by", LONG, "Offsets by which the commit lies beyond end_offset; NULL when lag is"),
+        Column("ahead_by", LONG, "Offsets by which the commit lies beyond high_watermark; NULL when lag is"),
         Column("lag_status", STRING, "ok, no_commit, unknown, ahead, rewound, falling_behind, stalled, stopped"),
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, end_offset_unknown, log_held_back, topic_unseen, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of a topic before of the same name), closed",
+            "Why lag is NULL: no_commit, high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of a topic before of the same name), closed",
         ),
         Column("commits", LONG, "Offset commits since the row before; sums up to all commits read"),
         Column("last_commit_time", TIMESTAMP, "Timestamp of the last commit's record, UTC; NULL when there is none"),
@@ -77,7 +77,7 @@ GROUP_HEALTH: Final = Table(
         ROUND,
         ROUND_TIME,
         ROUND_DATE,
-        Column("closed", BOOLEAN, "Last row of this group: it was deleted, or is not watched any more"),
+        Column("ended", BOOLEAN, "Last row of this group: it was deleted, or is not watched any more"),
         Column(
             "state",
             STRING,
@@ -100,20 +100,20 @@ GROUP_HEALTH: Final = Table(
         Column(
             "findings",
             FINDINGS,
-            "What holds now, and since when: stale_metadata, unassigned, in_transfer, not_converged, topic_unseen, log_held_back, topic_recreated, rewound, offset_deleted",
+            "What holds now, and since when: stale_metadata, unassigned, partitions_pending_handover, reconciling, topic_not_visible, offsets_blocked, topic_recreated, rewound, offset_deleted",
         ),
         Column("topics", INT, "Topics that count in the sums"),
         Column("partitions", INT, "Partitions that count in the sums"),
         Column("assigned_partitions", INT, "Assigned partitions"),
         Column("lag_total", LONG, "Sum of lag over subscribed partitions with a known lag; NULL when there is none"),
-        Column("lag_stable_total", LONG, "The same of lag_stable"),
+        Column("lag_stable_total", LONG, "The same of lag_read_committed"),
         Column("lost_records", LONG, "Sum of lost_records over subscribed partitions"),
         Column("lag_max", LONG, "Largest lag of one partition; NULL when none is known"),
         Column("lag_unknown", INT, "Partitions whose lag is NULL"),
         Column("lag_status", STRING, "Worst lag_status of a partition"),
         Column("commits", LONG, "Offset commits since the row before"),
         Column("imbalance", DOUBLE, "max / mean - 1 of partitions per member; NULL when nothing is assigned"),
-        Column("imbalance_least", DOUBLE, "The least imbalance that any assignment of these partitions could have"),
+        Column("imbalance_optimal", DOUBLE, "The least imbalance that any assignment of these partitions could have"),
     ),
     key=("cluster", "group_id"),
     newest_by=("round",),
@@ -152,8 +152,8 @@ ROUNDS: Final = Table(
     newest_by=("round",),
 )
 
-LOG_HOLDS: Final = Table(
-    "log_holds",
+OPEN_TRANSACTIONS: Final = Table(
+    "open_transactions",
     "One row per change of a partition of __consumer_offsets that an open transaction holds back for more than a few rounds: it began, it is known whose it is, it ended",
     (
         CLUSTER,

@@ -18,10 +18,10 @@ from assignors import (
     counts,
     from_pairs,
     imbalance,
-    imbalance_least,
-    least_moves,
+    imbalance_optimal,
     loads,
     moves,
+    optimal_moves,
 )
 from assignors.measures.optimal_imbalance import smallest_maximum
 
@@ -57,13 +57,13 @@ class TestImbalance:
         assert imbalance([]) is None
 
     def test_three_partitions_on_five_members_cannot_be_more_even_than_two_thirds(self) -> None:
-        assert imbalance_least(alike(5, 3)) == pytest.approx(2 / 3)
+        assert imbalance_optimal(alike(5, 3)) == pytest.approx(2 / 3)
 
     def test_a_topic_of_one_member_alone_bounds_the_least(self) -> None:
         group = Group((Subscription("a", ("t",)), Subscription("b", ("t", "u"))), {"t": 2, "u": 10})
 
         # b must have all ten of u; a takes both of t.
-        assert imbalance_least(group) == pytest.approx(10 / 6 - 1)
+        assert imbalance_optimal(group) == pytest.approx(10 / 6 - 1)
 
     def test_a_bottleneck_of_two_topics_is_found(self) -> None:
         group = Group(
@@ -76,10 +76,10 @@ class TestImbalance:
     def test_members_without_a_topic_count_in_the_mean(self) -> None:
         group = Group((Subscription("a", ("t",)), Subscription("b", ())), {"t": 2})
 
-        assert imbalance_least(group) == pytest.approx(1.0)
+        assert imbalance_optimal(group) == pytest.approx(1.0)
 
     def test_nothing_to_assign_has_no_least(self) -> None:
-        assert imbalance_least(Group((Subscription("a", ("gone",)),), {})) is None
+        assert imbalance_optimal(Group((Subscription("a", ("gone",)),), {})) is None
 
 
 class TestMoves:
@@ -108,44 +108,44 @@ class TestLeastMoves:
     def test_a_member_that_joins_takes_its_share_and_no_more(self) -> None:
         before = assign("range", alike(2, 6))
 
-        assert least_moves(before, alike(3, 6)) == 2
+        assert optimal_moves(before, alike(3, 6)) == 2
 
     def test_a_member_that_leaves_gives_what_it_had(self) -> None:
         before = assign("range", alike(3, 6))
 
-        assert least_moves(before, alike(2, 6)) == 2
+        assert optimal_moves(before, alike(2, 6)) == 2
 
     def test_the_larger_shares_stay_where_they_are(self) -> None:
         before: Assignment = {"m0": {"t": (0,)}, "m1": {"t": (1, 2)}}
 
-        assert least_moves(before, alike(2, 3)) == 0
+        assert optimal_moves(before, alike(2, 3)) == 0
 
     def test_even_means_no_two_members_differ_by_more_than_one(self) -> None:
         # Two, two, two and nobody: the maximum could not be smaller, but the new member could have one.
         before: Assignment = {f"m{i}": {"t": (2 * i, 2 * i + 1)} for i in range(3)}
 
-        assert least_moves(before, alike(4, 6)) == 1
+        assert optimal_moves(before, alike(4, 6)) == 1
 
     def test_new_partitions_are_no_moves(self) -> None:
         before = assign("range", alike(2, 2))
 
-        assert least_moves(before, alike(2, 10)) == 0
+        assert optimal_moves(before, alike(2, 10)) == 0
 
     def test_partitions_of_a_topic_that_is_gone_are_no_moves(self) -> None:
         before: Assignment = {"m0": {"gone": (0, 1, 2)}, "m1": {"t": (0,)}}
 
-        assert least_moves(before, alike(2, 2)) == 0
+        assert optimal_moves(before, alike(2, 2)) == 0
 
     def test_different_subscriptions_are_balanced_as_far_as_they_allow(self) -> None:
         group = Group((Subscription("a", ("t",)), Subscription("b", ("t", "u"))), {"t": 4, "u": 4})
         before: Assignment = {"a": {"t": (0,)}, "b": {"t": (1, 2, 3), "u": (0, 1, 2, 3)}}
 
-        assert least_moves(before, group) == 3
+        assert optimal_moves(before, group) == 3
 
     def test_a_partition_of_two_owners_gives_no_figure(self) -> None:
         before: Assignment = {"m0": {"t": (0,)}, "m1": {"t": (0,)}}
 
-        assert least_moves(before, alike(2, 2)) is None
+        assert optimal_moves(before, alike(2, 2)) is None
 
     def test_too_large_a_search_gives_no_figure(self) -> None:
         topics = [f"t{i}" for i in range(2_000)]
@@ -155,7 +155,7 @@ class TestLeastMoves:
         )
         group = Group(members, dict.fromkeys(topics, 2))
 
-        assert least_moves({"all": dict.fromkeys(topics, (0, 1))}, group) is None
+        assert optimal_moves({"all": dict.fromkeys(topics, (0, 1))}, group) is None
 
 
 _TOPICS = ("t0", "t1", "t2")
@@ -203,5 +203,5 @@ def test_no_assignment_of_all_possible_ones_is_better(change: tuple[Group, Assig
 
     assert best is not None
     assert smallest_maximum(group) == max(best[0])
-    assert least_moves(before, group) == best[1]
-    assert imbalance_least(group) == (imbalance(best[0]) if partitions else None)
+    assert optimal_moves(before, group) == best[1]
+    assert imbalance_optimal(group) == (imbalance(best[0]) if partitions else None)

@@ -44,24 +44,24 @@ def test_range_moves_more_than_needed_when_a_member_joins() -> None:
 
     assert same(outcome.assignment, assign("range", JOINED))
     # 2 goes to b, 4 and 5 to c.
-    assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (3, 2, 1)
+    assert (outcome.partitions_moved, outcome.bounds.partitions_moved_optimal, outcome.stickiness_cost) == (3, 2, 1)
     assert outcome.partitions is not None
     assert (outcome.partitions.least, outcome.partitions.most, outcome.partitions.imbalance) == (2, 2, 0.0)
-    assert outcome.bounds.imbalance_least == 0.0
+    assert outcome.bounds.imbalance_optimal == 0.0
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_sticky_strategies_are_told_what_members_have_now(strategy: str) -> None:
     outcome = told(JOINED, strategy, HAD)
 
-    assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (2, 2, 0)
+    assert (outcome.partitions_moved, outcome.bounds.partitions_moved_optimal, outcome.stickiness_cost) == (2, 2, 0)
     assert outcome.partitions is not None
     assert outcome.partitions.imbalance == 0.0
 
 
 @pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
 def test_kafka_python_is_told_in_its_own_bytes(strategy: str) -> None:
-    assert told(JOINED, strategy, HAD, library="kafka-python").moves == 2
+    assert told(JOINED, strategy, HAD, library="kafka-python").partitions_moved == 2
 
 
 def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
@@ -76,7 +76,7 @@ def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
         for member in JOINED.members
     )
 
-    assert told(Group(members, JOINED.partitions_per_topic), "sticky", HAD).moves == 2
+    assert told(Group(members, JOINED.partitions_per_topic), "sticky", HAD).partitions_moved == 2
 
 
 def test_a_cooperative_handover_is_followed_to_its_end() -> None:
@@ -91,8 +91,8 @@ def test_what_members_say_themselves_counts_before_what_they_have() -> None:
     outcome = told(said, "cooperative-sticky", from_pairs({"a": [("t", 0)], "b": [("t", 1)]}))
 
     assert same(outcome.assignment, from_pairs({"a": [("t", 1)], "b": [("t", 0)]}))
-    assert outcome.moves == 2
-    assert what_if(said, ["cooperative-sticky"])["cooperative-sticky"].moves == 0  # type: ignore[union-attr]
+    assert outcome.partitions_moved == 2
+    assert what_if(said, ["cooperative-sticky"])["cooperative-sticky"].partitions_moved == 0  # type: ignore[union-attr]
 
 
 def test_load_is_balanced_apart_from_partitions() -> None:
@@ -101,7 +101,7 @@ def test_load_is_balanced_apart_from_partitions() -> None:
     assert outcome.load is not None
     assert (outcome.load.least, outcome.load.most) == (2, 10)
     assert outcome.load.imbalance == pytest.approx(10 / 6 - 1)
-    assert outcome.moves == 0
+    assert outcome.partitions_moved == 0
 
 
 def test_a_strategy_that_cannot_be_told_does_not_hide_the_others() -> None:
@@ -119,7 +119,7 @@ def test_without_names_all_strategies_are_tried() -> None:
 def test_a_group_without_members_has_no_balance() -> None:
     outcome = told(group(t=3), "range", HAD)
 
-    assert (outcome.partitions, outcome.bounds.imbalance_least, outcome.moves) == (None, None, 0)
+    assert (outcome.partitions, outcome.bounds.imbalance_optimal, outcome.partitions_moved) == (None, None, 0)
 
 
 LINE: dict[str, Any] = {
@@ -135,14 +135,14 @@ LINE: dict[str, Any] = {
 def test_a_line_gives_an_object_a_strategy() -> None:
     assert what_if_line(LINE)["range"] == {
         "assignment": {"a": [["t", 0], ["t", 1]], "b": [["t", 2], ["t", 3]], "c": [["t", 4], ["t", 5]]},
-        "moves": 3,
-        "moves_least": 2,
+        "partitions_moved": 3,
+        "partitions_moved_optimal": 2,
         "imbalance": 0.0,
-        "imbalance_least": 0.0,
+        "imbalance_optimal": 0.0,
         "load_imbalance": pytest.approx(1.0),
         "generations": 1,
     }
-    assert what_if_line(LINE)["sticky"]["moves"] == 2
+    assert what_if_line(LINE)["sticky"]["partitions_moved"] == 2
     assert set(what_if_line(LINE | {"strategies": None})) == set(known_strategies())
     assert what_if_line(LINE | {"load": None})["range"]["load_imbalance"] is None
     assert set(what_if_line(LINE | {"strategies": ["mine"]})["mine"]) == {"error"}
@@ -162,9 +162,9 @@ def test_a_line_for_a_broker_is_told_by_its_topics() -> None:
 
     assert set(answer) == {"server-range", "server-uniform"}
     assert answer["server-uniform"]["assignment"] == {"a": [[T, 2]], "b": [[T, 0], [T, 1]]}
-    assert answer["server-uniform"]["moves"] == 0
-    assert answer["server-range"]["moves"] == 3
-    assert answer["server-range"]["moves_least"] == 0
+    assert answer["server-uniform"]["partitions_moved"] == 0
+    assert answer["server-range"]["partitions_moved"] == 3
+    assert answer["server-range"]["partitions_moved_optimal"] == 0
 
 
 def queues(*numbers: int) -> list[dict[str, Any]]:
@@ -186,10 +186,10 @@ def test_a_line_for_rocketmq_is_told_by_its_queues() -> None:
     }
     assert answer["rocketmq:AVG"] == {
         "assignment": {"a": queues(0, 1), "b": queues(2, 3)},
-        "moves": 2,
-        "moves_least": 2,
+        "partitions_moved": 2,
+        "partitions_moved_optimal": 2,
         "imbalance": 0.0,
-        "imbalance_least": 0.0,
+        "imbalance_optimal": 0.0,
         "load_imbalance": pytest.approx(4 / 3 - 1),
         "generations": 1,
     }

@@ -51,8 +51,8 @@ def test_the_library_that_fits_is_named() -> None:
     row = judged(
         *(make_member(m, ("x",), {"x": p}, **LIBRDKAFKA) for m, p in (("a", (0,)), ("b", (1,)))), counts={"x": 2}
     )
-    assert row.matched_library is not None
-    assert row.matched_library.startswith("librdkafka")
+    assert row.matching_library is not None
+    assert row.matching_library.startswith("librdkafka")
 
 
 def test_a_leader_of_kafka_python_that_loses_a_member_is_identical() -> None:
@@ -64,7 +64,7 @@ def test_a_leader_of_kafka_python_that_loses_a_member_is_identical() -> None:
         counts={"x": 3},
     )
     assert row.verdict == "identical"
-    assert str(row.matched_library).startswith("kafka-python")
+    assert str(row.matching_library).startswith("kafka-python")
 
 
 def test_the_same_loss_under_a_java_leader_is_drifted() -> None:
@@ -110,7 +110,7 @@ def test_the_row_tells_decision_and_round() -> None:
 
 def test_an_unknown_strategy_is_not_verified() -> None:
     row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, protocol="house-blend")
-    assert (row.verdict, row.reason) == ("valid_unverified", "strategy 'house-blend' is not known")
+    assert (row.verdict, row.reason) == ("unverified", "strategy 'house-blend' is not known")
 
 
 def test_an_undecodable_member_is_named_with_its_reason() -> None:
@@ -119,12 +119,12 @@ def test_an_undecodable_member_is_named_with_its_reason() -> None:
         make_member("b", None, undecodable="subscription: 3 bytes are missing"),
         counts={"x": 2},
     )
-    assert (row.verdict, row.reason) == ("valid_unverified", "member 'b': subscription: 3 bytes are missing")
+    assert (row.verdict, row.reason) == ("unverified", "member 'b': subscription: 3 bytes are missing")
 
 
 def test_a_leader_that_is_no_member_is_not_verified() -> None:
     row = judged(*even("x", 2, "a", "b")[::-1], counts={"x": 2}, leader="gone")
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
 
 
 def test_an_empty_group_is_not_applicable() -> None:
@@ -171,7 +171,7 @@ def test_a_foreign_assignor_may_give_what_only_the_leader_knows_of_yet() -> None
         counts={"x": 1, "y": 1},
         protocol="stream",
     )
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
 
 
 def test_the_first_record_of_static_members_may_be_a_member_s_return() -> None:
@@ -181,7 +181,7 @@ def test_the_first_record_of_static_members_may_be_a_member_s_return() -> None:
         make_member("b", ("y",), {"x": (1,)}, group_instance_id="i2"),
     )
     row = judged(*members, counts={"x": 2, "y": 1}, generation=4)
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
     assert "static member's return" in str(row.reason)
 
 
@@ -208,7 +208,7 @@ def test_a_static_member_s_return_is_not_judged() -> None:
 
 def test_a_record_that_no_leader_could_have_seen_is_not_verified() -> None:
     row = judged(make_member("a", ("x",), {"x": (0,)}), make_member("a", ("x",), {"x": (1,)}), counts={"x": 2})
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
 
 
 def test_the_strategy_is_compared_with_the_configured_one() -> None:
@@ -229,4 +229,4 @@ def test_a_static_member_s_return_after_skipped_generations_may_be_all_that_is_l
     life = Life()
     life.take(make_record(5, (static(("x",), (0, 1)),)), make_record(9, (static(("y",), (0, 1)),), generation=4))
     life.take(make_tick(10, make_topic("x", 2), make_topic("y", 1)))
-    assert [row.verdict for row in life.rows.drift] == ["identical", "valid_unverified"]
+    assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]

@@ -71,7 +71,7 @@ def test_a_count_beyond_all_rounds_is_not_judged_for_a_topic_that_was_made_again
         make_tick(2005, make_topic("x", 2, topic_id="another")),
         make_tick(2700, make_topic("x", 2, topic_id="another")),
     )
-    assert verdict_of(life).verdict == "valid_unverified"
+    assert verdict_of(life).verdict == "unverified"
 
 
 def test_a_leader_with_metadata_older_than_the_grace_leaves_partitions_unassigned() -> None:
@@ -96,7 +96,7 @@ def test_a_leader_with_metadata_older_than_the_grace_leaves_partitions_unassigne
 
 def test_a_fitting_count_that_no_round_has_seen_is_not_verified_while_the_rounds_are_young() -> None:
     row = judged(*even("x", 2, "a", "b"), counts={"x": 4})
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
     assert row.reason == "it fits a partition count of topic 'x' that no round has seen (2; seen: 4)"
 
 
@@ -123,7 +123,7 @@ def test_a_topic_that_is_never_shown_leaves_the_decision_unverified_after_the_gr
     life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10), make_tick(605))
     row = verdict_of(life)
     assert (row.verdict, row.reason) == (
-        "valid_unverified",
+        "unverified",
         "no round has shown topic 'x': its partition count is not known",
     )
 
@@ -131,7 +131,7 @@ def test_a_topic_that_is_never_shown_leaves_the_decision_unverified_after_the_gr
 def test_a_topic_outside_the_filters_is_not_waited_for() -> None:
     life = Life(GroupConfig(cluster="test", watches_topic=lambda topic: topic != "x"))
     life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10))
-    assert verdict_of(life).verdict == "valid_unverified"
+    assert verdict_of(life).verdict == "unverified"
     assert "excluded by the filters" in str(verdict_of(life).reason)
 
 
@@ -147,7 +147,7 @@ def test_a_later_verdict_ends_the_waiting_of_earlier_decisions() -> None:
         make_record(6, even("x", 2, "a", "b"), generation=2),
         make_tick(10, make_topic("x", 2)),
     )
-    assert [(row.record_offset, row.verdict) for row in life.rows.drift] == [(5, "valid_unverified"), (6, "identical")]
+    assert [(row.record_offset, row.verdict) for row in life.rows.drift] == [(5, "unverified"), (6, "identical")]
     assert life.rows.group_health[-1].verdict == "identical"
 
 
@@ -155,12 +155,12 @@ def test_partition_numbers_that_no_topic_has_are_not_recomputed() -> None:
     life = Life()
     life.take(make_record(5, (make_member("a", ("x",), {"x": (2**31 - 2,)}),)), make_tick(10, make_topic("x", 2)))
     life.take(make_tick(1000, make_topic("x", 2)))
-    assert verdict_of(life).verdict == "valid_unverified"
+    assert verdict_of(life).verdict == "unverified"
 
 
 def test_a_record_from_the_future_is_not_verified() -> None:
     row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, time=2**62)
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
 
 
 def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed() -> None:
@@ -169,7 +169,7 @@ def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed(
         life.take(make_record(generation, even("x", 2, "a", "b"), generation=generation))
     life.take(make_tick(100, make_topic("x", 2)))
     verdicts = [row.verdict for row in life.rows.drift]
-    assert verdicts == ["valid_unverified"] * 6 + ["identical"] * 64
+    assert verdicts == ["unverified"] * 6 + ["identical"] * 64
 
 
 def test_the_grace_is_ten_minutes_unless_configured() -> None:
@@ -180,7 +180,7 @@ def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10))
     life.take(make_tombstone(12), make_tick(20, gone="deleted"))
-    assert verdict_of(life).verdict == "valid_unverified"
+    assert verdict_of(life).verdict == "unverified"
 
 
 @pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
@@ -195,7 +195,7 @@ def test_a_leader_of_kafka_python_may_lack_the_metadata_of_a_topic(own: tuple[st
 def test_it_is_no_drift_that_a_leader_of_java_lacked_a_topic(own: tuple[str, ...]) -> None:
     # It waits for an answer, but the answer to an older question is enough for it.
     row = _seen_with_two_topics((make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {})))
-    assert (row.verdict, row.matched_library) == ("valid_unverified", None)
+    assert (row.verdict, row.matching_library) == ("unverified", None)
     assert row.reason == "it fits a leader that did not have the metadata of topic 'y' yet"
 
 
@@ -210,4 +210,4 @@ def test_a_count_between_two_that_were_seen_may_have_been_in_force_between_two_r
     life = Life()
     seen_for_long(life, ("x", 2))
     life.take(make_record(2000, even("x", 4, "a", "b")), make_tick(2005, make_topic("x", 6)))
-    assert verdict_of(life).verdict == "valid_unverified"
+    assert verdict_of(life).verdict == "unverified"

@@ -66,7 +66,7 @@ def test_partitions_dealt_plainly_where_racks_change_nothing_are_identical(
     ("changes", "then", "expected"),
     [
         (6, CROSSED, ("identical", None)),
-        (9, CROSSED, ("valid_unverified", UNTRIED)),
+        (9, CROSSED, ("unverified", UNTRIED)),
         # Nowhere among those that are not tried was a replica in a member's rack.
         (9, FOREIGN, ("drifted", "none of 1 candidates gives this assignment")),
     ],
@@ -96,7 +96,7 @@ def test_racks_that_changed_around_the_decision_may_be_those_before_or_those_aft
 
 
 def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> None:
-    for told_last, expected in ((1500, "identical"), (1300, "valid_unverified")):
+    for told_last, expected in ((1500, "identical"), (1300, "unverified")):
         life = Life()
         for position, racks in ((1, CROSSED), (told_last, CROSSED), (told_last + 10, STRAIGHT), (1990, STRAIGHT)):
             life.take(make_tick(position, make_topic("x", 2, racks=racks)))
@@ -116,7 +116,7 @@ def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_not
 
 def test_what_fits_no_racks_that_were_seen_may_fit_those_of_a_moment_between_two_rounds() -> None:
     row = judged(*two((1,), (0,), **LIBRDKAFKA), before=EVERYWHERE)
-    assert (row.verdict, row.reason) == ("valid_unverified", HIDDEN)
+    assert (row.verdict, row.reason) == ("unverified", HIDDEN)
 
 
 def test_no_racks_make_a_range_uneven_so_that_is_drifted() -> None:
@@ -132,13 +132,13 @@ def test_where_no_broker_is_in_a_member_s_rack_a_wrong_assignment_is_drifted(rac
 
 def test_franz_go_may_have_dealt_by_the_racks_of_leaders() -> None:
     row = judged(*two((0, 1), ()), before=CROSSED)
-    assert row.verdict == "valid_unverified"
+    assert row.verdict == "unverified"
     assert "rack of each partition's leader" in str(row.reason)
 
 
 def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
     """As after an upgrade: the state knows the topic's count, and nothing of its racks."""
-    for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "valid_unverified")):
+    for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "unverified")):
         life = Life()
         life.take(make_tick(1, make_topic("x", 2)), make_tick(1990, make_topic("x", 2)))
         assert life.state is not None
@@ -149,7 +149,7 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
 
 def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
     # What it knew is ten minutes old at the most: of 1400 s.
-    for first_round, expected in ((1400, "drifted"), (1401, "valid_unverified")):
+    for first_round, expected in ((1400, "drifted"), (1401, "unverified")):
         life = Life()
         life.take(make_tick(first_round, make_topic("x", 2, racks=FOREIGN)))
         life.take(make_record(2000, two((1,), (0,), **JAVA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
@@ -164,7 +164,7 @@ def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None
     # The topic is gone when the next round looks, so that there are no racks to tell.
     life.take(make_tick(1000, make_topic("x", None)))
     row = verdict_of(life)
-    assert (row.verdict, row.reason) == ("valid_unverified", UNKNOWN)
+    assert (row.verdict, row.reason) == ("unverified", UNKNOWN)
 
 
 def test_a_topic_that_grows_around_the_decision_is_dealt_by_the_racks_of_as_many_partitions_as_the_leader_knew() -> (
@@ -194,7 +194,7 @@ def test_an_empty_rack_is_none_to_java_and_holds_nothing_to_librdkafka() -> None
     assert judged(*java, before=STRAIGHT, protocol="cooperative-sticky").verdict == "identical"
     # librdkafka takes 0 away from a, which gets it back when no member in its rack can have it.
     librdkafka = group(b"", client_id="rdkafka")
-    assert judged(*librdkafka, before=STRAIGHT, protocol="cooperative-sticky").matched_library == "librdkafka:2.2"
+    assert judged(*librdkafka, before=STRAIGHT, protocol="cooperative-sticky").matching_library == "librdkafka:2.2"
 
 
 def test_the_members_table_shows_an_empty_rack_as_none() -> None:
@@ -223,7 +223,7 @@ def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
     [
         ("by_rack", (1,), (0,), CROSSED, "identical"),
         ("by_rack", (), (0, 1), None, "identical"),
-        ("by_rack", (0,), (1,), CROSSED, "valid_unverified"),
+        ("by_rack", (0,), (1,), CROSSED, "unverified"),
         ("by_rack", (0,), (1,), None, "drifted"),
         # This one never looks at racks, so that no racks explain anything.
         ("first_takes_all", (0, 1), (), CROSSED, "identical"),

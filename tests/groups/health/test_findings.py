@@ -82,7 +82,7 @@ def test_a_subscribed_topic_that_no_round_shows_is_unseen() -> None:
     life = Life()
     life.take(make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),)), make_tick(10, make_topic("x", 1)))
     life.take(make_tick(20, make_topic("x", 1), make_topic("y", None)))
-    assert found(life) == [("topic_unseen", 10)]
+    assert found(life) == [("topic_not_visible", 10)]
     assert detail(life) == "subscribed, but no such topic was seen: y"
     life.take(make_tick(30, make_topic("x", 1), make_topic("y", 1)))
     assert [name for name, _ in found(life)] == ["stale_metadata"]
@@ -97,7 +97,7 @@ def test_a_topic_outside_the_filters_is_not_called_unseen() -> None:
 def test_a_held_log_is_told_since_the_probe_saw_it() -> None:
     life = Life()
     life.take(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), held_since=START + 3 * SECOND))
-    assert found(life) == [("log_held_back", 3)]
+    assert found(life) == [("offsets_blocked", 3)]
     assert f"partition {LOG_PARTITION} " in detail(life)
     life.take(make_tick(20, make_topic("x", 1)))
     assert found(life) == []
@@ -108,7 +108,7 @@ def cooperative(record: int, generation: int, **partitions: tuple[int, ...]) -> 
     return make_record(record, members, generation=generation, protocol="cooperative-sticky")
 
 
-def in_transfer() -> Life:
+def partitions_pending_handover() -> Life:
     life = Life()
     life.take(cooperative(5, 1, a=(0, 1, 2)), make_tick(10, make_topic("x", 3)))
     life.take(cooperative(15, 2, a=(0,), b=()), make_tick(20, make_topic("x", 3)))
@@ -116,35 +116,35 @@ def in_transfer() -> Life:
 
 
 def test_partitions_between_two_owners_are_in_transfer() -> None:
-    life = in_transfer()
-    assert found(life) == [("in_transfer", 15)]
+    life = partitions_pending_handover()
+    assert found(life) == [("partitions_pending_handover", 15)]
     assert detail(life) == "2 partitions given up by one member and not yet given to the next"
 
 
 def test_a_transfer_ends_with_the_next_generation() -> None:
-    life = in_transfer()
+    life = partitions_pending_handover()
     life.take(cooperative(25, 3, a=(0,), b=(1, 2)), make_tick(30, make_topic("x", 3)))
     assert found(life) == []
 
 
 def test_a_transfer_longer_than_the_rebalance_timeout_is_unassigned() -> None:
-    life = in_transfer()
+    life = partitions_pending_handover()
     life.take(make_tick(15 + 300, make_topic("x", 3)))
-    assert found(life) == [("in_transfer", 15)]
+    assert found(life) == [("partitions_pending_handover", 15)]
     life.take(make_tick(15 + 301, make_topic("x", 3)))
     assert found(life) == [("unassigned", 15)]
 
 
 def test_a_transfer_of_partitions_that_no_longer_exist_is_over() -> None:
-    life = in_transfer()
+    life = partitions_pending_handover()
     life.take(make_tick(400, make_topic("x", 1)))
     assert found(life) == []
 
 
 def test_a_transfer_of_a_deleted_topic_is_over() -> None:
-    life = in_transfer()
+    life = partitions_pending_handover()
     life.take(make_tick(400, make_topic("x", None)))
-    assert [name for name, _ in found(life)] == ["topic_unseen"]
+    assert [name for name, _ in found(life)] == ["topic_not_visible"]
 
 
 @pytest.mark.parametrize("strategy", ["cooperative-sticky", "stream"])

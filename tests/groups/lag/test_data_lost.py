@@ -10,7 +10,7 @@ from tests.groups.build import SECOND, START, Life, make_commit, make_member, ma
 
 
 def topic(start: int, end: int = 5_000_000, **changes: Any) -> TopicTick:
-    return make_topic("x", 1, end=end, start_offsets=packed([start]), **changes)
+    return make_topic("x", 1, end=end, log_start_offsets=packed([start]), **changes)
 
 
 def last(life: Life) -> LagRow:
@@ -31,8 +31,10 @@ def behind() -> Life:
 
 def test_lag_is_what_can_still_be_read() -> None:
     life = Life()
-    life.take(make_commit(5, 1_000, topic="x"), make_tick(10, topic(4_900_000, stable_offsets=packed([4_950_000]))))
-    assert (last(life).lag, last(life).lag_stable, last(life).ahead_by) == (100_000, 50_000, 0)
+    life.take(
+        make_commit(5, 1_000, topic="x"), make_tick(10, topic(4_900_000, last_stable_offsets=packed([4_950_000])))
+    )
+    assert (last(life).lag, last(life).lag_read_committed, last(life).ahead_by) == (100_000, 50_000, 0)
     health = life.rows.group_health[-1]
     assert (health.lag_total, health.lag_stable_total, health.lag_max) == (100_000, 50_000, 100_000)
 
@@ -49,7 +51,7 @@ def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_sinc
     life = Life()
     life.take(make_commit(5, 100, topic="x"), make_tick(10, topic(100, 300)))
     life.take(make_tick(20, topic(200, 300)))
-    assert (last(life).start_offset, last(life).lag, last(life).lost_records, said(life)) == (200, 100, 0, [])
+    assert (last(life).log_start_offset, last(life).lag, last(life).lost_records, said(life)) == (200, 100, 0, [])
     life.take(make_commit(25, 200, topic="x"), make_tick(30, topic(200, 300)))
     assert {row.lost_records for row in life.rows.lag} == {0}
     assert {row.findings for row in life.rows.group_health} == {()}
@@ -77,7 +79,7 @@ def test_a_loss_ends_when_the_group_has_committed_past_it() -> None:
 def test_a_round_that_does_not_know_the_lag_ends_no_loss() -> None:
     life = behind()
     life.take(make_tick(30, topic(4_900_000), held_since=START + 25 * SECOND))
-    assert [name for name, *_ in said(life)] == ["log_held_back", "data_lost"]
+    assert [name for name, *_ in said(life)] == ["offsets_blocked", "data_lost"]
     life.take(make_tick(40, topic(4_900_000)))
     assert [(name, since) for name, since, _ in said(life)] == [("data_lost", 20)]
 
@@ -123,9 +125,9 @@ def test_a_log_start_or_a_last_stable_offset_that_moves_makes_a_row() -> None:
     life = Life()
     life.take(make_commit(5, 80, topic="x"))
     for position, start, stable in ((10, 0, 90), (20, 0, 90), (30, 40, 90), (40, 40, 95), (50, 40, 95)):
-        seen = make_topic("x", 1, end=100, start_offsets=packed([start]), stable_offsets=packed([stable]))
+        seen = make_topic("x", 1, end=100, log_start_offsets=packed([start]), last_stable_offsets=packed([stable]))
         life.take(make_tick(position, seen))
-    assert [(row.round, row.start_offset, row.lag_stable) for row in life.rows.lag] == [
+    assert [(row.round, row.log_start_offset, row.lag_read_committed) for row in life.rows.lag] == [
         (10, 0, 10),
         (30, 40, 10),
         (40, 40, 15),
@@ -134,7 +136,7 @@ def test_a_log_start_or_a_last_stable_offset_that_moves_makes_a_row() -> None:
 
 def test_losses_on_many_partitions_are_one_finding() -> None:
     life = Life()
-    seen = make_topic("x", 2, end=900, start_offsets=packed([500, 700]))
+    seen = make_topic("x", 2, end=900, log_start_offsets=packed([500, 700]))
     commits = [make_commit(5 + p, 100, topic="x", partition=p) for p in (0, 1)]
     life.take(*commits, make_tick(10, seen), make_tick(20, seen))
     assert [detail for *_, detail in said(life)] == [

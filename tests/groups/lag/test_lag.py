@@ -36,27 +36,27 @@ def owner(*topics: str) -> GroupInput:
 
 def test_lag_is_end_minus_committed() -> None:
     row = one_round(make_commit(5, 70, topic="x"))
-    assert (row.committed_offset, row.end_offset, row.lag, row.ahead_by, row.reason) == (70, 100, 30, 0, None)
+    assert (row.committed_offset, row.high_watermark, row.lag, row.ahead_by, row.reason) == (70, 100, 30, 0, None)
     assert (row.round, row.round_time, row.last_commit_time) == (10, START + 10 * SECOND, START + 5 * SECOND)
-    assert (row.commits, row.rewound_by, row.offset_deleted, row.closed, row.lag_status) == (1, 0, False, False, "ok")
+    assert (row.commits, row.rewound_by, row.offset_deleted, row.ended, row.lag_status) == (1, 0, False, False, "ok")
 
 
 def test_lag_stable_is_against_the_last_stable_offset() -> None:
-    topic = make_topic("x", 1, end=100, stable_offsets=packed([80]), start_offsets=packed([3]))
+    topic = make_topic("x", 1, end=100, last_stable_offsets=packed([80]), log_start_offsets=packed([3]))
     row = one_round(make_commit(5, 70, topic="x"), topic=topic)
-    assert (row.lag, row.lag_stable, row.stable_offset, row.start_offset) == (30, 10, 80, 3)
+    assert (row.lag, row.lag_read_committed, row.last_stable_offset, row.log_start_offset) == (30, 10, 80, 3)
 
 
 def test_without_a_commit_lag_is_null_with_the_reason() -> None:
     row = one_round(owner())
-    assert (row.lag, row.lag_stable, row.ahead_by, row.reason, row.lag_status) == (
+    assert (row.lag, row.lag_read_committed, row.ahead_by, row.reason, row.lag_status) == (
         None,
         None,
         None,
         "no_commit",
         "no_commit",
     )
-    assert (row.committed_offset, row.end_offset, row.last_commit_time) == (None, 100, None)
+    assert (row.committed_offset, row.high_watermark, row.last_commit_time) == (None, 100, None)
 
 
 def test_a_commit_beyond_the_end_is_ahead() -> None:
@@ -66,17 +66,17 @@ def test_a_commit_beyond_the_end_is_ahead() -> None:
 
 def test_lag_is_unknown_while_the_log_is_held_back() -> None:
     row = one_round(make_commit(5, 70, topic="x"), held_since=START)
-    assert (row.lag, row.reason, row.lag_status, row.end_offset) == (None, "log_held_back", "unknown", 100)
+    assert (row.lag, row.reason, row.lag_status, row.high_watermark) == (None, "offsets_blocked", "unknown", 100)
 
 
 def test_lag_is_unknown_where_no_end_was_to_be_had() -> None:
     row = one_round(make_commit(5, 70, topic="x"), topic=make_topic("x", 1, end=-1))
-    assert (row.lag, row.reason, row.end_offset) == (None, "end_offset_unknown", None)
+    assert (row.lag, row.reason, row.high_watermark) == (None, "high_watermark_unknown", None)
 
 
 def test_lag_is_unknown_for_a_topic_that_the_round_did_not_show() -> None:
     row = one_round(make_commit(5, 70, topic="x"), topic=make_topic("y", 1))
-    assert (row.lag, row.reason, row.lag_status) == (None, "topic_unseen", "unknown")
+    assert (row.lag, row.reason, row.lag_status) == (None, "topic_not_visible", "unknown")
 
 
 def test_lag_is_unknown_for_a_topic_that_does_not_exist() -> None:
@@ -125,12 +125,12 @@ def test_a_deleted_offset_closes_the_partition() -> None:
     life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
     life.take(make_commit(15, None, topic="x"), make_tick(20, make_topic("x", 1)))
     row = last(life)
-    assert (row.closed, row.offset_deleted, row.committed_offset, row.lag, row.reason) == (
+    assert (row.ended, row.offset_deleted, row.committed_offset, row.lag, row.reason) == (
         True,
         True,
         None,
         None,
-        "closed",
+        "ended",
     )
     life.take(make_tick(700, make_topic("x", 1)))
     assert len(life.rows.lag) == 2
@@ -141,7 +141,7 @@ def test_a_deleted_offset_of_a_subscribed_partition_leaves_a_partition_without_a
     life.take(owner(), make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
     life.take(make_commit(15, None, topic="x"), make_tick(20, make_topic("x", 1)))
     row = last(life)
-    assert (row.closed, row.offset_deleted, row.committed_offset, row.reason) == (False, True, None, "no_commit")
+    assert (row.ended, row.offset_deleted, row.committed_offset, row.reason) == (False, True, None, "no_commit")
 
 
 def test_a_partition_expired_and_committed_again_between_two_rounds_says_so() -> None:
@@ -232,7 +232,7 @@ def test_the_sums_of_a_group_are_over_known_lags() -> None:
         make_record(1, (make_member("a", ("x",), {"x": (0, 1, 2)}),)),
         make_commit(5, 70, topic="x", partition=0),
         make_commit(6, 50, topic="x", partition=1),
-        make_tick(10, make_topic("x", 3, end=100, stable_offsets=packed([90, 90, 90]))),
+        make_tick(10, make_topic("x", 3, end=100, last_stable_offsets=packed([90, 90, 90]))),
     )
     row = life.rows.group_health[-1]
     assert (row.lag_total, row.lag_stable_total, row.lag_max, row.lag_unknown) == (80, 60, 50, 1)

@@ -61,8 +61,8 @@ def test_a_commit_of_the_topic_before_gives_neither_lag_nor_ahead(offset: int) -
         (make_tick(20, topic("second", end=40)),),
     )
     row = lag_of(life)
-    assert (row.lag, row.lag_stable, row.ahead_by, row.lag_status) == (None, None, None, "unknown")
-    assert (row.reason, row.committed_offset, row.end_offset) == ("topic_recreated", offset, 40)
+    assert (row.lag, row.lag_read_committed, row.ahead_by, row.lag_status) == (None, None, None, "unknown")
+    assert (row.reason, row.committed_offset, row.high_watermark) == ("topic_recreated", offset, 40)
     assert said(life) == {
         "topic_recreated": "deleted and created again: x (1 partition with offsets of the topic before)"
     }
@@ -171,7 +171,7 @@ def test_the_coordinator_s_tombstones_of_a_deleted_topic_leave_nothing_behind() 
         (commit(15, None, None), make_tick(20, topic("second", end=40))),
     )
     row = lag_of(life)
-    assert (row.closed, row.offset_deleted, row.lag, row.committed_offset) == (True, True, None, None)
+    assert (row.ended, row.offset_deleted, row.lag, row.committed_offset) == (True, True, None, None)
     assert said(life) == {
         "topic_recreated": "deleted and created again: x",
         "offset_deleted": "committed offsets were deleted or expired: x (1 partition)",
@@ -184,7 +184,7 @@ def test_what_nobody_can_read_yet_comes_first() -> None:
         (make_tick(20, topic("second", end=40), held_since=START),),
         (make_tick(30, topic("second", end=40)),),
     )
-    assert [row.reason for row in life.rows.lag] == [None, "log_held_back", "topic_recreated"]
+    assert [row.reason for row in life.rows.lag] == [None, "offsets_blocked", "topic_recreated"]
 
 
 # -- steps back

@@ -40,7 +40,7 @@ def test_what_is_deleted_before_a_group_has_read_it_is_lost_until_it_commits_pas
 
     def told(followed: Followed) -> tuple[int | None, int | None, int | None, int | None]:
         row = followed.lag(group)[unique, 0]
-        return row.committed_offset, row.start_offset, row.lag, row.lost_records
+        return row.committed_offset, row.log_start_offset, row.lag, row.lost_records
 
     with Followed(bootstrap, unique) as followed:
         commit(1_000)

@@ -36,9 +36,9 @@ def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
     life.take(*read(FIRST + SECOND_MEMBER))
     first, second = life.rows.rebalance_churn
     assert (first.kind, first.record_offset, first.generation, first.previous_generation) == ("rebalance", 13, 1, None)
-    assert (first.joined, first.left, first.moves, first.members, first.partitions) == (("a",), (), 0, 1, 4)
+    assert (first.joined, first.left, first.partitions_moved, first.members, first.partitions) == (("a",), (), 0, 1, 4)
     assert (second.record_offset, second.generation, second.previous_generation) == (19, 2, 1)
-    assert (second.joined, second.moves, second.partitions, second.strategy) == (("b",), 2, 4, "uniform")
+    assert (second.joined, second.partitions_moved, second.partitions, second.strategy) == (("b",), 2, 4, "uniform")
     assert first.incarnation == second.incarnation == 13
     assert second.protocol_type == "consumer"
 
@@ -47,12 +47,12 @@ def test_members_are_told_at_the_next_round_with_the_names_of_their_topics() -> 
     life = Life()
     assert life.take(*read(FIRST)).members == []
     (row,) = life.take(tick(15)).members
-    assert (row.member_id, row.record_offset, row.generation, row.closed) == ("a", 13, 1, False)
+    assert (row.member_id, row.record_offset, row.generation, row.ended) == ("a", 13, 1, False)
     assert (row.group_instance_id, row.client_id, row.subscription) == ("i", "client", ("orders",))
     assert (row.partition_count, row.partitions) == (4, (TopicAssignment("orders", (0, 1, 2, 3)),))
     assert row.undecodable is None
     rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19)).members
-    assert [(row.member_id, row.closed, row.record_offset) for row in rows] == [("a", True, 18)]
+    assert [(row.member_id, row.ended, row.record_offset) for row in rows] == [("a", True, 18)]
 
 
 def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason() -> None:
@@ -73,7 +73,7 @@ def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_
     for row in life.rows.members:
         told.setdefault(row.member_id, row.record_offset)
     assert told == {name: record + 3 for name, record in joined.items()}
-    assert not any(row.closed for row in life.rows.members)
+    assert not any(row.ended for row in life.rows.members)
 
 
 def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it() -> None:
@@ -82,7 +82,7 @@ def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it()
     rows = life.take(*read([*SECOND_MEMBER, owns("a", 2, 0, 1)], 15), tick(21))
     (health,) = rows.group_health
     assert health.findings == (
-        Finding("not_converged", START + 19 * SECOND, "1 of 2 members have not reached epoch 2: b"),
+        Finding("reconciling", START + 19 * SECOND, "1 of 2 members have not reached epoch 2: b"),
     )
     assert (health.state, health.members, health.generation, health.assigned_partitions) == ("Reconciling", 2, 2, 2)
     assert (health.last_decision_time, health.strategy) == (START + 19 * SECOND, "uniform")
@@ -95,7 +95,7 @@ def test_the_last_member_leaves_an_empty_group_and_a_row_of_churn() -> None:
     life.take(*read(FIRST), tick(15))
     rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19))
     (churn,) = rows.rebalance_churn
-    assert (churn.kind, churn.left, churn.members, churn.moves) == ("became_empty", ("a",), 0, 0)
+    assert (churn.kind, churn.left, churn.members, churn.partitions_moved) == ("became_empty", ("a",), 0, 0)
     assert (rows.group_health[-1].state, rows.group_health[-1].members) == ("Empty", 0)
 
 
@@ -105,7 +105,7 @@ def test_a_static_member_under_a_new_id_moves_nothing() -> None:
     life.take(*read([*FIRST, *back, metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]))
     churn = life.rows.rebalance_churn[-1]
     assert churn.replaced == (ReplacedMember("i", "a", "a2"),)
-    assert (churn.joined, churn.left, churn.moves) == (("b",), (), 2)
+    assert (churn.joined, churn.left, churn.partitions_moved) == (("b",), (), 2)
 
 
 def test_the_end_of_the_group_closes_its_members_once() -> None:
@@ -113,7 +113,7 @@ def test_the_end_of_the_group_closes_its_members_once() -> None:
     life.take(*read(FIRST), tick(15))
     tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
     rows = life.take(*read(tombstones, 15))
-    assert [(row.member_id, row.closed, row.record_offset) for row in rows.members] == [("a", True, 19)]
+    assert [(row.member_id, row.ended, row.record_offset) for row in rows.members] == [("a", True, 19)]
     assert life.take(tick(30, gone="deleted")).members == []
     assert life.state is None
 
@@ -122,7 +122,7 @@ def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
     life = Life()
     life.take(*read(FIRST), tick(15))
     rows = life.take(tick(30, gone="filtered"))
-    assert [(row.member_id, row.closed) for row in rows.members] == [("a", True)]
+    assert [(row.member_id, row.ended) for row in rows.members] == [("a", True)]
     assert life.state is None
 
 
@@ -186,7 +186,7 @@ def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_n
     life.take(*read(FIRST), tick(20))
     returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
     rows = life.take(*read(returned, 30), tick(40))
-    assert [(row.member_id, row.closed, row.record_offset, row.group_instance_id) for row in rows.members] == [
+    assert [(row.member_id, row.ended, row.record_offset, row.group_instance_id) for row in rows.members] == [
         ("a", True, 33, "i"),
         ("a2", False, 33, "i"),
     ]
@@ -198,7 +198,7 @@ def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_n
     joined = [metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]
     rows = life.take(*read(joined, 60), tick(70))
     assert [row.replaced for row in rows.rebalance_churn] == [(ReplacedMember("i", "a", "a2"),)]
-    assert [(row.member_id, row.closed) for row in rows.members] == [("a2", False), ("b", False)]
+    assert [(row.member_id, row.ended) for row in rows.members] == [("a2", False), ("b", False)]
 
 
 def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once() -> None:
@@ -206,6 +206,6 @@ def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once(
     life.take(*read(FIRST), tick(20))
     again = [*gone("a"), metadata("a2", "i"), target("a2", 0), *gone("a2"), metadata("a3", "i"), target("a3", 0)]
     rows = life.take(*read(again, 30), tick(60))
-    assert [(row.member_id, row.closed) for row in rows.members] == [("a", True), ("a3", False)]
+    assert [(row.member_id, row.ended) for row in rows.members] == [("a", True), ("a3", False)]
     life.take(tick(61, gone="deleted"))
-    assert [(row.member_id, row.closed) for row in life.rows.members[-1:]] == [("a3", True)]
+    assert [(row.member_id, row.ended) for row in life.rows.members[-1:]] == [("a3", True)]

@@ -80,7 +80,7 @@ def members_at_the_end(rows: Rows) -> dict[str, tuple[int, ...]]:
     return {
         name: tuple(p for of in row.partitions or () for p in of.partitions)
         for name, row in newest.items()
-        if not row.closed
+        if not row.ended
     }
 
 
@@ -99,9 +99,12 @@ def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
         assert row.members == len(real.members)
         assert row.joined in (None, real.joined)
         assert row.left in ((), real.left)
-    moves = {row.record_offset: row.moves for row in lived(records_of(group), [0], len(group.log), {1}).rebalance_churn}
+    moves = {
+        row.record_offset: row.partitions_moved
+        for row in lived(records_of(group), [0], len(group.log), {1}).rebalance_churn
+    }
     for row in rows.rebalance_churn:
-        assert row.moves in (None, moves[row.record_offset]), row
+        assert row.partitions_moved in (None, moves[row.record_offset]), row
     assert "drifted" not in {row.verdict for row in rows.drift}
 
 

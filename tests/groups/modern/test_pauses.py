@@ -40,7 +40,7 @@ def costs(*inputs: GroupInput, offset: int = 19) -> list[tuple[int, float | None
 
 
 def bounds(row: ChurnRow) -> tuple[int, float | None, float | None]:
-    return row.revision, row.unowned_partition_seconds_min, row.unowned_partition_seconds_max
+    return row.revision, row.unassigned_partition_seconds_min, row.unassigned_partition_seconds_max
 
 
 def test_between_giving_up_and_taking_over_nobody_owns_a_partition() -> None:

@@ -165,7 +165,7 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     # (What a rebalance cost is known later: a second row.)
     churn = [row for row in watched.core.rows.rebalance_churn if row.revision == 1]
     assert [row.record_offset for row in churn] == [decision.record for decision in decisions]
-    assert sum(row.moves or 0 for row in churn) == 3
+    assert sum(row.partitions_moved or 0 for row in churn) == 3
     assert [row.record_offset for row in rows.drift] == [decision.record for decision in decisions]
     assert "drifted" not in {row.verdict for row in rows.drift}
     assert (rows.drift[-1].verdict, rows.drift[-1].reason) == ("identical", None)

@@ -72,4 +72,4 @@ def test_lag_names_the_member_whose_task_reads_the_partition() -> None:
     rows = life.take(*inputs, *commits, make_tick(20, topic, state=None, group_type="streams"))
     assert [(row.partition, row.lag, row.member_id) for row in rows.lag] == [(0, 10, "a"), (1, 10, None)]
     assert (rows.group_health[0].verdict, rows.group_health[0].imbalance) == ("not_applicable", None)
-    assert {row.moves_least for row in rows.rebalance_churn} == {None}
+    assert {row.partitions_moved_optimal for row in rows.rebalance_churn} == {None}

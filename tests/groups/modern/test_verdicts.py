@@ -37,13 +37,13 @@ def test_a_target_that_the_assignor_gives_is_identical() -> None:
     # Uniform, by hand: two of four each; a keeps the first two it had, b gets the rest.
     first, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2))
     assert (first.verdict, first.reason, first.strategy) == ("identical", None, "uniform")
-    assert (second.verdict, second.matched_library, second.candidates) == ("identical", "broker:3.8.1", 1)
+    assert (second.verdict, second.matching_library, second.candidates) == ("identical", "broker:3.8.1", 1)
     assert (second.record_offset, second.generation, second.incarnation) == (19, 2, 13)
 
 
 def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:
     _, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 3), target("b", 1, 2), stands(2))
-    assert (second.verdict, second.drifted_count) == ("valid_unverified", 0)
+    assert (second.verdict, second.drifted_count) == ("unverified", 0)
     assert second.reason == "it fits none of 4 candidates; assignors of one's own are not recomputed, nor all ties"
 
 
@@ -62,7 +62,7 @@ def test_without_an_assignor_asked_for_both_of_the_brokers_are_tried() -> None:
     log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
     # Range, by hand: a is first and gets the larger part; uniform would leave b with what it had.
     second = verdicts(*log, count=3)[-1]
-    assert (second.verdict, second.matched_library, second.strategy) == ("identical", "broker:3.9.0", None)
+    assert (second.verdict, second.matching_library, second.strategy) == ("identical", "broker:3.9.0", None)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_what_no_assignor_may_do_is_drift(log: tuple[Written, ...], drifted: Dri
 )
 def test_what_is_not_known_is_said_and_no_verdict_invented(log: tuple[Written, ...], reason: str) -> None:
     row = verdicts(*log)[-1]
-    assert (row.verdict, row.reason) == ("valid_unverified", reason)
+    assert (row.verdict, row.reason) == ("unverified", reason)
 
 
 def test_of_decisions_that_no_round_has_judged_each_has_its_row_and_the_newest_are_recomputed() -> None:
@@ -119,14 +119,14 @@ def test_of_decisions_that_no_round_has_judged_each_has_its_row_and_the_newest_a
     rows = verdicts(*log)
     assert [row.generation for row in rows] == list(range(1, 102))
     reason = "too many generations passed without a round: not recomputed"
-    assert {(row.verdict, row.reason, row.strategy) for row in rows[:37]} == {("valid_unverified", reason, "uniform")}
+    assert {(row.verdict, row.reason, row.strategy) for row in rows[:37]} == {("unverified", reason, "uniform")}
     assert {(row.verdict, row.reason) for row in rows[37:]} == {("identical", None)}
 
 
 def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
     (row,) = verdicts(*FIRST, count=6)
     assert (row.verdict, row.reason) == (
-        "valid_unverified",
+        "unverified",
         "its target shows 4 partitions of topic 'orders', rounds have seen 6",
     )
 
@@ -174,8 +174,8 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     rows = core.take(make_tick(10 + len(life.log), topic, state=None, group_type="consumer")).drift
     judged = [row for row in rows if row.verdict != "not_applicable"]
     # A group that is met with more than its first member has a past that may be missing, until its second decision.
-    assert {row.verdict for row in judged if row.matched_library} <= {"identical"}
-    assert {row.reason for row in judged if not row.matched_library} <= {
+    assert {row.verdict for row in judged if row.matching_library} <= {"identical"}
+    assert {row.reason for row in judged if not row.matching_library} <= {
         "what was the target before it is not known: records of the group before it may be missing"
     }
 

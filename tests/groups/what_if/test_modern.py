@@ -41,8 +41,13 @@ def test_both_assignors_of_the_broker_are_told() -> None:
 
     assert sorted(row.strategy for row in rows) == ["range", "uniform"]
     uniform = the_row(rows, "uniform")
-    assert (uniform.runs, uniform.library, uniform.moves, uniform.imbalance) == (True, "broker:3.8.1", 2, 0.0)
-    assert (uniform.moves_least, uniform.imbalance_least, uniform.reason) == (2, 0.0, None)
+    assert (uniform.runs, uniform.library, uniform.partitions_moved, uniform.imbalance) == (
+        True,
+        "broker:3.8.1",
+        2,
+        0.0,
+    )
+    assert (uniform.partitions_moved_optimal, uniform.imbalance_optimal, uniform.reason) == (2, 0.0, None)
     assert (uniform.record_offset, uniform.generation, uniform.incarnation) == (19, 2, 13)
     assert the_row(rows, "range").runs is False
 
@@ -53,8 +58,8 @@ def test_the_assignor_that_nobody_asked_for_is_told_by_its_result() -> None:
     log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
     rows = rows_of(*log, count=3)
 
-    assert (the_row(rows, "range").runs, the_row(rows, "range").moves) == (True, 2)
-    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (False, 1)
+    assert (the_row(rows, "range").runs, the_row(rows, "range").partitions_moved) == (True, 2)
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").partitions_moved) == (False, 1)
     assert [the_row(rows, name).library for name in ("range", "uniform")] == ["broker:3.9.0", "broker:4.0.1"]
 
 
@@ -69,7 +74,7 @@ def test_where_one_gives_the_target_in_one_release_and_the_other_in_another_whic
     log += [asking("z", None), epoch(2), target("b", 2), target("z", 0, 1), stands(2)]
     log += [*gone("z"), asking("a", None), epoch(3), target("a", 0, 1), stands(3)]
     rows = rows_of(*log, count=3)
-    assert [(row.runs, row.moves, row.library) for row in rows] == [(None, 2, "broker:4.0.1")] * 2
+    assert [(row.runs, row.partitions_moved, row.library) for row in rows] == [(None, 2, "broker:4.0.1")] * 2
 
 
 @pytest.mark.parametrize("first", ["Aa", "BB"])
@@ -84,29 +89,34 @@ def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_fir
     topic = make_topic("orders", 3, topic_id=TOPIC_ID)
     life.take(make_tick(10 + len(log), topic, state=None, group_type="consumer"))
     verdict, churn = life.rows.drift[-1], life.rows.rebalance_churn[-1]
-    assert (verdict.verdict, churn.moves) == ("identical", 1)
+    assert (verdict.verdict, churn.partitions_moved) == ("identical", 1)
     row = the_row(life.rows.what_if[-2:], "uniform")
-    assert (row.runs, row.moves, row.library) == (True, churn.moves, verdict.matched_library)
+    assert (row.runs, row.partitions_moved, row.library) == (True, churn.partitions_moved, verdict.matching_library)
 
 
 def test_partitions_of_a_member_that_left_are_moves() -> None:
     both = (*FIRST, *SECOND_MEMBER)
     rows = rows_of(*both, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3))
-    assert {(row.moves, row.moves_least) for row in rows} == {(2, 2)}
+    assert {(row.partitions_moved, row.partitions_moved_optimal) for row in rows} == {(2, 2)}
 
 
 def test_an_assignor_that_is_not_known_has_a_row_with_the_reason() -> None:
     rows = rows_of(*FIRST, asking("a", "mine"), epoch(2), stands(2))
 
     mine = the_row(rows, "mine")
-    assert (mine.runs, mine.moves, mine.library, mine.reason) == (True, None, None, "assignor 'mine' is not known")
-    assert (the_row(rows, "uniform").moves, the_row(rows, "uniform").library) == (0, "broker:4.0.1")
+    assert (mine.runs, mine.partitions_moved, mine.library, mine.reason) == (
+        True,
+        None,
+        None,
+        "assignor 'mine' is not known",
+    )
+    assert (the_row(rows, "uniform").partitions_moved, the_row(rows, "uniform").library) == (0, "broker:4.0.1")
 
 
 def test_what_is_not_known_is_the_reason() -> None:
     rows = rows_of(*FIRST[3:])
     reason = "what was the target before it is not known: records of the group before it may be missing"
-    assert [(row.moves, row.imbalance, row.reason) for row in rows] == [(None, None, reason)] * 2
+    assert [(row.partitions_moved, row.imbalance, row.reason) for row in rows] == [(None, None, reason)] * 2
 
 
 @pytest.mark.parametrize(("topics", "partition"), [(("orders", "bills"), 0), (("orders",), 2**31 - 1)])
@@ -120,7 +130,7 @@ def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tupl
     seen = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 0, topic_id="EBESExQVFhcYGRobHB0eHw")
     rows = life.take(make_tick(10 + len(log), *seen, state=None, group_type="consumer")).what_if
     reason = "the topics of its target are not known, or have no such partitions"
-    assert [(row.moves, row.reason) for row in rows if row.generation == 2] == [(None, reason)] * 2
+    assert [(row.partitions_moved, row.reason) for row in rows if row.generation == 2] == [(None, reason)] * 2
 
 
 def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
@@ -139,4 +149,4 @@ def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
 def test_a_static_member_under_its_new_id_has_moved_nothing() -> None:
     back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
     rows = rows_of(*FIRST, *back, *SECOND_JOINS, target("a2", 0, 1), target("b", 2, 3), stands(2))
-    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (True, 2)
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").partitions_moved) == (True, 2)

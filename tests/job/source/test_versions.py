@@ -142,7 +142,7 @@ def stage(bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch) -> Itera
 def seen(ticks: list[tuple[str, Tick]]) -> list[tuple[str, str | None, list[tuple[str, int | None, bytes]]]]:
     """What ticks say of the groups, whatever round they are of."""
     return sorted(
-        (group, tick.gone, [(topic.topic, topic.partitions, topic.end_offsets) for topic in tick.topics])
+        (group, tick.gone, [(topic.topic, topic.partitions, topic.high_watermarks) for topic in tick.topics])
         for group, tick in ticks
     )
 
