@@ -271,7 +271,7 @@ def _lag(text: str) -> Callable[[Row, Clock, Row], str]:
     return say
 
 
-# As in groups.sql, which says what each problem is: 3 off, 2 strained, 1 unclear.
+# As in groups.sql, which says what each problem is: 3 critical, 2 warning, 1 unknown.
 _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "drifted": (3, _drifted),
     "unassigned": (3, _finding("unassigned")),

@@ -1,4 +1,4 @@
-"""The overview: which groups are off, and why; what fires; what was decided last."""
+"""The overview: which groups need somebody, and why; what fires; what was decided last."""
 
 from __future__ import annotations
 

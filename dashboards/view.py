@@ -13,7 +13,7 @@ from dashboards.lake import PageLake, since
 
 __all__ = ["HEALTH", "View", "head"]
 
-HEALTH = {3: "off", 2: "strained", 1: "unclear", 0: "as it should be", -1: "no members"}
+HEALTH = {3: "critical", 2: "warning", 1: "unknown", 0: "ok", -1: "no members"}
 """Words for the column `health` of groups.sql."""
 
 
@@ -108,7 +108,7 @@ def _is_silent(row: Mapping[str, Any], view: View) -> bool:
 def _silence(row: Mapping[str, Any], view: View) -> dict[str, Any]:
     quiet = age(timedelta(seconds=view.lake.quiet_s(row["cluster"])))
     return {
-        "head": f"Nothing heard of {visible(row['cluster'])} for {quiet}.",
+        "head": f"No update from {visible(row['cluster'])} for {quiet}.",
         "text": (
             f"Rounds come every {(row['interval_ms'] or 0) / 1000:g} s. Everything below is as of "
             f"{view.clock.time(row['round_time'])}: see whether probe and job run."

@@ -2,9 +2,10 @@
 
 A broker whose clock is wrong for one round changes nothing.
 
-Rounds carry two times (`Tick`, `ClosedRound`). `steady` never jumps, and stands still in outages: durations of the
-watching, such as heartbeats and pauses, are differences of it. But leaders decide, and records are written, by the
-brokers' clocks. What is compared with the time of a record needs a time of the same clocks, which goes on in an outage.
+Rounds carry two times (`GroupObservation`, `ClosedRound`). `steady` never jumps, and stands still in outages: durations
+of the watching, such as heartbeats and pauses, are differences of it. But leaders decide, and records are written, by
+the brokers' clocks. What is compared with the time of a record needs a time of the same clocks, which goes on in an
+outage.
 
 So the round's own time is believed as long as it runs beside the steady one. Where it has jumped, one round cannot tell
 whether a clock is wrong or nobody looked for a while: that round is taken to be right behind the one before. The next

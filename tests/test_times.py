@@ -12,9 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from streaming.groups import GroupConfig, Rows
-from streaming.records import GroupInput, Tick
+from streaming.records import GroupInput, GroupObservation
 from streaming.times import RoundClock, Shift, read_clock
-from tests.groups.build import CONFIG, SECOND, START, Life, even, make_commit, make_record, make_tick, make_topic
+from tests.groups.build import CONFIG, SECOND, START, Life, even, make_commit, make_observation, make_record, make_topic
 from tests.groups.streams import Step, batches, watched_streams
 
 DAY = 86_400 * SECOND
@@ -24,23 +24,23 @@ QUIET = GroupConfig(cluster="test", heartbeat_ms=2**60)
 """Without heartbeats: how much time has passed may be off by three intervals, and so may they."""
 
 
-def timed(ticks: Iterable[Tick], wrong: int = -1, off: int = 0) -> dict[int, Tick]:
+def timed(observations: Iterable[GroupObservation], wrong: int = -1, off: int = 0) -> dict[int, GroupObservation]:
     """Rounds by number, as the source hands them over: one with a time so far off, and what has passed summed up."""
-    found: dict[int, Tick] = {}
+    found: dict[int, GroupObservation] = {}
     before, elapsed = None, 0
-    for place, tick in enumerate(ticks):
-        time = tick.time + (off if place == wrong else 0)
+    for place, observation in enumerate(observations):
+        time = observation.time + (off if place == wrong else 0)
         elapsed += 0 if before is None else max(0, min(time - before, 3 * INTERVAL))
         before = time
-        found[tick.round] = msgspec.structs.replace(tick, time=time, elapsed=elapsed)
+        found[observation.round] = msgspec.structs.replace(observation, time=time, elapsed=elapsed)
     return found
 
 
 def lived(inputs: Sequence[GroupInput], config: GroupConfig, wrong: int = -1, off: int = 0) -> Rows:
-    ticks = timed((item for item in inputs if isinstance(item, Tick)), wrong, off)
+    observations = timed((item for item in inputs if isinstance(item, GroupObservation)), wrong, off)
     life = Life(config)
     for item in inputs:
-        life.take(ticks[item.round] if isinstance(item, Tick) else item)
+        life.take(observations[item.round] if isinstance(item, GroupObservation) else item)
     return life.rows
 
 
@@ -66,7 +66,7 @@ def _untimed(row: dict[str, Any]) -> dict[str, Any]:
 @given(watched_streams(), st.data())
 def test_a_life_with_one_wrong_clock_gives_the_rows_of_the_life_without(steps: list[Step], data: st.DataObject) -> None:
     (inputs,) = batches(steps, ())
-    rounds = sum(isinstance(item, Tick) for item in inputs)
+    rounds = sum(isinstance(item, GroupObservation) for item in inputs)
     assume(rounds > 2)
     wrong = data.draw(st.integers(2, rounds - 1))
     right = lived(inputs, QUIET)
@@ -81,7 +81,7 @@ def an_hour() -> list[GroupInput]:
         count = 2 if second < 1_200 else 4
         inputs += [make_commit(second - 1, second, topic="x", partition=p) for p in (0, 1)]
         ends = [second + 20, second + 20, 5, 5]
-        inputs.append(make_tick(second, make_topic("x", count, end=ends[:count])))
+        inputs.append(make_observation(second, make_topic("x", count, end=ends[:count])))
     return inputs
 
 
@@ -111,7 +111,7 @@ def test_a_group_met_with_a_wrong_clock_is_judged_as_any_other_once_it_is_right(
     # Nobody ever saw the topic with one partition, and rounds have shown it for longer than the grace: b has nothing.
     later = make_record(1_050, even("x", 1, "a", "b"), generation=2)
     inputs.append(later)
-    inputs.sort(key=lambda item: item.log_position if isinstance(item, Tick) else item.position)
+    inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
     assert untimed(lived(inputs, QUIET, 0, off))["drift"][1:] == untimed(lived(inputs, QUIET))["drift"][1:]
 
 
@@ -119,8 +119,10 @@ def test_a_new_count_that_the_first_round_after_an_outage_shows_gets_all_of_its_
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")))
     seconds = [*range(10, 100, 10), *range(3_700, 5_000, 10)]
-    ticks = timed(make_tick(at, make_topic("x", 2 if at < 3_700 else 4), time=START + at * SECOND) for at in seconds)
-    life.take(*ticks.values())
+    observations = timed(
+        make_observation(at, make_topic("x", 2 if at < 3_700 else 4), time=START + at * SECOND) for at in seconds
+    )
+    life.take(*observations.values())
     first = next(row.round for row in life.rows.group_health if "unassigned" in {f.finding for f in row.findings})
     assert first == 3_700 + CONFIG.metadata_grace_ms // SECOND
     assert [f.since for f in life.rows.group_health[-1].findings] == [START + 3_700 * SECOND]
@@ -129,8 +131,10 @@ def test_a_new_count_that_the_first_round_after_an_outage_shows_gets_all_of_its_
 def test_a_decision_made_while_nobody_looked_does_not_lie_in_the_future() -> None:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")))
-    ticks = timed(make_tick(at, make_topic("x", 2), time=START + at * SECOND) for at in (10, 20, 30, 9_000, 9_010))
-    life.take(*ticks.values(), make_record(8_990, even("x", 2, "a", "b"), generation=2))
+    observations = timed(
+        make_observation(at, make_topic("x", 2), time=START + at * SECOND) for at in (10, 20, 30, 9_000, 9_010)
+    )
+    life.take(*observations.values(), make_record(8_990, even("x", 2, "a", "b"), generation=2))
     assert [row.verdict for row in life.rows.drift] == ["identical", "identical"]
 
 

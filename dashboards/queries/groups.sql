@@ -1,4 +1,4 @@
--- Which groups are off, and why? Every living group, the worst first.
+-- Which groups need somebody, and why? Every living group, the worst first.
 --
 -- Parameters:
 --   :cluster   STRING  one cluster; NULL for all
@@ -11,7 +11,7 @@
 --              falling_behind, rewound, ahead, imbalance, mismatch      works, and not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated
 --                                                                       cannot be told now, or is about to change
---   health     3, 2, 1: by the worst problem, as the lines above; 0 nothing is wrong; -1 nothing is wrong, no members
+--   health     3 critical, 2 warning, 1 unknown: by the worst problem, as the lines above; 0 ok; -1 ok, no members
 --   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
 -- A group is imbalanced where its imbalance exceeds the least that any assignment could reach by more than the threshold.
 -- Findings are looked for in their JSON, where no name can imitate them: its quotes would be escaped.
@@ -26,25 +26,25 @@ judged AS (
       CASE WHEN verdict = 'drifted' THEN 'drifted' END,
       CASE WHEN contains(findings_json, '{"finding":"unassigned"') THEN 'unassigned' END,
       CASE WHEN lag_status IN ('stopped', 'stalled') THEN lag_status END
-    ) AS off,
+    ) AS critical,
     concat_ws(' ',
       CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
-    ) AS strained,
+    ) AS warning,
     concat_ws(' ',
       CASE WHEN contains(findings_json, '{"finding":"offsets_blocked"') THEN 'offsets_blocked'
            WHEN lag_status = 'unknown' THEN 'lag_unknown' END,
       CASE WHEN contains(findings_json, '{"finding":"stale_metadata"') THEN 'stale_metadata' END,
       CASE WHEN contains(findings_json, '{"finding":"topic_not_visible"') THEN 'topic_not_visible' END,
       CASE WHEN contains(findings_json, '{"finding":"topic_recreated"') THEN 'topic_recreated' END
-    ) AS unclear
+    ) AS not_known
   FROM health
 ),
 ranked AS (
   SELECT *,
-    trim(concat_ws(' ', nullif(off, ''), nullif(strained, ''), nullif(unclear, ''))) AS problems,
-    CASE WHEN off <> '' THEN 3 WHEN strained <> '' THEN 2 WHEN unclear <> '' THEN 1 WHEN members = 0 THEN -1 ELSE 0
+    trim(concat_ws(' ', nullif(critical, ''), nullif(warning, ''), nullif(not_known, ''))) AS problems,
+    CASE WHEN critical <> '' THEN 3 WHEN warning <> '' THEN 2 WHEN not_known <> '' THEN 1 WHEN members = 0 THEN -1 ELSE 0
     END AS health
   FROM judged
 )
@@ -57,5 +57,5 @@ FROM ranked AS r
 LEFT JOIN drift_current AS d ON d.cluster = r.cluster AND d.group_id = r.group_id AND r.verdict = 'drifted'
 ORDER BY r.health DESC,
   CASE WHEN r.verdict = 'drifted' THEN 0 WHEN r.lag_status = 'stopped' THEN 1 WHEN r.lag_status = 'stalled' THEN 2
-       WHEN r.off <> '' THEN 3 ELSE 4 END,
+       WHEN r.critical <> '' THEN 3 ELSE 4 END,
   r.group_id, r.cluster

@@ -1,4 +1,4 @@
--- Since when has each group that is off been off?
+-- Since when has each group been drifting, or its lag been bad?
 --
 -- Drift that goes on over several decisions is one drift; so is lag of one status over any number of rounds.
 --
@@ -8,7 +8,7 @@
 --   cluster, group_id  the group
 --   drifted_since      time of the first of the decisions in a row that drifted; NULL when the newest did not
 --   lag_since          time of the first of the rounds in a row with the present lag_status; NULL when that is fine
-WITH off AS (
+WITH bad AS (
   SELECT cluster, group_id, verdict, lag_status
   FROM group_health_current
   WHERE verdict = 'drifted' OR lag_status NOT IN ('ok', 'no_commit')
@@ -18,7 +18,7 @@ decisions AS (
     max(CASE WHEN d.verdict <> 'drifted' THEN d.record_offset END)
       OVER (PARTITION BY d.cluster, d.group_id) AS last_sound
   FROM drift AS d
-  JOIN off AS o ON o.cluster = d.cluster AND o.group_id = d.group_id AND o.verdict = 'drifted'
+  JOIN bad AS o ON o.cluster = d.cluster AND o.group_id = d.group_id AND o.verdict = 'drifted'
   WHERE d.event_date >= CAST(:since AS DATE) AND d.record_time >= :since
 ),
 drifted AS (
@@ -29,14 +29,14 @@ drifted AS (
 ),
 other_status AS (
   SELECT o.cluster, o.group_id, max(h.round) AS round
-  FROM off AS o
+  FROM bad AS o
   JOIN group_health AS h ON h.cluster = o.cluster AND h.group_id = o.group_id AND h.lag_status <> o.lag_status
   WHERE h.event_date >= CAST(:since AS DATE) AND h.round_time >= :since AND o.lag_status NOT IN ('ok', 'no_commit')
   GROUP BY o.cluster, o.group_id
 ),
 lagging AS (
   SELECT o.cluster, o.group_id, min(h.round_time) AS lag_since
-  FROM off AS o
+  FROM bad AS o
   JOIN group_health AS h ON h.cluster = o.cluster AND h.group_id = o.group_id AND h.lag_status = o.lag_status
   LEFT JOIN other_status AS b ON b.cluster = o.cluster AND b.group_id = o.group_id
   WHERE h.event_date >= CAST(:since AS DATE) AND h.round_time >= :since AND o.lag_status NOT IN ('ok', 'no_commit')
@@ -44,7 +44,7 @@ lagging AS (
   GROUP BY o.cluster, o.group_id
 )
 SELECT o.cluster, o.group_id, d.drifted_since, l.lag_since
-FROM off AS o
+FROM bad AS o
 LEFT JOIN drifted AS d ON d.cluster = o.cluster AND d.group_id = o.group_id
 LEFT JOIN lagging AS l ON l.cluster = o.cluster AND l.group_id = o.group_id
 WHERE d.drifted_since IS NOT NULL OR l.lag_since IS NOT NULL

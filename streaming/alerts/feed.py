@@ -172,7 +172,7 @@ class Feed:
         return None, tuple(rounds[begin:])
 
     def _current(self, name: str, found: list[File], at: int, before: int | None) -> pa.Table:
-        """The newest row of each key at a round, closed ones too; `before` as `_rounds` gives it."""
+        """The newest row of each key at a round, ended ones too; `before` as `_rounds` gives it."""
         oldest = before if name in _WITH_HEARTBEAT else None
         if name == "rounds":
             oldest = at - 1

@@ -8,7 +8,7 @@ does not count towards `for`.
     nothing ── true ──► pending ── for is over ──► firing
                            │                          │
                            ├──── false ──► resolved ◄─┤
-                           └── row closed ──► gone ◄──┘
+                           └── row ended ──► gone  ◄──┘
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class Transition:
 
     Attributes:
         rule: The rule's name.
-        alert: The alert; closed ones as they were.
+        alert: The alert; ended ones as they were.
         state: pending, firing, resolved or gone.
         from_state: State before; None when the occurrence begins.
         round: Round that decided; None before the first round.

@@ -143,9 +143,9 @@ class Judge:
     def _judge(self, rule: Rule, rows: pa.Table, active: Iterable[Key]) -> list[tuple[int, _Age, Seen]]:
         # TRY: a row on which an expression fails (a cast, an overflow) is not known; the others are.
         value = f"TRY({rule.value.sql})" if rule.value is not None else "NULL::DOUBLE"
-        closed = {"ended"} if rule.table.closes else set()
+        ended = {"ended"} if rule.table.closes else set()
         rounds = set() if rule.of_events else {"round"}
-        names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *closed})
+        names = sorted({*rounds, *rule.table.newest_by, *rule.columns, *rule.key, *ended})
         columns = ", ".join(f'"{name}"' for name in names)
         keys = ", ".join(f'"{name}"' for name in rule.key)
         sql = f"""
@@ -195,8 +195,8 @@ def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, _Age, Seen
     """A group that closes takes its verdict with it."""
     if health is None or health.num_rows == 0:
         return []
-    closed = health.filter(health["ended"]).to_pylist()
-    return [(row["round"], (row["round"],), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in closed]
+    ended = health.filter(health["ended"]).to_pylist()
+    return [(row["round"], (row["round"],), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in ended]
 
 
 def _nothing(at: Round | None, since: int) -> Observed:

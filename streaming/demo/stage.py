@@ -23,7 +23,7 @@ QUIET_LIBRDKAFKA = 2
 """`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is."""
 
 _TICK_S = 0.25
-"""The flow of records comes in ticks: fine enough for 1 record/s, coarse enough to cost nothing."""
+"""The flow of records comes in observations: fine enough for 1 record/s, coarse enough to cost nothing."""
 
 _FLUSH_S = 3.0
 """How often the ledger goes to the journal."""

@@ -21,9 +21,9 @@ from streaming.records import (
     CommitWindow,
     Compacted,
     GroupInput,
+    GroupObservation,
     MembershipRecord,
     MembershipTombstone,
-    Tick,
     in_order,
     merge_windows,
 )
@@ -52,7 +52,7 @@ def advance(
             state = GroupState()
         if isinstance(item, CommitWindow):
             _fold(state, item)
-        elif isinstance(item, Tick):
+        elif isinstance(item, GroupObservation):
             _take_in(state, rows)
             compaction.leave(state, item.log_position)
             if item.gone is not None:

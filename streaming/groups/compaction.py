@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 from streaming.groups.modern import consumer_group
 from streaming.groups.state import GroupState
-from streaming.records import Compacted, GroupInput, Tick
+from streaming.records import Compacted, GroupInput, GroupObservation
 
 __all__ = ["goes_on_behind", "is_compacted", "leave", "take_in"]
 
@@ -56,5 +56,5 @@ def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:
     """Whether records of the group in the stretch are still to come after these inputs, the newest that were taken."""
     if state.compacted_until < 0:
         return False
-    taken = max((item.position for item in inputs if not isinstance(item, Tick | Compacted)), default=-1)
+    taken = max((item.position for item in inputs if not isinstance(item, GroupObservation | Compacted)), default=-1)
     return taken + 1 < state.compacted_until

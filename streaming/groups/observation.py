@@ -21,7 +21,7 @@ from streaming.groups.rows import Finding, GroupHealthRow, Rows
 from streaming.groups.state import CountSeen, GroupState, TopicState
 from streaming.groups.verdict import NOT_APPLICABLE
 from streaming.groups.what_if.classic import what_if_of_judged
-from streaming.records import SHARE, STREAMS, MembershipRecord, Tick
+from streaming.records import SHARE, STREAMS, GroupObservation, MembershipRecord
 from streaming.times import day_of
 
 __all__ = ["close_group", "judge_round", "pass_round"]
@@ -31,42 +31,42 @@ PENDING = "pending"
 _MOST = 2**63 - 1
 
 
-def judge_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+def judge_round(state: GroupState, observation: GroupObservation, group: str, config: GroupConfig, rows: Rows) -> None:
     """Judge one round: the state has taken in exactly the log records below its position."""
-    passed, rounds = take_time(state, tick)
-    _see_topics(state, tick, config)
+    passed, rounds = take_time(state, observation)
+    _see_topics(state, observation, config)
     write_modern_members(state, group, config, rows)
     if _was_met_empty(state):
-        close_modern_members(state, tick.log_position, tick.time, group, config, rows)
-    write_modern_verdicts(state, tick, group, config, rows)
-    _give_verdicts(state, tick, group, config, rows)
+        close_modern_members(state, observation.log_position, observation.time, group, config, rows)
+    write_modern_verdicts(state, observation, group, config, rows)
+    _give_verdicts(state, observation, group, config, rows)
     before = len(rows.lag)
-    totals = lag_rows(state, tick, group, config, rows, passed, rounds)
+    totals = lag_rows(state, observation, group, config, rows, passed, rounds)
     offset_events.note(state, state.clock.now, rows.lag[before:])
-    findings = findings_of(state, tick, config, totals.lost)
-    _health_row(state, tick, group, config, rows, totals, findings)
+    findings = findings_of(state, observation, config, totals.lost)
+    _health_row(state, observation, group, config, rows, totals, findings)
 
 
-def pass_round(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+def pass_round(state: GroupState, observation: GroupObservation, group: str, config: GroupConfig, rows: Rows) -> None:
     """Pass over a round of a time that compaction took out of the log: only verdicts on what is there are given."""
-    take_time(state, tick)
-    _see_topics(state, tick, config)
-    _give_verdicts(state, tick, group, config, rows)
+    take_time(state, observation)
+    _see_topics(state, observation, config)
+    _give_verdicts(state, observation, group, config, rows)
 
 
-def close_group(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+def close_group(state: GroupState, observation: GroupObservation, group: str, config: GroupConfig, rows: Rows) -> None:
     """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
-    take_time(state, tick)
-    _give_verdicts(state, tick, group, config, rows, last=True)
-    close_members(state, tick.log_position, tick.time, group, config, rows)
+    take_time(state, observation)
+    _give_verdicts(state, observation, group, config, rows, last=True)
+    close_members(state, observation.log_position, observation.time, group, config, rows)
     write_modern_members(state, group, config, rows)
-    write_modern_verdicts(state, tick, group, config, rows)
-    close_modern_members(state, tick.log_position, tick.time, group, config, rows)
+    write_modern_verdicts(state, observation, group, config, rows)
+    close_modern_members(state, observation.log_position, observation.time, group, config, rows)
     for topic, partitions in sorted(state.partitions.items()):
         for partition, known in sorted(partitions.items()):
             if known.row is not None or known.commits:
-                close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=True)
-    rows.group_health.append(_health(state, tick, group, config, Totals(), (), ended=True))
+                close_partition(state, known, observation, group, topic, partition, config, rows, subscribed=True)
+    rows.group_health.append(_health(state, observation, group, config, Totals(), (), ended=True))
 
 
 def _most(total: int | None) -> int | None:
@@ -74,11 +74,11 @@ def _most(total: int | None) -> int | None:
     return None if total is None else min(total, _MOST)
 
 
-def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
+def _see_topics(state: GroupState, observation: GroupObservation, config: GroupConfig) -> None:
     """Remember the counts and racks that this round shows; what is older than any verdict may need is dropped."""
     now = state.clock.now
     horizon = now - 2 * config.metadata_grace_ms
-    for seen in tick.topics:
+    for seen in observation.topics:
         count = seen.partitions or 0
         known = state.topics.get(seen.topic)
         if known is None:
@@ -103,49 +103,51 @@ def _see_topics(state: GroupState, tick: Tick, config: GroupConfig) -> None:
         # The newest one before the horizon was still in force at it, so it stays.
         while len(known.counts) > 2 and known.counts[1].last < horizon:
             del known.counts[0]
-    shown = {t.topic for t in tick.topics}
+    shown = {t.topic for t in observation.topics}
     for topic in [t for t, known in state.topics.items() if t not in shown and known.counts[-1].last < horizon]:
         del state.topics[topic]
 
 
 def _give_verdicts(
-    state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
+    state: GroupState, observation: GroupObservation, group: str, config: GroupConfig, rows: Rows, *, last: bool = False
 ) -> None:
     """Judge what can be judged now."""
-    now, latest = state.clock.now, max(state.clock.now, tick.time)
+    now, latest = state.clock.now, max(state.clock.now, observation.time)
     verdicts = judge_waiting(state, now, latest, config, last=last)
     for decision, verdict in zip(state.waiting, verdicts, strict=False):
-        rows.drift.append(verdict_row(judged_of(decision, group, tick.log_partition), verdict, tick, config))
+        rows.drift.append(
+            verdict_row(judged_of(decision, group, observation.log_partition), verdict, observation, config)
+        )
         state.verdict = verdict.verdict
         state.verdict_reason = verdict.reason
         state.drifted_count = len(verdict.drifted)
-    rows.what_if.extend(what_if_of_judged(state, verdicts, group, tick, config))
+    rows.what_if.extend(what_if_of_judged(state, verdicts, group, observation, config))
     state.waiting = state.waiting[len(verdicts) :]
 
 
 def _health_row(
     state: GroupState,
-    tick: Tick,
+    observation: GroupObservation,
     group: str,
     config: GroupConfig,
     rows: Rows,
     totals: Totals,
     findings: tuple[Finding, ...],
 ) -> None:
-    row = _health(state, tick, group, config, totals, findings, ended=False)
+    row = _health(state, observation, group, config, totals, findings, ended=False)
     # What makes a new row: anything but the round itself and the commits counted since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
     # (The rounds of an idle group are its heartbeats: the next one may come a little early.)
-    if says != state.health or tick.idle or tick.steady - state.health_at >= config.heartbeat_ms:
+    if says != state.health or observation.idle or observation.steady - state.health_at >= config.heartbeat_ms:
         rows.group_health.append(row)
         state.health = says
-        state.health_at = tick.steady
+        state.health_at = observation.steady
         state.commits = 0
 
 
 def _health(
     state: GroupState,
-    tick: Tick,
+    observation: GroupObservation,
     group: str,
     config: GroupConfig,
     totals: Totals,
@@ -154,7 +156,7 @@ def _health(
     ended: bool,
 ) -> GroupHealthRow:
     record = live_record(state) if not ended else None
-    verdict, reason = _verdict(state, record, tick, ended=ended)
+    verdict, reason = _verdict(state, record, observation, ended=ended)
     counts = counts_of(record) if record is not None and is_consumer(record) else None
     strategy = record.protocol if record is not None else None
     expected = config.expected_strategy(group)
@@ -178,16 +180,16 @@ def _health(
         assigned = len({(t, p) for current in modern.currents.values() for t, of in current.partitions for p in of})
     return GroupHealthRow(
         cluster=config.cluster,
-        cluster_id=tick.cluster_id,
+        cluster_id=observation.cluster_id,
         group_id=group,
-        log_partition=tick.log_partition,
-        round=tick.round,
-        round_time=tick.time,
-        event_date=day_of(tick.time),
+        log_partition=observation.log_partition,
+        round=observation.round,
+        round_time=observation.time,
+        event_date=day_of(observation.time),
         ended=ended,
-        state=_state(state, record, tick, ended=ended),
-        group_type=tick.group_type,
-        protocol_type=record.protocol_type if record is not None else tick.protocol_type,
+        state=_state(state, record, observation, ended=ended),
+        group_type=observation.group_type,
+        protocol_type=record.protocol_type if record is not None else observation.protocol_type,
         strategy=strategy,
         expected_strategy=expected,
         strategy_mismatch=mismatch(expected, strategy),
@@ -203,7 +205,7 @@ def _health(
         partitions=totals.partitions,
         assigned_partitions=assigned,
         lag_total=_most(totals.total),
-        lag_stable_total=_most(totals.stable),
+        lag_read_committed_total=_most(totals.stable),
         lost_records=_most(sum(sum(of.values()) for of in totals.lost.values())) or 0,
         lag_max=totals.largest,
         lag_unknown=totals.unknown,
@@ -214,11 +216,11 @@ def _health(
     )
 
 
-def _state(state: GroupState, record: MembershipRecord | None, tick: Tick, *, ended: bool) -> str:
+def _state(state: GroupState, record: MembershipRecord | None, observation: GroupObservation, *, ended: bool) -> str:
     if ended:
-        return "Gone" if tick.gone is None else tick.gone.capitalize()
-    if tick.state is not None:
-        return tick.state
+        return "Gone" if observation.gone is None else observation.gone.capitalize()
+    if observation.state is not None:
+        return observation.state
     if record is None:
         if state.modern is not None:
             return state_of(state.modern_group) if state.modern_group is not None else "Unknown"
@@ -232,11 +234,16 @@ def _was_met_empty(state: GroupState) -> bool:
     return group is not None and not group.members and group.epoch > (state.modern_epoch or -1)
 
 
-def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, ended: bool) -> tuple[str, str | None]:
+def _verdict(
+    state: GroupState, record: MembershipRecord | None, observation: GroupObservation, *, ended: bool
+) -> tuple[str, str | None]:
     if ended:
-        return NOT_APPLICABLE, "the group is gone" if tick.gone != "filtered" else "the group is not watched any more"
-    if state.modern is not None or tick.group_type in {"consumer", "share", "streams"}:
-        kind = state.modern_group.group_type if state.modern_group is not None else tick.group_type
+        return (
+            NOT_APPLICABLE,
+            "the group is gone" if observation.gone != "filtered" else "the group is not watched any more",
+        )
+    if state.modern is not None or observation.group_type in {"consumer", "share", "streams"}:
+        kind = state.modern_group.group_type if state.modern_group is not None else observation.group_type
         if kind in {SHARE, STREAMS}:
             return NOT_APPLICABLE, no_verdict_on(kind)
         if _was_met_empty(state):
@@ -245,7 +252,7 @@ def _verdict(state: GroupState, record: MembershipRecord | None, tick: Tick, *, 
             return state.modern_verdict[:2]
         return PENDING, "no target assignment of the group was read yet"
     if record is None:
-        if tick.state not in {None, "Empty", "Dead"}:
+        if observation.state not in {None, "Empty", "Dead"}:
             return PENDING, "the group has members, but no record of its membership was read yet"
         if not state.partitions:
             return PENDING, "neither a membership nor a committed offset of the group is in the log"

@@ -179,7 +179,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     partitions: int
     assigned_partitions: int
     lag_total: int | None
-    lag_stable_total: int | None
+    lag_read_committed_total: int | None
     lost_records: int
     lag_max: int | None
     lag_unknown: int

@@ -22,7 +22,7 @@ from streaming.records.modern import (
     TargetAssignment,
     TargetEpoch,
 )
-from streaming.records.observations import Tick, TopicTick
+from streaming.records.observations import GroupObservation, TopicObservation
 from streaming.records.rounds import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
@@ -65,6 +65,7 @@ __all__ = [
     "CurrentAssignment",
     "GroupEpoch",
     "GroupInput",
+    "GroupObservation",
     "HeldPartition",
     "IdPartitions",
     "KnownTopics",
@@ -81,9 +82,8 @@ __all__ = [
     "StreamsTopology",
     "TargetAssignment",
     "TargetEpoch",
-    "Tick",
+    "TopicObservation",
     "TopicPartitions",
-    "TopicTick",
     "Window",
     "decode_closed_rounds",
     "decode_inputs",

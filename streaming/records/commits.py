@@ -11,7 +11,7 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
     """The offset commits of one partition between two boundaries, folded.
 
     A boundary is the log position of a round, or a membership record of the same group: so a window can be
-    ordered against ticks and generations by any of its record offsets. Windows of the same partition with no
+    ordered against observations and generations by any of its record offsets. Windows of the same partition with no
     boundary between them merge into the window of all their records (`merge_windows`), which makes the fold
     independent of where a batch was cut.
 

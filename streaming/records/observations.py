@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["Tick", "TopicTick"]
+__all__ = ["GroupObservation", "TopicObservation"]
 
 
-class TopicTick(msgspec.Struct, frozen=True, array_like=True):
+class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
     """One topic of a group as a round saw it.
 
     Attributes:
@@ -29,10 +29,10 @@ class TopicTick(msgspec.Struct, frozen=True, array_like=True):
     racks: tuple[tuple[str, ...], ...] | None = None
 
 
-class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
+class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     """One round as it concerns one group.
 
-    A tick is judged with exactly the log records below `log_position`.
+    An observation is judged with exactly the log records below `log_position`.
 
     Attributes:
         round: Number of the round (offset of its opening record); grows, with jumps.
@@ -42,7 +42,7 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         state: Coordinator's state, in Kafka's words ("Stable", "Empty", ...); None when not known.
         protocol_type: As the coordinator tells it; None when not known.
         group_type: "classic", "consumer", "share", "streams"; None when not known.
-        gone: None while the group is listed; "deleted" or "filtered" in its last tick.
+        gone: None while the group is listed; "deleted" or "filtered" in its last observation.
         held_since: ms; the partition's last stable offset stays below its high watermark since then
             (an open transaction); None when it does not.
         topics: Topics that the group subscribes to or has committed offsets for, as far as they passed the
@@ -65,7 +65,7 @@ class Tick(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     group_type: str | None
     gone: str | None
     held_since: int | None
-    topics: tuple[TopicTick, ...]
+    topics: tuple[TopicObservation, ...]
     cluster_id: str | None = None
     held_by_producer: int | None = None
     held_by: str | None = None

@@ -64,7 +64,7 @@ class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
         log_records: Offsets of the log between the round before and this one, over all partitions.
         holds: Partitions that an open transaction holds back for more than a few rounds; None where the probe
             does not tell.
-        elapsed: As in `Tick`, ms.
+        elapsed: As in `GroupObservation`, ms.
         opened_offset: Offset of the opening record; less than `round` after the rounds topic was created again.
     """
 

@@ -149,11 +149,11 @@ class LakeMirror:
                 if held.past:
                     self._keep(f"past_{held.table.name}", held, self._past)
                 if held.current:
-                    # (What is closed says so itself: no living row is dropped for its time, for clocks can be off.)
+                    # (What has ended says so itself: no living row is dropped for its time, for clocks can be off.)
                     if held.reach is not None and not held.table.closes:
                         self._keep(f"newest_{held.table.name}", held, held.reach)
                     if held.table.closes:
-                        self._connection.execute(f"DELETE FROM newest_{held.table.name} WHERE closed")  # noqa: S608
+                        self._connection.execute(f"DELETE FROM newest_{held.table.name} WHERE ended")  # noqa: S608
 
     def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """Run a query; one dict per row."""

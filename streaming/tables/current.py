@@ -1,6 +1,6 @@
 """The `_current` views: the newest row of each key, without what has ended.
 
-Plain SQL that Spark and DuckDB both run. A group that has closed takes its verdict with it, and
+Plain SQL that Spark and DuckDB both run. A group that has ended takes its verdict with it, and
 what other strategies would have done; decisions are history and stay, with their newest revision.
 """
 
@@ -27,7 +27,7 @@ def current_sql(table: Table, source: str | None = None, only: Collection[str] |
     newest = ", ".join(f"{column} DESC" for column in table.newest_by)
     ranked = f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM {source or table.name}"  # noqa: S608
     columns = ", ".join(f"t.{c.name}" for c in table.columns if only is None or c.name in only)
-    living = " AND NOT t.closed" if table.closes else ""
+    living = " AND NOT t.ended" if table.closes else ""
     joined = ""
     if table.name in _WITH_LIVING_GROUP:
         joined = " JOIN group_health_current AS g ON g.cluster = t.cluster AND g.group_id = t.group_id"

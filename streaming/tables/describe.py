@@ -16,7 +16,7 @@ _HEAD = """\
 Every table is a Delta table, a folder of its name in the lake. Facts are only appended, never changed: what the tables
 said at a time, they said.
 
-- **`<table>_current`** is the newest row of each key, without what has ended (`closed`). It is a view, not a folder:
+- **`<table>_current`** is the newest row of each key, without what has ended (`ended`). It is a view, not a folder:
   `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark takes as
   well. Most questions are about now, and are asked there.
 - **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock at the
@@ -48,7 +48,7 @@ def describe() -> str:
 
 def _section(table: Table) -> str:
     columns = "\n".join(f"| `{c.name}` | `{c.type.sql}` | {_cell(c.comment)} |" for c in table.columns)
-    closing = "; a row with `closed` ends its key" if table.closes else ""
+    closing = "; a row with `ended` ends its key" if table.closes else ""
     days = f" Partitioned by {_names(table.partition_by)}." if table.partition_by else ""
     return (
         f"## {table.name}\n\n{table.comment}.\n\n"

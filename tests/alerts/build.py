@@ -45,7 +45,7 @@ BEHIND = """\
 
 HELD = """\
   - name: held
-    view: log_holds_current
+    view: open_transactions_current
     when: held AND groups > 0
     for: 2 rounds
     severity: warning

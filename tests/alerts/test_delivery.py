@@ -102,7 +102,7 @@ def test_a_message_says_what_holds_since_when_of_whom_and_which_copy_it_is(lake:
 
 
 def test_hostile_names_arrive_as_the_text_they_are(lake: Lake) -> None:
-    names = ["<b>bold</b> &amp; 'quoted'", 'two\nlines: "x"', "{value}", "*stars* _lines_ `ticks`", "x" * 32_000]
+    names = ["<b>bold</b> &amp; 'quoted'", 'two\nlines: "x"', "{value}", "*stars* _lines_ `observations`", "x" * 32_000]
     with Receiver() as receiver, lake.alerter(ops=receiver.url) as alerter:
         lake.write(**dict.fromkeys(names, "drifted"))
         alerter.look()

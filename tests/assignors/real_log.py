@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 from streaming.groups.rows import DriftRow
 from streaming.offsets_log import GroupKey, decode_key, decode_membership
 from streaming.records import MembershipRecord
-from tests.groups.build import Life, make_tick, make_topic
+from tests.groups.build import Life, make_observation, make_topic
 
 __all__ = ["core_verdicts", "offsets_log", "read_on"]
 
@@ -52,5 +52,5 @@ def core_verdicts(records: Iterable[MembershipRecord], counts: Mapping[str, int]
     life = Life()
     for record in records:
         topics = (make_topic(topic, count) for topic, count in counts.items())
-        life.take(record, make_tick(record.record + 1, *topics, time=record.record_time + 1_000))
+        life.take(record, make_observation(record.record + 1, *topics, time=record.record_time + 1_000))
     return life.rows.drift

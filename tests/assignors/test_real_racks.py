@@ -15,11 +15,11 @@ from assignors import Group, assign, from_topics, same
 from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.groups.classic.membership import subscription_of
 from streaming.probe import Probe
-from streaming.records import MembershipRecord, TopicTick
+from streaming.records import MembershipRecord, TopicObservation
 from tests.assignors.real_log import offsets_log
 from tests.assignors.real_members import Joins, LibrdkafkaMembers, Member, StartMember, java_starter, librdkafka_starter
 from tests.assignors.real_stories import Scaled, follow
-from tests.groups.build import Life, make_tick, make_topic
+from tests.groups.build import Life, make_observation, make_topic
 from tests.oracle.java_members import JavaMembers
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
@@ -98,7 +98,7 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
         assert (by_racks[client, strategy] > 0) == (strategy != "roundrobin"), by_racks
 
 
-def _told(unique: str, pair: Pair, group: str) -> tuple[TopicTick, ...]:
+def _told(unique: str, pair: Pair, group: str) -> tuple[TopicObservation, ...]:
     """The topics as a real round tells them."""
     settings = Settings(
         cluster=unique,
@@ -110,15 +110,15 @@ def _told(unique: str, pair: Pair, group: str) -> tuple[TopicTick, ...]:
     return tuple(make_topic(topic, event.partitions, racks=event.racks) for topic, event in sorted(seen.items()))
 
 
-def _judged(records: list[MembershipRecord], topics: tuple[TopicTick, ...]) -> list[tuple[str, str | None]]:
+def _judged(records: list[MembershipRecord], topics: tuple[TopicObservation, ...]) -> list[tuple[str, str | None]]:
     life = Life()
-    life.take(make_tick(records[0].record, *topics, time=records[0].record_time - 1))
+    life.take(make_observation(records[0].record, *topics, time=records[0].record_time - 1))
     for record in records:
-        life.take(record, make_tick(record.record + 1, *topics, time=record.record_time))
+        life.take(record, make_observation(record.record + 1, *topics, time=record.record_time))
     return [(row.verdict, row.reason) for row in life.rows.drift]
 
 
-def _differs_without_racks(client: str, record: MembershipRecord, topics: tuple[TopicTick, ...]) -> bool:
+def _differs_without_racks(client: str, record: MembershipRecord, topics: tuple[TopicObservation, ...]) -> bool:
     """Whether the group's assignment is another one than that of brokers without racks."""
     counts = {topic.topic: topic.partitions or 0 for topic in topics}
     group = Group(tuple(map(subscription_of, record.members)), counts)

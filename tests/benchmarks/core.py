@@ -13,7 +13,15 @@ from statistics import median
 
 from streaming.groups import GroupConfig, encode_rows
 from streaming.job.operator import advance_key
-from streaming.records import CommitWindow, Member, MembershipRecord, Tick, TopicTick, encode_inputs, group_key
+from streaming.records import (
+    CommitWindow,
+    GroupObservation,
+    Member,
+    MembershipRecord,
+    TopicObservation,
+    encode_inputs,
+    group_key,
+)
 from tests.benchmarks.figure import Figure, Say
 
 __all__ = ["CoreSize", "core", "milliseconds"]
@@ -81,7 +89,7 @@ def milliseconds(size: CoreSize) -> tuple[float, int]:
 
 
 def _payloads(number: int, partitions: int) -> list[bytes]:
-    """What the source hands over of one group and one round: its windows, its tick, and at first its membership."""
+    """What the source hands over for one group and one round: windows, an observation, at first the membership."""
     position, now = 2 + 2 * partitions * number, _INTERVAL_MS * (number + 1)
     consumed = 1_000 + _STEP * number
     windows = [
@@ -104,9 +112,11 @@ def _payloads(number: int, partitions: int) -> list[bytes]:
         for partition in range(partitions)
     ]
     end = struct.pack(f"<{partitions}q", *([consumed + 5] * partitions))
-    seen = TopicTick(_TOPIC, _TOPIC_ID, partitions, end, end, bytes(8 * partitions))
-    tick = Tick(number, now, 0, position + 2 * partitions, "Stable", "consumer", "classic", None, None, (seen,))
-    payloads = [encode_inputs([*windows]), encode_inputs([tick])]
+    seen = TopicObservation(_TOPIC, _TOPIC_ID, partitions, end, end, bytes(8 * partitions))
+    observation = GroupObservation(
+        number, now, 0, position + 2 * partitions, "Stable", "consumer", "classic", None, None, (seen,)
+    )
+    payloads = [encode_inputs([*windows]), encode_inputs([observation])]
     if not number:
         payloads.append(encode_inputs([_decision(partitions)]))
     return payloads

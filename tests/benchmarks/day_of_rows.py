@@ -240,7 +240,7 @@ class _Made:
             "partitions": _same(each, n, pa.int32()),
             "assigned_partitions": _same(each, n, pa.int32()),
             "lag_total": lag,
-            "lag_stable_total": lag,
+            "lag_read_committed_total": lag,
             "lag_max": lag // each + 1,
             "lag_unknown": _same(0, n, pa.int32()),
             "lag_status": self._status(groups, at),

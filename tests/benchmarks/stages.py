@@ -28,7 +28,7 @@ __all__ = ["STAGES", "stage_seconds"]
 
 STAGES = {
     "plan": "closing records and ends asked for, shared out among tasks",
-    "source": "fetch, walk, decode, compact; events to ticks",
+    "source": "fetch, walk, decode, compact; events to observations",
     "core": "state unpacked, advance, state and rows packed",
     "unpack": "rows unpacked, sorted by table, made columns",
     "append": "six Delta tables, by delta-rs",

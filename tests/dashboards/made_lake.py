@@ -152,7 +152,7 @@ class MadeLake:
                 verdict_reason=group.reason, drifted_count=len(self._wrong(group, actual)) if drifted else 0,
                 findings=[[name, ms - 180_000, detail] for name, detail in group.findings], topics=len(group.topics),
                 partitions=len(group.places), assigned_partitions=len(actual), lag_total=sum(lags), lag_max=max(lags),
-                lag_stable_total=sum(lags), lag_unknown=0, lag_status=group.status(ago), commits=len(lags),
+                lag_read_committed_total=sum(lags), lag_unknown=0, lag_status=group.status(ago), commits=len(lags),
                 imbalance=max(counts) / mean - 1 if mean else None, imbalance_optimal=least,
             )  # fmt: skip
             if ago > 30:

@@ -19,8 +19,8 @@ def test_a_click_that_is_heard_twice_does_not_undo_a_later_one(monkeypatch: pyte
         went: dict[str, str] | None = session.pop("go", None)
         return went
 
-    assert hear(1_000, show="strained") == {"show": "strained"}
+    assert hear(1_000, show="warning") == {"show": "warning"}
     assert hear(2_000, show="") == {}
-    assert hear(1_000, show="strained") is None
+    assert hear(1_000, show="warning") is None
     assert hear(3_000, group="orders") == {"group": "orders"}
     assert session["went"] == 3_000

@@ -61,10 +61,10 @@ def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
     assert why[1].startswith("2 of 30 partitions misplaced since ")
     assert re.fullmatch(r"lag [\d,]+ and nothing committed for at least \d+ min", why[2])
     assert why[4].startswith("new partitions that the leader has not seen: signups (8 to 12 partitions)")
-    off = page.locator(".count.h3")
-    expect(off).to_have_text(re.compile(r"3\s*off"))
+    critical = page.locator(".count.h3")
+    expect(critical).to_have_text(re.compile(r"3\s*critical"))
     # A sign beside the colour, with its word for those who listen.
-    assert page.locator(".groups tr.h3 .sign").first.get_attribute("aria-label") == "off"
+    assert page.locator(".groups tr.h3 .sign").first.get_attribute("aria-label") == "critical"
     expect(page.locator(".fresh")).to_contain_text("heard")
 
 
@@ -292,6 +292,6 @@ def test_a_group_that_is_not_there_and_silence_are_told(tmp_path: Path, look: Lo
     with served(tmp_path / "lake", tmp_path / "page.log") as address:
         page = look(_deep(address, "nobody"), ready=".reasons")
         expect(page.locator(".reasons")).to_contain_text("There is no living group of this name in demo")
-        expect(page.locator(".banner")).to_contain_text(re.compile(r"Nothing heard of demo for \d+ min"))
-        expect(page.locator(".fresh")).to_contain_text("nothing heard for")
+        expect(page.locator(".banner")).to_contain_text(re.compile(r"No update from demo for \d+ min"))
+        expect(page.locator(".fresh")).to_contain_text("no update for")
         page.close()

@@ -76,7 +76,7 @@ def test_every_storys_groups_were_there(recorded: Recorded) -> None:
     assert expected - recorded.recording.groups <= gone
 
 
-def test_the_journal_counts_exactly_the_commits_that_the_log_holds(recorded: Recorded) -> None:
+def test_the_journal_counts_exactly_the_commits_that_the_open_transactions(recorded: Recorded) -> None:
     # Junk that happens to have the form of a key names no group of a story.
     counted = {group for story in ALL_STORIES for group in story.groups} - UNCOUNTED
     log = _commits_in_the_log(recorded.recording.bootstrap)

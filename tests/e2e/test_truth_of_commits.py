@@ -277,7 +277,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_named_and_gives_no_false_lag
     for partition in range(4):
         row = monitor.lag(group, topic, partition)
         assert (row.committed_offset, row.lag, row.rewound_by, row.reason) == (2, 3, 0, None)
-    assert [monitor.lag(group, topic, partition).closed for partition in (4, 5)] == [True, True]
+    assert [monitor.lag(group, topic, partition).ended for partition in (4, 5)] == [True, True]
     assert monitor.told == []
 
 

@@ -11,11 +11,11 @@ from streaming.groups.state import GroupState
 from streaming.records import (
     CommitWindow,
     GroupInput,
+    GroupObservation,
     Member,
     MembershipRecord,
     MembershipTombstone,
-    Tick,
-    TopicTick,
+    TopicObservation,
     merge_windows,
 )
 
@@ -119,7 +119,9 @@ def make_commits(record: int, *offsets: int | None, topic: str = "orders", parti
     return window
 
 
-def make_topic(topic: str = "orders", partitions: int | None = 3, *, end: Any = 100, **changes: Any) -> TopicTick:
+def make_topic(
+    topic: str = "orders", partitions: int | None = 3, *, end: Any = 100, **changes: Any
+) -> TopicObservation:
     """One topic of a round; `end` is one number for all partitions or a list, stable ends are the same."""
     count = partitions or 0
     ends = [end] * count if isinstance(end, int) else list(end)
@@ -131,14 +133,16 @@ def make_topic(topic: str = "orders", partitions: int | None = 3, *, end: Any = 
         "last_stable_offsets": packed(ends),
         "log_start_offsets": packed([0] * count),
     }
-    return TopicTick(**(fields | changes))
+    return TopicObservation(**(fields | changes))
 
 
 def packed(offsets: Sequence[int]) -> bytes:
     return struct.pack(f"<{len(offsets)}q", *offsets)
 
 
-def make_tick(position: int, *topics: TopicTick, time: int | None = None, **changes: Any) -> Tick:
+def make_observation(
+    position: int, *topics: TopicObservation, time: int | None = None, **changes: Any
+) -> GroupObservation:
     """A round whose log position is `position`; its time is START plus that in s."""
     fields: dict[str, Any] = {
         "round": position,
@@ -153,7 +157,7 @@ def make_tick(position: int, *topics: TopicTick, time: int | None = None, **chan
         "topics": topics,
         "cluster_id": "kafka-cluster-id",
     }
-    return Tick(**(fields | changes))
+    return GroupObservation(**(fields | changes))
 
 
 class Life:

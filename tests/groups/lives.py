@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from streaming.groups import advance
 from streaming.groups.state import GroupState
 from streaming.records import GroupInput
-from tests.groups.build import CONFIG, GROUP, SECOND, START, make_commit, make_tick, make_topic
+from tests.groups.build import CONFIG, GROUP, SECOND, START, make_commit, make_observation, make_topic
 
 __all__ = ["DAY", "HOUR", "INTERVAL", "MINUTE", "Life", "first", "statuses"]
 
@@ -80,7 +80,7 @@ def statuses(life: Life) -> Iterator[tuple[int, str]]:
         before = second
         record += 1
         topic = make_topic("x", 1, end=-1 if _in(second, life.blind) else int(produced))
-        tick = make_tick(
+        observation = make_observation(
             record,
             topic,
             time=START + second * SECOND,
@@ -88,7 +88,7 @@ def statuses(life: Life) -> Iterator[tuple[int, str]]:
             idle=resting,
             state="Empty" if resting else "Stable",
         )
-        state, rows = advance(state, GROUP, [*inputs, tick], CONFIG)
+        state, rows = advance(state, GROUP, [*inputs, observation], CONFIG)
         if rows.lag:
             status = rows.lag[-1].lag_status
         yield second, status

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from streaming.offsets_log import Compactor
-from streaming.records import GroupInput, Tick
-from tests.groups.build import GROUP, SECOND, START, make_tick, make_topic
+from streaming.records import GroupInput, GroupObservation
+from tests.groups.build import GROUP, SECOND, START, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
 from tests.offsets_log.written import current_assignment, group_epoch, member_metadata, other_key, target_assignment
 
@@ -51,9 +51,9 @@ def gone(*names: str) -> list[Written]:
     return [(other_key(key_type, GROUP, name), None) for name in names for key_type in (8, 7, 5)]
 
 
-def tick(position: int, **changes: object) -> Tick:
+def observation(position: int, **changes: object) -> GroupObservation:
     orders = make_topic("orders", 4, topic_id=TOPIC_ID)
-    return make_tick(position, orders, state=None, group_type="consumer", **changes)  # type: ignore[arg-type]
+    return make_observation(position, orders, state=None, group_type="consumer", **changes)  # type: ignore[arg-type]
 
 
 FIRST = [metadata("a", "i"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]

@@ -31,7 +31,7 @@ from streaming.records import (
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
-    TopicTick,
+    TopicObservation,
 )
 from tests.groups.build import (
     GROUP,
@@ -42,8 +42,8 @@ from tests.groups.build import (
     make_commit,
     make_commits,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_tombstone,
     make_topic,
 )
@@ -66,8 +66,12 @@ RACKS = (("r1", "r2"), ("r2",)) * 2
 def cooperative() -> Life:
     life = Life()
     life.take(_held(5, 1, a=(0, 1)), *_commits(0, (6, 10), (8, 20)), make_commit(9, 5, topic="x", partition=1))
-    life.take(make_tick(20, make_topic("x", 2)), make_commit(25, 30, topic="x"), make_tick(30, make_topic("x", 2)))
-    life.take(_held(35, 2, a=(0,), b=()), make_tick(40, make_topic("x", 2)), _held(45, 3, a=(0,), b=(1,)))
+    life.take(
+        make_observation(20, make_topic("x", 2)),
+        make_commit(25, 30, topic="x"),
+        make_observation(30, make_topic("x", 2)),
+    )
+    life.take(_held(35, 2, a=(0,), b=()), make_observation(40, make_topic("x", 2)), _held(45, 3, a=(0,), b=(1,)))
     life.take(make_commits(50, 31, 33, 29, topic="x"))
     return life
 
@@ -76,19 +80,23 @@ def drifted() -> Life:
     life = Life()
     topic = make_topic("orders", 4, end=110)
     first = [msgspec.structs.replace(m, group_instance_id=f"i-{m.member_id}") for m in even("orders", 4, "a", "b")]
-    life.take(make_record(5, first), *_commits_of_all(6, 50), make_tick(10, topic))
+    life.take(make_record(5, first), *_commits_of_all(6, 50), make_observation(10, topic))
     back = make_member("a2", assigned={"orders": range(4)}, group_instance_id="i-a")
     life.take(make_record(20, (back, make_member("b")), generation=2), make_commit(25, 50, partition=2))
     life.take(
-        make_tick(30, topic), make_commit(35, 60), make_tick(40, topic), make_commit(50, 60), make_tick(55, topic)
+        make_observation(30, topic),
+        make_commit(35, 60),
+        make_observation(40, topic),
+        make_commit(50, 60),
+        make_observation(55, topic),
     )
     return life
 
 
 def pending_handover() -> Life:
     life = Life()
-    life.take(_held(5, 1, a=(0, 1)), make_tick(10, make_topic("x", 2)))
-    life.take(_held(15, 2, a=(0,), b=()), make_tick(20, make_topic("x", 3)))
+    life.take(_held(5, 1, a=(0, 1)), make_observation(10, make_topic("x", 2)))
+    life.take(_held(15, 2, a=(0,), b=()), make_observation(20, make_topic("x", 3)))
     return life
 
 
@@ -99,18 +107,18 @@ def stopping() -> Life:
         # (Its clock was wrong in the newest round, and it was away for a while before.)
         told = {"elapsed": (at + 1) * SECOND, "time": START + (at + 1 if at < 290 else at + 9_000) * SECOND}
         if at < 300:
-            life.take(*commits, make_tick(at + 1, make_topic("x", 1, end=at - 5 if at <= 200 else at), **told))
+            life.take(*commits, make_observation(at + 1, make_topic("x", 1, end=at - 5 if at <= 200 else at), **told))
     return life
 
 
 def growing() -> Life:
     life = Life()
-    life.take(make_commit(5, 900, topic="x"), make_tick(9, make_topic("x", 1, end=1_000)))
-    life.take(make_commit(10, 100, topic="x"), make_tick(19, make_topic("x", 1, end=1_000)))
+    life.take(make_commit(5, 900, topic="x"), make_observation(9, make_topic("x", 1, end=1_000)))
+    life.take(make_commit(10, 100, topic="x"), make_observation(19, make_topic("x", 1, end=1_000)))
     for at in range(20, 80, 10):
         topic = make_topic("x", 1, end=1_000 + 3 * at, log_start_offsets=_packed(7))
         commits = [make_commit(at, 100 + max(at, 40), topic="x")] if at != 60 else []
-        life.take(*commits, make_tick(at + 9, topic, idle=at == 70))
+        life.take(*commits, make_observation(at + 9, topic, idle=at == 70))
     life.take(make_commit(81, 90, topic="x"), make_commits(82, 5, None, topic="x", partition=1), make_record(90))
     return life
 
@@ -119,7 +127,7 @@ def classic() -> Life:
     life = Life()
     topic = make_topic("orders", 4, topic_id=TOPIC_ID, racks=RACKS)
     life.take(make_record(5, [_racked("a", (0, 1, 2, 3), (), None)], generation=2, protocol="cooperative-sticky"))
-    life.take(make_tick(10, topic))
+    life.take(make_observation(10, topic))
     before = _racked("a", (0, 1), (0, 1, 2, 3), 2), _racked("b", (), (), None, user_data=None)
     life.take(make_record(20, before, generation=3, protocol="cooperative-sticky"))
     given = _racked("a", (0, 1), (0, 1), 3), _racked("b", (2, 3), (), None, user_data=None)
@@ -135,20 +143,20 @@ def consumer() -> Life:
     life.take(*_commits(0, (3, 500)), make_commit(4, 400, partition=1))
     life.take(*(make_commit(5 + p, 40, topic="bills", partition=p) for p in (0, 1, 2)))
     orders, bills = _orders(1_000, RACKS), make_topic("bills", 3, topic_id="first")
-    life.take(make_tick(9, orders, bills, state=None, group_type="consumer"))
+    life.take(make_observation(9, orders, bills, state=None, group_type="consumer"))
     life.take(*read([metadata("a", "i"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]))
     late = msgspec.structs.replace(make_commit(18, 30, topic="bills", partition=1), topic_id="first")
     life.take(make_commit(15, 600, partition=2), make_commit(17, 610, partition=3), late)
     other = make_topic("bills", 2, topic_id="second")
-    life.take(make_tick(19, _orders(1_100, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
+    life.take(make_observation(19, _orders(1_100, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
     life.take(*read([_resolving("b"), epoch(2), target("a", 0, 1), target("b", 2, 3), stands(2)], 21))
     told = other_key(8, GROUP, "a"), current_assignment(1, {TOPIC: (0, 1)}, state=1, revoking={TOPIC: (2, 3)})
     life.take(
         *read([told], 26), make_commit(27, 620, partition=2), make_commit(28, 450), make_commit(29, None, partition=1)
     )
-    life.take(make_tick(30, _orders(1_200, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
+    life.take(make_observation(30, _orders(1_200, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
     life.take(*read([owns("a", 2, 0, 1)], 31), *read([owns("b", 2, 2)], 32), make_commit(36, 660, partition=2))
-    life.take(make_tick(38, _orders(1_200, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
+    life.take(make_observation(38, _orders(1_200, (("r1",), ("r2",)) * 2), other, state=None, group_type="consumer"))
     life.take(*read([owns("b", 2, 2, 3)], 39), *read([metadata("c"), epoch(3), target("c", 3)], 40))
     windows = make_commits(43, 680, 670, partition=2)
     life.take(msgspec.structs.replace(windows, topic_id=TOPIC_ID))
@@ -157,7 +165,9 @@ def consumer() -> Life:
 
 def upgrading() -> Life:
     life = Life()
-    life.take(make_record(5, even("orders", 4, "a", "b"), generation=3), make_tick(6, _orders(100)), make_tombstone(9))
+    life.take(
+        make_record(5, even("orders", 4, "a", "b"), generation=3), make_observation(6, _orders(100)), make_tombstone(9)
+    )
     life.take(*read([_carried("a"), _carried("b"), epoch(3), target("a", 0, 1), target("b", 2, 3)], 10))
     return life
 
@@ -334,7 +344,7 @@ def _racked(
     return make_member(name, assigned={"orders": assigned} if assigned else {}, **(fields | changes))
 
 
-def _orders(end: int, racks: Any = None) -> TopicTick:
+def _orders(end: int, racks: Any = None) -> TopicObservation:
     return make_topic("orders", 4, end=end, topic_id=TOPIC_ID, racks=racks)
 
 

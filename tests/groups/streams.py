@@ -18,7 +18,7 @@ import msgspec
 from hypothesis import strategies as st
 
 from streaming.offsets_log import Compactor
-from streaming.records import CommitWindow, GroupInput, Member, Tick, TopicPartitions, merge_windows
+from streaming.records import CommitWindow, GroupInput, GroupObservation, Member, TopicPartitions, merge_windows
 from tests.groups.build import (
     GROUP,
     MINUTE,
@@ -26,8 +26,8 @@ from tests.groups.build import (
     START,
     make_commit,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_topic,
 )
 from tests.groups.build import make_tombstone as make_membership_tombstone
@@ -248,7 +248,7 @@ def _round(draw: st.DrawFn, group: _Group) -> None:
     held = START if draw(st.integers(0, 8)) == 0 else None
     state = draw(st.sampled_from(("Stable", "Empty", None)))
     kind = draw(st.sampled_from(("classic", "classic", "consumer", None)))
-    group.put(_at(group, make_tick(position, *topics, held_since=held, state=state, group_type=kind)))
+    group.put(_at(group, make_observation(position, *topics, held_since=held, state=state, group_type=kind)))
 
 
 def _racks(draw: st.DrawFn, partitions: int) -> tuple[tuple[str, ...], ...] | None:
@@ -259,7 +259,7 @@ def _racks(draw: st.DrawFn, partitions: int) -> tuple[tuple[str, ...], ...] | No
 
 def _gone(draw: st.DrawFn, group: _Group) -> None:
     reason = draw(st.sampled_from(("deleted", "filtered")))
-    group.put(_at(group, make_tick(group.record + 1, gone=reason, state=None)))
+    group.put(_at(group, make_observation(group.record + 1, gone=reason, state=None)))
 
 
 def _end_append(group: _Group) -> None:
@@ -271,10 +271,10 @@ def _pause(draw: st.DrawFn, group: _Group) -> None:
     group.record += draw(st.sampled_from((1, 7, 400, 900)))
 
 
-def _at(group: _Group, tick: Tick) -> Tick:
+def _at(group: _Group, observation: GroupObservation) -> GroupObservation:
     """Rounds have numbers and times of their own, also where the log did not move."""
-    rounds = sum(isinstance(item, Tick) for step in group.steps for item in step)
-    return msgspec.structs.replace(tick, round=rounds, time=START + group.record * SECOND + rounds)
+    rounds = sum(isinstance(item, GroupObservation) for step in group.steps for item in step)
+    return msgspec.structs.replace(observation, round=rounds, time=START + group.record * SECOND + rounds)
 
 
 def _new_protocol(draw: st.DrawFn, group: _Group) -> None:

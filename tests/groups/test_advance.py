@@ -7,7 +7,7 @@ import pytest
 
 from streaming.groups import advance, encode_rows, encode_state
 from streaming.groups.rows import GroupHealthRow, decode_rows
-from streaming.records import GroupInput, Tick
+from streaming.records import GroupInput, GroupObservation
 from tests.groups.build import (
     CONFIG,
     GROUP,
@@ -19,8 +19,8 @@ from tests.groups.build import (
     make_commit,
     make_commits,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_tombstone,
     make_topic,
     packed,
@@ -43,7 +43,7 @@ def lived(*inputs: GroupInput) -> Life:
 
 
 def test_a_row_of_group_health_tells_the_group_at_a_round() -> None:
-    row = health(lived(make_record(5, even("x", 3, "a", "b")), make_tick(10, make_topic("x", 3))))
+    row = health(lived(make_record(5, even("x", 3, "a", "b")), make_observation(10, make_topic("x", 3))))
     assert (row.cluster, row.cluster_id, row.group_id) == ("test", "kafka-cluster-id", GROUP)
     assert (row.log_partition, row.round, row.round_time, row.ended) == (LOG_PARTITION, 10, START + 10 * SECOND, False)
     assert (row.state, row.group_type, row.protocol_type, row.strategy) == ("Stable", "classic", "consumer", "range")
@@ -54,34 +54,34 @@ def test_a_row_of_group_health_tells_the_group_at_a_round() -> None:
 
 
 def test_three_partitions_on_five_members_are_uneven_and_optimal() -> None:
-    row = health(lived(make_record(5, even("x", 3, *"abcde")), make_tick(10, make_topic("x", 3))))
+    row = health(lived(make_record(5, even("x", 3, *"abcde")), make_observation(10, make_topic("x", 3))))
     assert (row.imbalance, row.imbalance_optimal) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
 
 
 def test_everything_on_one_member_is_far_above_the_least_imbalance() -> None:
     members = (make_member("a", ("x",), {"x": range(6)}), make_member("b", ("x",), {}), make_member("c", ("x",), {}))
-    row = health(lived(make_record(5, members), make_tick(10, make_topic("x", 6))))
+    row = health(lived(make_record(5, members), make_observation(10, make_topic("x", 6))))
     assert (row.verdict, row.drifted_count) == ("drifted", 4)
     assert (row.imbalance, row.imbalance_optimal) == (2.0, 0.0)
 
 
 def test_a_group_without_assignments_has_no_imbalance() -> None:
-    row = health(lived(make_record(5, generation=2), make_tick(10, state="Empty")))
+    row = health(lived(make_record(5, generation=2), make_observation(10, state="Empty")))
     assert (row.imbalance, row.imbalance_optimal, row.members, row.assigned_partitions) == (None, None, 0, 0)
 
 
 def test_rows_of_group_health_are_written_on_change_and_at_the_heartbeat() -> None:
     life = lived(make_record(5, even("x", 2, "a", "b")))
     for position in (10, 20, 30, 605, 609, 610, 620):
-        life.take(make_tick(position, make_topic("x", 2)))
+        life.take(make_observation(position, make_topic("x", 2)))
     assert [row.round for row in life.rows.group_health] == [10, 610]
-    life.take(make_tick(630, make_topic("x", 2), state="PreparingRebalance"))
+    life.take(make_observation(630, make_topic("x", 2), state="PreparingRebalance"))
     assert (health(life).round, health(life).state) == (630, "PreparingRebalance")
 
 
 def test_a_simple_group_is_not_applicable() -> None:
     row = health(
-        lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), state="Empty", protocol_type=""))
+        lived(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), state="Empty", protocol_type=""))
     )
     assert row.verdict == "not_applicable"
     assert row.verdict_reason == "no membership: offsets are committed without joining (assign and commit)"
@@ -89,21 +89,21 @@ def test_a_simple_group_is_not_applicable() -> None:
 
 
 def test_a_group_whose_members_no_record_has_shown_yet_is_pending() -> None:
-    row = health(lived(make_tick(10, make_topic("x", 1), state="CompletingRebalance")))
+    row = health(lived(make_observation(10, make_topic("x", 1), state="CompletingRebalance")))
     assert (row.verdict, row.members) == ("pending", 0)
 
 
 @pytest.mark.parametrize("kind", ["share", "streams"])
 def test_share_and_streams_groups_are_not_applicable(kind: str) -> None:
-    row = health(lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), group_type=kind)))
+    row = health(lived(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), group_type=kind)))
     assert row.verdict == "not_applicable"
     assert kind in str(row.verdict_reason)
 
 
 def test_a_consumer_group_of_which_no_target_was_read_is_pending() -> None:
-    row = health(lived(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), group_type="consumer")))
+    row = health(lived(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), group_type="consumer")))
     assert row.verdict == "pending"
-    row = health(lived(*read([metadata("a"), epoch(1)], 3), make_tick(10, group_type=None, state=None)))
+    row = health(lived(*read([metadata("a"), epoch(1)], 3), make_observation(10, group_type=None, state=None)))
     assert (row.verdict, row.state) == ("pending", "Assigning")
 
 
@@ -114,12 +114,12 @@ def test_a_deleted_group_gets_closing_rows_and_leaves_no_state() -> None:
     life = lived(
         make_record(5, even("x", 2, "a", "b")),
         make_commit(6, 10, topic="x"),
-        make_tick(10, make_topic("x", 2)),
+        make_observation(10, make_topic("x", 2)),
         make_record(11, generation=2),
         make_commit(12, None, topic="x"),
         make_tombstone(13),
     )
-    life.take(make_tick(20, gone="deleted", state=None))
+    life.take(make_observation(20, gone="deleted", state=None))
     assert life.state is None
     row = health(life)
     assert (row.ended, row.state, row.verdict, row.verdict_reason) == (
@@ -129,22 +129,24 @@ def test_a_deleted_group_gets_closing_rows_and_leaves_no_state() -> None:
         "the group is gone",
     )
     assert [(row.partition, row.ended) for row in life.rows.lag if row.round == 20] == [(0, True), (1, True)]
-    assert all(m.closed for m in {row.member_id: row for row in life.rows.members}.values())
+    assert all(m.ended for m in {row.member_id: row for row in life.rows.members}.values())
 
 
 def test_a_group_outside_the_filters_gets_closing_rows_too() -> None:
-    life = lived(make_commit(6, 10, topic="x"), make_tick(10, make_topic("x", 1)), make_tick(20, gone="filtered"))
-    assert (health(life).closed, health(life).state) == (True, "Filtered")
+    life = lived(
+        make_commit(6, 10, topic="x"), make_observation(10, make_topic("x", 1)), make_observation(20, gone="filtered")
+    )
+    assert (health(life).ended, health(life).state) == (True, "Filtered")
     assert life.state is None
 
 
 def test_a_gone_group_that_nobody_knew_gets_no_rows() -> None:
-    life = lived(make_tick(20, gone="deleted"))
+    life = lived(make_observation(20, gone="deleted"))
     assert (life.state, bool(life.rows)) == (None, False)
 
 
 def test_tombstones_that_trail_behind_leave_no_state_and_no_rows() -> None:
-    life = lived(make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_tick(10, gone="deleted"))
+    life = lived(make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_observation(10, gone="deleted"))
     rows = life.take(
         make_commit(12, None, topic="x"), make_commit(13, None, topic="x", partition=1), make_tombstone(14)
     )
@@ -168,7 +170,7 @@ def test_a_consumer_group_that_ended_before_any_round_leaves_no_state() -> None:
 def test_a_group_with_a_committed_offset_is_kept_until_a_round_tells_of_it() -> None:
     life = lived(make_commit(6, 10, topic="x"))
     assert life.state is not None
-    life.take(make_tick(10, make_topic("x", 1)))
+    life.take(make_observation(10, make_topic("x", 1)))
     assert life.rows.lag[-1].commits == 1
 
 
@@ -176,23 +178,25 @@ def test_a_group_that_reappears_begins_anew() -> None:
     life = lived(
         make_record(5, even("x", 2, "a")),
         make_commit(6, 10, topic="x"),
-        make_tick(10, make_topic("x", 2), gone="deleted"),
+        make_observation(10, make_topic("x", 2), gone="deleted"),
     )
-    life.take(make_record(30, even("x", 2, "b")), make_tick(40, make_topic("x", 2)))
+    life.take(make_record(30, even("x", 2, "b")), make_observation(40, make_topic("x", 2)))
     row = life.rows.rebalance_churn[-1]
     assert (row.incarnation, row.joined, row.left, row.previous_generation) == (30, ("b",), (), None)
-    assert (health(life).closed, health(life).verdict) == (False, "identical")
+    assert (health(life).ended, health(life).verdict) == (False, "identical")
     assert [(row.partition, row.committed_offset) for row in life.rows.lag[-2:]] == [(0, None), (1, None)]
 
 
 def test_a_group_deleted_and_made_again_between_two_rounds_is_one_group_with_two_incarnations() -> None:
-    life = lived(make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_tick(10, make_topic("x", 2)))
+    life = lived(
+        make_record(5, even("x", 2, "a")), make_commit(6, 10, topic="x"), make_observation(10, make_topic("x", 2))
+    )
     life.take(
         make_commit(11, None, topic="x"),
         make_tombstone(12),
         make_record(13, generation=0, protocol_type=""),
         make_record(14, even("x", 2, "b")),
-        make_tick(20, make_topic("x", 2)),
+        make_observation(20, make_topic("x", 2)),
     )
     assert [(row.kind, row.incarnation) for row in life.rows.rebalance_churn] == [
         ("rebalance", 5),
@@ -204,8 +208,10 @@ def test_a_group_deleted_and_made_again_between_two_rounds_is_one_group_with_two
 
 
 def test_an_unlisted_group_that_still_has_offsets_is_closed_all_the_same() -> None:
-    life = lived(make_commit(6, 10, topic="x"), make_tick(10, make_topic("x", 1)), make_tick(20, gone="deleted"))
-    assert (life.rows.lag[-1].closed, life.rows.lag[-1].committed_offset) == (True, 10)
+    life = lived(
+        make_commit(6, 10, topic="x"), make_observation(10, make_topic("x", 1)), make_observation(20, gone="deleted")
+    )
+    assert (life.rows.lag[-1].ended, life.rows.lag[-1].committed_offset) == (True, 10)
 
 
 # Whatever a log and a topic can hold.
@@ -222,12 +228,12 @@ def test_odd_names_pass_through(name: str) -> None:
         make_record(5, (member,), protocol=name),
         make_record(6, (member,), generation=2),
         make_commit(7, 10, topic=name),
-        make_tick(10, make_topic(name, 1)),
+        make_observation(10, make_topic(name, 1)),
     ]
     state, rows = advance(None, name, inputs, CONFIG)
     assert state is not None
     assert decode_rows(encode_rows(rows)).lag[0].topic == name
-    life.take(*inputs, make_tick(20, gone="deleted"))
+    life.take(*inputs, make_observation(20, gone="deleted"))
 
 
 @pytest.mark.parametrize("partition", [-1, -(2**31), 2**31 - 1])
@@ -237,10 +243,10 @@ def test_odd_partitions_pass_through(partition: int) -> None:
             5, (make_member("a", ("x",), {"x": (partition, partition)}), make_member("b", ("x",), {"x": (partition,)}))
         ),
         make_commit(6, 10, topic="x", partition=partition),
-        make_tick(10, make_topic("x", 2)),
+        make_observation(10, make_topic("x", 2)),
         make_record(11, (make_member("a", ("x",), {"x": (partition,)}),), generation=2),
-        make_tick(2000, make_topic("x", 2)),
-        make_tick(3000, gone="deleted"),
+        make_observation(2000, make_topic("x", 2)),
+        make_observation(3000, gone="deleted"),
     )
     assert life.state is None
 
@@ -254,7 +260,7 @@ def test_odd_offsets_pass_through(offset: int, end: int) -> None:
             make_commit(position, offset, topic="x", partition=0),
             make_commit(position + 1, 2**63 - 1, topic="x", partition=1),
             make_commit(position + 2, -(2**63), topic="x", partition=1),
-            make_tick(position + 5, make_topic("x", 2, end=end)),
+            make_observation(position + 5, make_topic("x", 2, end=end)),
         )
         row = health(life)
         assert row.lag_total is None or row.lag_total < 2**63
@@ -276,31 +282,33 @@ def test_odd_times_pass_through(time: int) -> None:
             ),
             make_commit(at + 1, 5, topic="x", time=time if generation % 3 else -(2**63)),
             make_commit(at + 2, 5, topic="x", partition=1, time=2**63 - 1),
-            make_tick(at + 5, make_topic("x", 2)),
+            make_observation(at + 5, make_topic("x", 2)),
         )
-    life.take(make_tick(100, gone="deleted"))
+    life.take(make_observation(100, gone="deleted"))
     assert life.state is None
 
 
 def test_a_member_twice_in_a_record_passes_through() -> None:
     twice = (make_member("a", ("x",), {"x": (0,)}), make_member("a", ("x",), {"x": (0,)}))
-    life = lived(make_record(5, twice), make_record(6, twice, generation=2), make_tick(10, make_topic("x", 1)))
+    life = lived(make_record(5, twice), make_record(6, twice, generation=2), make_observation(10, make_topic("x", 1)))
     assert {row.verdict for row in life.rows.drift} == {"unverified"}
 
 
-def test_a_tick_whose_offsets_are_too_short_leaves_lag_unknown() -> None:
+def test_an_observation_whose_offsets_are_too_short_leaves_lag_unknown() -> None:
     life = lived(
         make_commit(5, 1, topic="x", partition=1),
-        make_tick(
+        make_observation(
             10, make_topic("x", 2, high_watermarks=packed([7]), last_stable_offsets=b"", log_start_offsets=b"123")
         ),
     )
     assert (life.rows.lag[-1].partition, life.rows.lag[-1].reason) == (1, "high_watermark_unknown")
 
 
-def test_ticks_at_one_position_are_taken_by_their_number() -> None:
-    ticks: list[Tick] = [make_tick(10, make_topic("x", 1, end=end), round=number) for number, end in ((2, 90), (1, 80))]
-    life = lived(make_commit(5, 1, topic="x"), *ticks)
+def test_observations_at_one_position_are_taken_by_their_number() -> None:
+    observations: list[GroupObservation] = [
+        make_observation(10, make_topic("x", 1, end=end), round=number) for number, end in ((2, 90), (1, 80))
+    ]
+    life = lived(make_commit(5, 1, topic="x"), *observations)
     assert [(row.round, row.high_watermark) for row in life.rows.lag] == [(1, 80), (2, 90)]
 
 
@@ -309,7 +317,8 @@ def test_the_state_of_a_steady_group_does_not_grow() -> None:
     sizes = []
     for position in range(10, 1010, 10):
         life.take(
-            make_commit(position, position, topic="x"), make_tick(position + 5, make_topic("x", 2, end=position + 5))
+            make_commit(position, position, topic="x"),
+            make_observation(position + 5, make_topic("x", 2, end=position + 5)),
         )
         assert life.state is not None
         sizes.append(len(encode_state(life.state)[1]))
@@ -317,6 +326,6 @@ def test_the_state_of_a_steady_group_does_not_grow() -> None:
 
 
 def test_rows_travel_packed() -> None:
-    rows = lived(make_record(5, even("x", 2, "a", "b")), make_tick(10, make_topic("x", 2))).rows
+    rows = lived(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2))).rows
     again = decode_rows(encode_rows(rows))
     assert msgspec.to_builtins(again) == msgspec.to_builtins(rows)

@@ -17,6 +17,7 @@ from streaming.records import (
     CurrentAssignment,
     GroupEpoch,
     GroupInput,
+    GroupObservation,
     KnownTopics,
     Member,
     MembershipRecord,
@@ -27,8 +28,7 @@ from streaming.records import (
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
-    Tick,
-    TopicTick,
+    TopicObservation,
     decode_inputs,
     encode_inputs,
 )
@@ -134,14 +134,14 @@ END = st.integers(-1, 2**63 - 1)
 
 
 @st.composite
-def topic_ticks(draw: st.DrawFn) -> TopicTick:
+def topic_observations(draw: st.DrawFn) -> TopicObservation:
     count = draw(st.none() | st.integers(1, 4))
     offsets = [packed(draw(st.lists(END, min_size=count or 0, max_size=count or 0))) for _ in range(3)]
-    return TopicTick(draw(NAME), draw(MAYBE), count, *offsets)
+    return TopicObservation(draw(NAME), draw(MAYBE), count, *offsets)
 
 
 TICK = st.builds(
-    Tick,
+    GroupObservation,
     round=st.integers(0, 40),
     time=st.integers(0, 253_402_300_799_999),
     log_partition=st.integers(0, 49),
@@ -151,7 +151,7 @@ TICK = st.builds(
     group_type=MAYBE,
     gone=st.sampled_from((None, None, None, None, "deleted", "filtered")),
     held_since=st.none() | st.none() | st.integers(0, 253_402_300_799_999),
-    topics=st.lists(topic_ticks(), max_size=3).map(tuple),
+    topics=st.lists(topic_observations(), max_size=3).map(tuple),
     cluster_id=MAYBE,
 )
 TOMBSTONE = st.builds(MembershipTombstone, record=OFFSET, record_time=INT64)

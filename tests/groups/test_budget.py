@@ -16,8 +16,8 @@ from assignors.clients.sticky import write_sticky
 from streaming.groups import GroupConfig, Rows, budget
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.records import GroupInput, Member, MembershipRecord
-from tests.groups.build import Life, even, make_member, make_record, make_tick, make_topic
-from tests.groups.modern_log import FIRST, SECOND_MEMBER, read, tick
+from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, observation, read
 from tests.groups.verdicts import seen_for_long, verdict_of
 
 PLENTY = 10**12
@@ -40,19 +40,19 @@ def far_beyond(*, generation: int = 5) -> tuple[Member, ...]:
 
 
 def gone(position: int) -> GroupInput:
-    return make_tick(position, gone="deleted")
+    return make_observation(position, gone="deleted")
 
 
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky", "range", "roundrobin"])
 def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol: str) -> None:
     life = Life()
     # (The topic is seen for the first time: that it never had so many partitions is not sure.)
-    life.take(make_record(5, far_beyond(), protocol=protocol), make_tick(10, make_topic("x", 3)))
+    life.take(make_record(5, far_beyond(), protocol=protocol), make_observation(10, make_topic("x", 3)))
     assert life.rows.drift == [], "a coming round may show so many partitions"
     tracemalloc.start()
     try:
         with at_most(PLENTY) as work:
-            life.take(make_tick(5 + 600, make_topic("x", 3)))
+            life.take(make_observation(5 + 600, make_topic("x", 3)))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -68,7 +68,7 @@ def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol
 
 def test_sixty_four_of_them_cost_no_more_each() -> None:
     life = Life()
-    life.take(make_tick(1, make_topic("x", 3)))
+    life.take(make_observation(1, make_topic("x", 3)))
     for number in range(64):
         life.take(make_record(5 + number, far_beyond(), generation=number + 1, protocol="sticky"))
     tracemalloc.start()
@@ -87,8 +87,8 @@ def test_topics_that_are_all_a_little_beyond_are_not_recomputed_either() -> None
     topics = tuple(f"x{number}" for number in range(200))
     member = make_member("a", topics, dict.fromkeys(topics, (0, 90)))
     life = Life()
-    life.take(make_record(5, [member]), make_tick(10, *(make_topic(topic, 1) for topic in topics)))
-    life.take(make_tick(605, *(make_topic(topic, 1) for topic in topics)))
+    life.take(make_record(5, [member]), make_observation(10, *(make_topic(topic, 1) for topic in topics)))
+    life.take(make_observation(605, *(make_topic(topic, 1) for topic in topics)))
     row = verdict_of(life)
     assert row.verdict == "unverified"
     assert row.reason == (
@@ -100,9 +100,9 @@ def test_topics_that_are_all_a_little_beyond_are_not_recomputed_either() -> None
 def test_a_partition_that_the_topic_surely_never_had_is_still_drift() -> None:
     life = Life()
     seen_for_long(life, ("x", 3))
-    life.take(make_record(2000, far_beyond(), protocol="sticky"), make_tick(2005, make_topic("x", 3)))
+    life.take(make_record(2000, far_beyond(), protocol="sticky"), make_observation(2005, make_topic("x", 3)))
     assert life.rows.drift == []
-    life.take(make_tick(2600, make_topic("x", 3)))
+    life.take(make_observation(2600, make_topic("x", 3)))
     row = verdict_of(life)
     assert (row.verdict, row.reason) == ("drifted", "invariants are violated, whoever led")
     assert row.drifted_partitions == (DriftedPartition("x", FAR, "misplaced", None, ("c",)),)
@@ -111,24 +111,24 @@ def test_a_partition_that_the_topic_surely_never_had_is_still_drift() -> None:
 def test_a_partition_of_two_members_is_drift_at_once_however_far_it_is() -> None:
     members = [make_member(name, ("x",), {"x": (FAR,)}) for name in "ab"]
     life = Life()
-    life.take(make_record(5, members), make_tick(10, make_topic("x", 3)))
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 3)))
     assert verdict_of(life).drifted_partitions == (DriftedPartition("x", FAR, "doubly_assigned", None, ("a", "b")),)
 
 
 def test_a_topic_that_has_grown_a_thousandfold_is_identical_once_a_round_shows_it() -> None:
     life = Life()
     seen_for_long(life, ("x", 3))
-    life.take(make_record(2000, even("x", 3_000, "a", "b")), make_tick(2005, make_topic("x", 3)))
+    life.take(make_record(2000, even("x", 3_000, "a", "b")), make_observation(2005, make_topic("x", 3)))
     assert life.rows.drift == []
-    life.take(make_tick(2015, make_topic("x", 3_000)))
+    life.take(make_observation(2015, make_topic("x", 3_000)))
     assert verdict_of(life).verdict == "identical"
 
 
 @pytest.mark.parametrize(("count", "begins"), [(106, "it fits a partition count of topic 'x'"), (107, "it assigns")])
 def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(count: int, begins: str) -> None:
     life = Life()
-    life.take(make_record(5, even("x", count, "a", "b")), make_tick(10, make_topic("x", 3)))
-    life.take(make_tick(605, make_topic("x", 3)))
+    life.take(make_record(5, even("x", count, "a", "b")), make_observation(10, make_topic("x", 3)))
+    life.take(make_observation(605, make_topic("x", 3)))
     assert verdict_of(life).verdict == "unverified"
     assert str(verdict_of(life).reason).startswith(begins)
 
@@ -145,8 +145,8 @@ def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_identic
     assert max(given["b"]["x"]) >= 500
     members = [make_member(m.member_id, m.topics, given[m.member_id], user_data=m.user_data) for m in told]
     life = Life()
-    life.take(make_record(5, members, protocol="sticky"), make_tick(10, make_topic("x", 3), make_topic("y", 3)))
-    life.take(make_tick(605, make_topic("x", 3), make_topic("y", 3)))
+    life.take(make_record(5, members, protocol="sticky"), make_observation(10, make_topic("x", 3), make_topic("y", 3)))
+    life.take(make_observation(605, make_topic("x", 3), make_topic("y", 3)))
     assert verdict_of(life).verdict == "identical"
 
 
@@ -202,7 +202,7 @@ def test_a_group_of_a_thousand_members_and_ten_thousand_partitions_is_identical(
     with at_most(PLENTY) as work:
         life.take(
             make_record(2000, members_of(group, strategy, before if "sticky" in strategy else {}), protocol=strategy),
-            make_tick(2010, *(make_topic(topic, 100) for topic in T100)),
+            make_observation(2010, *(make_topic(topic, 100) for topic in T100)),
         )
     assert verdict_of(life).verdict == "identical"
     assert work.spent < budget.DECISION
@@ -214,8 +214,8 @@ def test_drift_of_a_group_of_a_thousand_members_is_told_with_all_candidates() ->
     members[-1] = make_member(members[-1].member_id, members[-1].topics, {}, user_data=members[-1].user_data)
     life = Life()
     seen_for_long(life, *group.partitions_per_topic.items())
-    ticks = [make_topic(topic, 100) for topic in T100]
-    life.take(make_record(2000, members, protocol="cooperative-sticky"), make_tick(2010, *ticks))
+    observations = [make_topic(topic, 100) for topic in T100]
+    life.take(make_record(2000, members, protocol="cooperative-sticky"), make_observation(2010, *observations))
     row = verdict_of(life)
     assert (row.verdict, row.candidates, row.drifted_count) == ("drifted", 5, 10)
 
@@ -225,7 +225,7 @@ def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(monkeypatch: p
     life = Life()
     # b has all, which no strategy gives: drift, if it could be told.
     members = [make_member("a", ("x",)), make_member("b", ("x",), {"x": range(1_000)})]
-    life.take(make_record(5, members), make_tick(10, make_topic("x", 1_000)))
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 1_000)))
     row = verdict_of(life)
     assert (row.verdict, row.drifted_count, row.candidates) == ("unverified", 0, 1)
     assert row.reason == (
@@ -251,9 +251,9 @@ def test_of_a_storm_the_newest_decisions_are_verified_and_the_round_s_budget_hol
 ) -> None:
     monkeypatch.setattr(budget, "ROUND", 400)
     life = Life(GroupConfig(cluster="test", what_if_max_size=0))
-    life.take(make_tick(1, make_topic("x", 60)), *storm(64))
+    life.take(make_observation(1, make_topic("x", 60)), *storm(64))
     with at_most(PLENTY) as work:
-        life.take(make_tick(100, make_topic("x", 60)))
+        life.take(make_observation(100, make_topic("x", 60)))
     assert work.spent <= 400
     verdicts = [row.verdict for row in sorted(life.rows.drift, key=lambda row: row.generation)]
     known = verdicts.count("identical")
@@ -270,9 +270,9 @@ def test_what_else_strategies_would_have_done_in_a_storm_stays_within_a_round_s_
 ) -> None:
     monkeypatch.setattr(budget, "ROUND", 300)
     life = Life()
-    life.take(make_tick(1, make_topic("x", 60)), *storm(6))
+    life.take(make_observation(1, make_topic("x", 60)), *storm(6))
     with at_most(PLENTY) as work:
-        life.take(make_tick(100, make_topic("x", 60)))
+        life.take(make_observation(100, make_topic("x", 60)))
     assert work.spent <= 600
     by_generation = [[row.reason for row in life.rows.what_if if row.generation == number] for number in range(1, 7)]
     assert by_generation[-1] == [None] * 4
@@ -305,11 +305,11 @@ def test_what_a_budget_leaves_out_is_the_same_at_every_cut(monkeypatch: pytest.M
     monkeypatch.setattr(budget, "ROUND", 500)
     monkeypatch.setattr(budget, "RECORD", 20_000)
     topics = [make_topic(topic, 5) for topic in T100[:20]]
-    inputs: list[GroupInput] = [make_tick(1, *topics)]
+    inputs: list[GroupInput] = [make_observation(1, *topics)]
     inputs += [different(5 + number, number + 1, seed=number) for number in range(12)]
-    inputs += [make_tick(40, *topics)]
+    inputs += [make_observation(40, *topics)]
     inputs += [different(50 + number, number + 13, seed=number % 3) for number in range(5)]
-    inputs += [make_tick(90, *topics)]
+    inputs += [make_observation(90, *topics)]
     whole = rows_of(inputs, ())
     verdicts = Counter(row.verdict for row in whole["drift"])  # type: ignore[attr-defined]
     assert verdicts.keys() == {"identical", "unverified"}, "the budget holds some back, and not all"
@@ -322,7 +322,7 @@ def test_what_a_budget_leaves_out_is_the_same_at_every_cut(monkeypatch: pytest.M
 
 def test_what_records_cost_between_two_rounds_grows_slower_than_they_come() -> None:
     life = Life()
-    life.take(make_tick(1, *(make_topic(topic, 5) for topic in T100[:20])))
+    life.take(make_observation(1, *(make_topic(topic, 5) for topic in T100[:20])))
     costs = []
     for number in range(40):
         with at_most(PLENTY) as work:
@@ -336,7 +336,9 @@ def test_the_least_figures_are_not_known_beyond_a_record_s_budget(monkeypatch: p
     monkeypatch.setattr(budget, "RECORD", 300)
     life = Life()
     topics = [make_topic(topic, 5) for topic in T100[:20]]
-    life.take(make_tick(1, *topics), different(5, 1, seed=1), different(6, 2, seed=2), make_tick(10, *topics))
+    life.take(
+        make_observation(1, *topics), different(5, 1, seed=1), different(6, 2, seed=2), make_observation(10, *topics)
+    )
     first, second = life.rows.rebalance_churn
     assert (first.partitions_moved_optimal, second.partitions_moved_optimal) == (0, None)
     assert second.partitions_moved is not None
@@ -348,7 +350,7 @@ def test_the_least_figures_are_not_known_beyond_a_record_s_budget(monkeypatch: p
 def test_members_that_subscribe_alike_have_least_figures_at_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "RECORD", 300)
     life = Life()
-    life.take(make_tick(1, make_topic("x", 60)), *storm(2), make_tick(10, make_topic("x", 60)))
+    life.take(make_observation(1, make_topic("x", 60)), *storm(2), make_observation(10, make_topic("x", 60)))
     assert [row.partitions_moved_optimal for row in life.rows.rebalance_churn] == [0, 20]
     assert life.rows.group_health[-1].imbalance_optimal == 0.0
 
@@ -359,7 +361,7 @@ class TestGroupsThatTheBrokerAssigns:
     def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "DECISION", 2)
         life = Life()
-        life.take(*read(self.LOG), tick(30))
+        life.take(*read(self.LOG), observation(30))
         assert {row.verdict for row in life.rows.drift} == {"unverified"}
         assert life.rows.drift[-1].reason == (
             "too large to recompute: with 2 members and 4 partitions it takes more than the 2 units of work that one "
@@ -371,13 +373,13 @@ class TestGroupsThatTheBrokerAssigns:
     def test_of_many_decisions_the_newest_is_verified_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "ROUND", 8)
         life = Life()
-        life.take(*read(self.LOG), tick(30))
+        life.take(*read(self.LOG), observation(30))
         assert [row.verdict for row in life.rows.drift] == ["unverified", "identical"]
         assert life.rows.group_health[-1].verdict == "identical"
 
     def test_what_a_budget_leaves_out_is_the_same_at_every_cut(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(budget, "ROUND", 8)
-        inputs = [*read(self.LOG), tick(30)]
+        inputs = [*read(self.LOG), observation(30)]
         whole = rows_of(inputs, ())
         for cut in range(1, len(inputs)):
             assert rows_of(inputs, (cut,)) == whole

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from streaming.groups import Rows
 from streaming.offsets_log import Compactor
-from streaming.records import CommitWindow, GroupInput, Member, MembershipRecord, MembershipTombstone, Tick
+from streaming.records import CommitWindow, GroupInput, GroupObservation, Member, MembershipRecord, MembershipTombstone
 from tests.groups.build import GROUP, Life
 from tests.groups.streams import Logged, Step, streams
 from tests.groups.test_cuts import counted
@@ -55,12 +55,14 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int]) -> Rows:
     bounds = [0, *sorted(set(cuts)), len(steps)]
     for at, start in enumerate(bounds[:-1]):
         items = [item for step in steps[start : bounds[at + 1]] for item in step]
-        ticks = [item for item in items if isinstance(item, Tick)]
-        codec = Compactor(0, 1, [tick.log_position for tick in ticks], lambda _: True, lambda _: True)
+        observations = [item for item in items if isinstance(item, GroupObservation)]
+        codec = Compactor(
+            0, 1, [observation.log_position for observation in observations], lambda _: True, lambda _: True
+        )
         for item in items:
-            if not isinstance(item, Tick):
+            if not isinstance(item, GroupObservation):
                 codec.add(*written(item))
-        life.take(*ticks, *(found for _, inputs in codec.groups() for found in inputs))
+        life.take(*observations, *(found for _, inputs in codec.groups() for found in inputs))
         assert codec.unread() == []
     return life.rows
 

@@ -15,8 +15,8 @@ from tests.groups.build import (
     even,
     make_commit,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_tombstone,
     make_topic,
 )
@@ -41,50 +41,54 @@ def first_half() -> object:
 @pytest.mark.parametrize("hours", [0, 5])
 def test_an_old_decision_is_no_drift_because_the_topic_has_grown_since(hours: int) -> None:
     life = Life()
-    tick = make_tick(10, make_topic("x", 8))
-    life.take(first_half(), msgspec.structs.replace(tick, time=START + 2 * MINUTE + hours * HOUR))  # type: ignore[arg-type]
+    observation = make_observation(10, make_topic("x", 8))
+    life.take(first_half(), msgspec.structs.replace(observation, time=START + 2 * MINUTE + hours * HOUR))  # type: ignore[arg-type]
     (row,) = life.rows.drift
     assert row.verdict == "unverified"
 
 
 def test_an_old_decision_that_fits_is_identical() -> None:
     life = Life()
-    tick = make_tick(10, make_topic("x", 2))
-    life.take(make_record(5, even("x", 2, "a", "b")), msgspec.structs.replace(tick, time=START + 5 * HOUR))
+    observation = make_observation(10, make_topic("x", 2))
+    life.take(make_record(5, even("x", 2, "a", "b")), msgspec.structs.replace(observation, time=START + 5 * HOUR))
     assert life.rows.drift[0].verdict == "identical"
 
 
 def test_an_old_decision_that_broke_its_strategy_is_drift_all_the_same() -> None:
     life = Life()
     members = (make_member("a", ("x",), {"x": range(6)}), make_member("b", ("x",), {}))
-    tick = make_tick(10, make_topic("x", 6))
-    life.take(make_record(5, members, generation=7), msgspec.structs.replace(tick, time=START + 5 * HOUR))
+    observation = make_observation(10, make_topic("x", 6))
+    life.take(make_record(5, members, generation=7), msgspec.structs.replace(observation, time=START + 5 * HOUR))
     assert life.rows.drift[0].verdict == "drifted"
 
 
 def test_a_round_inside_a_compacted_stretch_is_not_judged_and_the_first_behind_it_is() -> None:
     life = Life()
-    life.take(make_commit(10, 50, topic="x"), make_tick(20, make_topic("x", 1, end=60)))
+    life.take(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
     # The commits of 30 to 90 have given way to the one at 95.
-    life.take(Compacted(30, 96), make_tick(60, make_topic("x", 1, end=900)), make_tick(90, make_topic("x", 1, end=950)))
-    life.take(make_commit(95, 990, topic="x"), make_tick(100, make_topic("x", 1, end=1_010)))
+    life.take(
+        Compacted(30, 96),
+        make_observation(60, make_topic("x", 1, end=900)),
+        make_observation(90, make_topic("x", 1, end=950)),
+    )
+    life.take(make_commit(95, 990, topic="x"), make_observation(100, make_topic("x", 1, end=1_010)))
     assert [(row.round, row.committed_offset, row.lag) for row in life.rows.lag] == [(20, 50, 10), (100, 990, 20)]
     assert [row.round for row in life.rows.group_health] == [20, 100]
 
 
 def test_a_round_before_the_first_missing_offset_is_judged() -> None:
     life = Life()
-    life.take(make_commit(10, 50, topic="x"), Compacted(30, 96), make_tick(30, make_topic("x", 1, end=60)))
+    life.take(make_commit(10, 50, topic="x"), Compacted(30, 96), make_observation(30, make_topic("x", 1, end=60)))
     assert [(row.round, row.lag) for row in life.rows.lag] == [(30, 10)]
 
 
 def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out() -> None:
     life = Life()
     for at in range(10, 60, 10):
-        life.take(make_commit(at, at, topic="x"), make_tick(at + 5, make_topic("x", 1, end=at + 20)))
+        life.take(make_commit(at, at, topic="x"), make_observation(at + 5, make_topic("x", 1, end=at + 20)))
     assert life.state is not None
     known = life.state.partitions["x"][0].rhythm
-    life.take(Compacted(60, 5_001), make_commit(5_000, 90, topic="x"), make_tick(5_010, make_topic("x", 1)))
+    life.take(Compacted(60, 5_001), make_commit(5_000, 90, topic="x"), make_observation(5_010, make_topic("x", 1)))
     after = life.state.partitions["x"][0].rhythm
     assert (
         (after.pauses, after.counted)
@@ -95,9 +99,11 @@ def test_a_long_pause_is_not_learned_from_commits_that_compaction_has_taken_out(
 
 def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joins_nor_moves() -> None:
     life = Life()
-    life.take(make_record(5, even("x", 4, "a", "b"), generation=3), make_tick(10, make_topic("x", 4)))
+    life.take(make_record(5, even("x", 4, "a", "b"), generation=3), make_observation(10, make_topic("x", 4)))
     life.take(
-        Compacted(20, 51), make_record(50, even("x", 4, "b", "c"), generation=6), make_tick(60, make_topic("x", 4))
+        Compacted(20, 51),
+        make_record(50, even("x", 4, "b", "c"), generation=6),
+        make_observation(60, make_topic("x", 4)),
     )
     row = life.rows.rebalance_churn[-1]
     assert (row.previous_generation, row.generations_skipped) == (3, 2)
@@ -108,11 +114,11 @@ def test_of_a_generation_in_a_compacted_stretch_numbers_are_told_and_neither_joi
 def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_return() -> None:
     life = Life()
     statics = [msgspec.structs.replace(m, group_instance_id=m.member_id) for m in even("x", 4, "a", "b")]
-    life.take(make_record(5, statics, generation=3), make_tick(10, make_topic("x", 4)))
+    life.take(make_record(5, statics, generation=3), make_observation(10, make_topic("x", 4)))
     # It holds a new subscription beside the assignment before: no leader decided that.
     changed = msgspec.structs.replace(statics[0], member_id="a2", topics=("y",))
     life.take(Compacted(20, 51), make_record(50, (changed, statics[1]), generation=4))
-    life.take(make_tick(60, make_topic("x", 4), make_topic("y", 1)))
+    life.take(make_observation(60, make_topic("x", 4), make_topic("y", 1)))
     assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]
     assert [row.generation for row in life.rows.rebalance_churn] == [3]
     assert {row.member_id for row in life.rows.members if row.record_offset == 50 and not row.ended} == {"a2", "b"}
@@ -133,27 +139,29 @@ def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where
 
 def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
     life = Life()
-    life.take(make_commit(10, 50, topic="x"), make_tick(20, make_topic("x", 1, end=60)))
-    life.take(Compacted(30, 96), make_tick(60, gone="deleted", state=None), make_tick(80, make_topic("x", 1)))
+    life.take(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
+    life.take(
+        Compacted(30, 96), make_observation(60, gone="deleted", state=None), make_observation(80, make_topic("x", 1))
+    )
     assert [(row.round, row.ended) for row in life.rows.lag] == [(20, False), (60, True)]
     # Another of its name begins in the stretch.
-    life.take(make_commit(95, 3, topic="x"), make_tick(100, make_topic("x", 1, end=5)))
+    life.take(make_commit(95, 3, topic="x"), make_observation(100, make_topic("x", 1, end=5)))
     assert [(row.round, row.committed_offset) for row in life.rows.lag[2:]] == [(100, 3)]
 
 
-def test_a_group_of_which_the_log_holds_nothing_is_pending() -> None:
+def test_a_group_of_which_the_open_transactions_nothing_is_pending() -> None:
     life = Life()
-    life.take(make_tick(10, make_topic("x", 1), state="Empty"))
+    life.take(make_observation(10, make_topic("x", 1), state="Empty"))
     (row,) = life.rows.group_health
     assert (row.verdict, row.lag_total) == ("pending", None)
 
 
 def test_a_stretch_leaves_nothing_behind_in_the_state() -> None:
     life = Life()
-    life.take(Compacted(0, 6), make_commit(5, 1, topic="x"), make_tick(6, make_topic("x", 1)))
+    life.take(Compacted(0, 6), make_commit(5, 1, topic="x"), make_observation(6, make_topic("x", 1)))
     assert life.state is not None
     assert life.state.compacted_until == -1
-    life.take(make_tombstone(8), make_commit(7, None, topic="x"), make_tick(9, gone="deleted", state=None))
+    life.take(make_tombstone(8), make_commit(7, None, topic="x"), make_observation(9, gone="deleted", state=None))
     assert life.state is None
 
 
@@ -175,8 +183,8 @@ def test_what_trails_behind_a_group_that_ended_in_a_stretch_is_forgotten_without
     commits = make_commit(10, 1, topic="x"), make_commit(12, 2, topic="x")
     cut.take(Compacted(0, 7), tail)
     assert cut.state is None
-    cut.take(*commits, make_tick(20, make_topic("x", 1)))
-    whole.take(Compacted(0, 7), tail, *commits, make_tick(20, make_topic("x", 1)))
+    cut.take(*commits, make_observation(20, make_topic("x", 1)))
+    whole.take(Compacted(0, 7), tail, *commits, make_observation(20, make_topic("x", 1)))
     assert cut.state == whole.state
 
 

@@ -16,8 +16,8 @@ from tests.groups.build import (
     even,
     make_commit,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_tombstone,
     make_topic,
 )
@@ -49,7 +49,7 @@ def before() -> list[GroupInput]:
 
 
 def named(position: int) -> GroupInput:
-    return make_tick(position, make_topic("orders", 4, topic_id=TOPIC_ID))
+    return make_observation(position, make_topic("orders", 4, topic_id=TOPIC_ID))
 
 
 def churn(*inputs: GroupInput) -> list[ChurnRow]:
@@ -78,7 +78,9 @@ def test_moves_of_an_upgrade_are_null_where_no_round_has_named_the_topic() -> No
 def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> None:
     life = Life()
     life.take(*before(), *read(CARRIED))
-    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    rows = life.take(
+        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
+    )
     (verdict,) = [row for row in rows.drift if row.record_offset == 15]
     assert (verdict.verdict, verdict.reason, verdict.candidates) == (
         "unverified",
@@ -95,9 +97,9 @@ def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_g
     back = make_member("a2", ("bills",), {"orders": (0, 1)}, group_instance_id="i")
     carried = [classic("a2", "i", ["bills"]), classic("b"), epoch(3), target("a2", 0, 1), target("b", 2, 3), stands(3)]
     life = Life()
-    life.take(make_record(5, (was, stays), generation=3), make_tick(6, *topics))
+    life.take(make_record(5, (was, stays), generation=3), make_observation(6, *topics))
     life.take(make_record(7, (back, stays), generation=3), make_tombstone(9), *read(carried))
-    rows = life.take(make_tick(30, *topics, state=None, group_type="consumer"))
+    rows = life.take(make_observation(30, *topics, state=None, group_type="consumer"))
     assert [(row.verdict, row.drifted_partitions) for row in rows.drift] == [("unverified", ())]
 
 
@@ -105,7 +107,9 @@ def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought
     # Uniform, by hand: four on three; a keeps its two, b one of its two, and n gets the other.
     life = Life()
     life.take(*before(), *read(CARRIED + JOINED))
-    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    rows = life.take(
+        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
+    )
     verdict = rows.drift[-1]
     assert (verdict.generation, verdict.verdict, verdict.reason) == (4, "identical", None)
 
@@ -123,7 +127,7 @@ def test_a_group_of_the_new_protocol_made_after_a_classic_one_was_deleted_is_ano
         make_record(5, even("orders", 4, "a")),
         make_tombstone(9),
         *read([metadata("n"), epoch(1), target("n", 0), stands(1)], 12),
-        make_tick(20),
+        make_observation(20),
     )
     assert [row.kind for row in rows] == ["rebalance", "rebalance"]
     assert rows[0].incarnation != rows[1].incarnation
@@ -194,7 +198,7 @@ def test_a_classic_group_made_right_after_a_consumer_group_was_deleted_is_create
 
 def test_a_migrated_group_shows_nothing_of_its_classic_time() -> None:
     life = Life()
-    life.take(*before(), *read([classic("a"), classic("b"), epoch(3)]), make_tick(20, group_type="consumer"))
+    life.take(*before(), *read([classic("a"), classic("b"), epoch(3)]), make_observation(20, group_type="consumer"))
     row = life.rows.group_health[-1]
     assert (row.verdict, row.state, row.strategy, row.generation) == ("pending", "Stable", None, None)
 
@@ -209,9 +213,9 @@ def test_of_a_downgrade_whose_topics_have_no_names_moves_are_null_and_members_ar
 def test_lag_and_commits_go_on_under_the_same_group_through_both_migrations() -> None:
     life = Life()
     topic = make_topic("orders", 4, topic_id=TOPIC_ID, end=100)
-    life.take(*before(), make_commit(7, 90), make_tick(8, topic))
-    life.take(*read(CARRIED + JOINED), make_tick(24, topic, group_type="consumer"))
-    life.take(*back(), make_commit(41, 95), make_tick(42, topic))
+    life.take(*before(), make_commit(7, 90), make_observation(8, topic))
+    life.take(*read(CARRIED + JOINED), make_observation(24, topic, group_type="consumer"))
+    life.take(*back(), make_commit(41, 95), make_observation(42, topic))
     partition = [row for row in life.rows.lag if row.partition == 0]
     assert [(row.committed_offset, row.member_id, row.ended) for row in partition][-1] == (95, "a", False)
     assert not any(row.ended for row in life.rows.lag)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, Library, assign, topics_without_metadata
 from streaming.groups.classic.membership import subscription_of
 from streaming.records import Member
-from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
+from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
 
 # Library, and the subscription bytes that such a member writes for range and roundrobin: version, user data.
 LEADERS: tuple[tuple[Library, int, bytes | None], ...] = (
@@ -125,7 +125,7 @@ def test_a_leader_that_did_as_its_strategy_says_is_never_called_drifted(data: st
         DECIDED, with_assignment(group, assignment), protocol=strategy, leader=leader.member_id, value_version=3
     )
     rounds = [
-        make_tick(
+        make_observation(
             second,
             *(
                 make_topic(
@@ -158,5 +158,5 @@ def test_with_the_counts_of_the_rounds_the_verdict_is_identical(data: st.DataObj
         assume(False)
     life = Life()
     life.take(make_record(5, with_assignment(group, assignment), protocol=strategy))
-    life.take(make_tick(10, *(make_topic(name, count) for name, count in counts.items())))
+    life.take(make_observation(10, *(make_topic(name, count) for name, count in counts.items())))
     assert life.rows.drift[-1].verdict == "identical"

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from assignors import CannotTell, Group, LeaderWouldFail, Library, assign
 from streaming.groups.classic.membership import subscription_of
 from streaming.records import Member
-from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
+from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
 
 DECIDED, GRACE, INTERVAL = 4_000, 600, 10
 
@@ -98,7 +98,7 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
     record = make_record(DECIDED, tuple(map(decided, members)), protocol=strategy)
     first = data.draw(st.sampled_from((DECIDED - 2000, DECIDED - 30, DECIDED + 5)))
     rounds = [
-        make_tick(
+        make_observation(
             second, *(make_topic(topic, counts[topic], racks=cluster.racks_at(second, topic)) for topic in counts)
         )
         for second in range(first + data.draw(st.integers(0, 9)), DECIDED + 2 * GRACE, INTERVAL)

@@ -15,7 +15,17 @@ from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.state import STATE_VERSION, GroupState
 from streaming.log_health import PartitionState, RoundsState
 from tests.groups import record_states
-from tests.groups.build import SECOND, START, Life, even, make_commit, make_member, make_record, make_tick, make_topic
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+)
 from tests.groups.modern_log import TOPIC_ID, read, stands
 from tests.groups.record_states import filled, shape_of, told
 
@@ -59,7 +69,7 @@ def test_a_golden_state_fills_each_field_that_a_state_can_hold() -> None:
 
 def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
     life = resumed("cooperative")
-    rows = life.take(make_commit(60, 6, topic="x", partition=1), make_tick(70, make_topic("x", 2)))
+    rows = life.take(make_commit(60, 6, topic="x", partition=1), make_observation(70, make_topic("x", 2)))
     (churn,) = rows.rebalance_churn
     # Partition 1 went from a to b; its last commit before was at 9, the first after at 60.
     assert (churn.record_offset, churn.revision, churn.follows, churn.partitions_moved) == (45, 2, 35, 1)
@@ -76,7 +86,7 @@ def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
 
 def test_findings_of_version_1_keep_their_since_times() -> None:
     life = resumed("partitions_pending_handover")
-    life.take(make_tick(30, make_topic("x", 3), state="PreparingRebalance"))
+    life.take(make_observation(30, make_topic("x", 3), state="PreparingRebalance"))
     (row,) = life.rows.group_health
     assert [(f.finding, f.since) for f in row.findings] == [
         ("stale_metadata", START + 20 * SECOND),
@@ -86,7 +96,7 @@ def test_findings_of_version_1_keep_their_since_times() -> None:
 
 def test_the_judgement_of_lag_of_version_1_goes_on() -> None:
     life = resumed("stopping")
-    rows = life.take(make_tick(301, make_topic("x", 1, end=300)))
+    rows = life.take(make_observation(301, make_topic("x", 1, end=300)))
     assert [(row.lag_status, row.lag, row.commits) for row in rows.lag] == [("stopped", 110, 0)]
 
 
@@ -94,7 +104,7 @@ def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
     life = resumed("consumer")
     topics = make_topic("orders", 4, end=1_300, topic_id=TOPIC_ID), make_topic("bills", 2, topic_id="second")
     commit = make_commit(50, 700, partition=3)
-    rows = life.take(commit, make_tick(60, *topics, state=None, group_type="consumer"))
+    rows = life.take(commit, make_observation(60, *topics, state=None, group_type="consumer"))
     # a gave up 2 and 3 at 31, told to at 26; b had them at 32 and 39 and committed at 36 and 50.
     (churn,) = rows.rebalance_churn
     assert (churn.record_offset, churn.revision) == (25, 3)
@@ -112,7 +122,7 @@ def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
 def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other_strategies_had_given() -> None:
     life = resumed("classic")
     racks = (("r1", "r2"), ("r2",)) * 2
-    rows = life.take(make_tick(70, make_topic("orders", 4, topic_id=TOPIC_ID, racks=racks))).what_if
+    rows = life.take(make_observation(70, make_topic("orders", 4, topic_id=TOPIC_ID, racks=racks))).what_if
     # a had all four, then 0 and 1; by racks a gets 0 and 2, b 1 and 3.
     assert [(row.record_offset, row.partitions_moved, row.reason) for row in rows if row.strategy == "range"] == [
         (30, 2, None),
@@ -216,7 +226,11 @@ def test_the_state_of_a_reserved_key_of_a_later_release_is_refused() -> None:
 
 def test_a_state_is_packed_the_same_however_it_was_reached() -> None:
     one, two = Life(), Life()
-    inputs = (make_record(5, even("x", 2, "a", "b")), make_commit(6, 1, topic="x"), make_tick(10, make_topic("x", 2)))
+    inputs = (
+        make_record(5, even("x", 2, "a", "b")),
+        make_commit(6, 1, topic="x"),
+        make_observation(10, make_topic("x", 2)),
+    )
     one.take(*inputs)
     for item in inputs:
         two.take(item)

@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming.groups.rows import DriftRow, WhatIfRow
 from streaming.records import Member
-from tests.groups.build import Life, make_record, make_tick, make_topic
+from tests.groups.build import Life, make_observation, make_record, make_topic
 
 LIBRDKAFKA: dict[str, Any] = {"user_data": b"", "client_id": "rdkafka"}
 KAFKA_PYTHON: dict[str, Any] = {"user_data": b"", "subscription_version": 0, "client_id": "kafka-python-3.0.12"}
@@ -17,7 +17,7 @@ JAVA: dict[str, Any] = {}
 def seen_for_long(life: Life, *topics: tuple[str, int]) -> None:
     """Rounds have shown these topics for longer than the grace, up to record 2000."""
     for position in (1, 1990):
-        life.take(make_tick(position, *(make_topic(topic, count) for topic, count in topics)))
+        life.take(make_observation(position, *(make_topic(topic, count) for topic, count in topics)))
     life.rows.drift.clear()
 
 
@@ -31,7 +31,7 @@ def judged(*members: Member, counts: Mapping[str, int | None], protocol: str = "
     life = Life()
     life.take(
         make_record(5, members, protocol=protocol, **changes),
-        make_tick(10, *(make_topic(topic, count) for topic, count in counts.items())),
+        make_observation(10, *(make_topic(topic, count) for topic, count in counts.items())),
     )
     return verdict_of(life)
 

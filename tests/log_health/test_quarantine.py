@@ -111,7 +111,7 @@ def test_beyond_a_number_of_undecodable_records_a_day_one_row_counts_all_others(
 
 
 def test_a_count_inside_a_window_that_is_not_over_waits_for_its_end() -> None:
-    open_window, closed_window = {"round": 7, "ended": False}, {"round": 7}
+    open_window, closed_window = {"round": 7, "closed": False}, {"round": 7}
     begun = advanced([make_unknown(10, 5, **open_window)])
     assert begun.quarantine == []
     ended = advanced([make_unknown(10, 5, **open_window)], [make_unknown(20, 2, **closed_window)])

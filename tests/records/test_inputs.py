@@ -25,8 +25,8 @@ from tests.groups.build import (
     even,
     make_commit,
     make_commits,
+    make_observation,
     make_record,
-    make_tick,
     make_tombstone,
     make_topic,
 )
@@ -75,9 +75,9 @@ def test_merging_is_associative(offsets: list[int | None], data: st.DataObject) 
     assert windows == [whole]
 
 
-def test_inputs_are_ordered_by_the_log_and_a_tick_comes_before_the_record_at_its_position() -> None:
+def test_inputs_are_ordered_by_the_log_and_an_observation_comes_before_the_record_at_its_position() -> None:
     record, commit, tombstone, other = make_record(12), make_commit(10, 1), make_tombstone(14), epoch_at(11)
-    early, late = make_tick(12, round=3), make_tick(12, round=4)
+    early, late = make_observation(12, round=3), make_observation(12, round=4)
     expected = [commit, other, early, late, record, tombstone]
     assert in_order([tombstone, late, record, early, other, commit]) == expected
 
@@ -88,7 +88,7 @@ def test_inputs_come_back_as_they_were_packed() -> None:
         make_commits(6, 1, None, 2),
         make_tombstone(9),
         epoch_at(10),
-        make_tick(12, make_topic("x", 2), make_topic("y", None)),
+        make_observation(12, make_topic("x", 2), make_topic("y", None)),
     ]
     assert decode_inputs(encode_inputs(inputs)) == inputs
 

@@ -23,11 +23,11 @@ CURRENT = "SELECT cluster, group_id, verdict, findings FROM group_health_current
 PAST = "SELECT cluster, group_id, round_time, lag_total FROM group_health ORDER BY ALL"
 
 
-def health(group: str, round_: int, *, cluster: str = "c", hour: float = 0.0, closed: bool = False) -> list[Any]:
+def health(group: str, round_: int, *, cluster: str = "c", hour: float = 0.0, ended: bool = False) -> list[Any]:
     ms = int(hour * HOUR) + round_
     values = {
         "cluster": cluster, "group_id": group, "round": round_, "round_time": ms, "event_date": ms // 86_400_000,
-        "ended": closed, "verdict": f"v{round_}", "lag_total": round_,
+        "ended": ended, "verdict": f"v{round_}", "lag_total": round_,
         "findings": [["partitions_pending_handover", 5_000, group]],
     }  # fmt: skip
     return [values.get(column.name) for column in table_named("group_health").columns]

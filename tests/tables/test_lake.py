@@ -21,7 +21,7 @@ def lake(tmp_path: Path) -> DeltaLake:
     return made
 
 
-def _health(group: str, round_time: int, *, closed: bool = False, findings: list[Any] | None = None) -> list[Any]:
+def _health(group: str, round_time: int, *, ended: bool = False, findings: list[Any] | None = None) -> list[Any]:
     named = {
         "cluster": "c",
         "group_id": group,
@@ -29,7 +29,7 @@ def _health(group: str, round_time: int, *, closed: bool = False, findings: list
         "round": round_time // 1000,
         "round_time": round_time,
         "event_date": round_time // 86_400_000,
-        "ended": closed,
+        "ended": ended,
         "state": "Stable",
         "verdict": "identical",
         "findings": findings or [],
@@ -134,14 +134,14 @@ def test_a_question_about_a_column_without_statistics_finds_its_rows(tmp_path: P
             assert reader.rows(f"SELECT count(*) AS n FROM rounds WHERE {column} = ?", [value]) == [{"n": 1}], column
 
 
-def test_the_current_view_has_the_newest_row_of_each_group_and_no_closed_one(lake: DeltaLake) -> None:
+def test_the_current_view_has_the_newest_row_of_each_group_and_no_ended_one(lake: DeltaLake) -> None:
     rows = [_health("a", 1_000), _health("a", 3_000), _health("b", 1_000), _health("b", 2_000, ended=True)]
     lake.append("group_health", rows, "query", 0)
     current = LakeReader(lake.root).rows("SELECT group_id, round FROM group_health_current")
     assert current == [{"group_id": "a", "round": 3}]
 
 
-def test_a_closed_group_takes_its_verdict_out_of_the_current_view(lake: DeltaLake) -> None:
+def test_an_ended_group_takes_its_verdict_out_of_the_current_view(lake: DeltaLake) -> None:
     names = [column.name for column in table_named("drift").columns]
     for number, group in enumerate(("a", "b")):
         named = {"cluster": "c", "group_id": group, "round": 1, "round_time": 1_000, "drifted_partitions": []}

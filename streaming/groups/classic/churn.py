@@ -168,7 +168,7 @@ def end_membership(
 ) -> None:
     """Take in a type-2 tombstone: the group was deleted, has expired, or goes on under another protocol.
 
-    What no round ever showed is forgotten at once: for a group that ended before the first round no tick will
+    What no round ever showed is forgotten at once: for a group that ended before the first round no observation will
     come to close it.
     """
     close_members(state, tombstone.record, tombstone.record_time, group, config, rows)

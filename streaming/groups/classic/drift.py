@@ -32,7 +32,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.rows import DriftedPartition, DriftRow
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
-from streaming.records import MembershipRecord, Tick
+from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
 __all__ = ["judge", "judge_waiting", "judged_of", "mismatch", "verdict_row"]
@@ -155,7 +155,7 @@ def judged_of(decision: Decision, group: str, log_partition: int) -> Judged:
     )
 
 
-def verdict_row(judged: Judged, verdict: Verdict, tick: Tick, config: GroupConfig) -> DriftRow:
+def verdict_row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
     """Write one verdict as a row of `drift`, whoever assigned."""
     expected = config.expected_strategy(judged.group)
     return DriftRow(
@@ -167,8 +167,8 @@ def verdict_row(judged: Judged, verdict: Verdict, tick: Tick, config: GroupConfi
         event_date=day_of(judged.record_time),
         incarnation=judged.incarnation,
         generation=judged.generation,
-        round=tick.round,
-        round_time=tick.time,
+        round=observation.round,
+        round_time=observation.time,
         strategy=judged.strategy,
         expected_strategy=expected,
         strategy_mismatch=mismatch(expected, judged.strategy),

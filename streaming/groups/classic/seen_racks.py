@@ -16,7 +16,7 @@ import numpy as np
 from assignors import PartitionRacks, Strategy, Subscription
 from streaming.groups.config import GroupConfig
 from streaming.groups.state import GroupState, RacksSeen, TopicState
-from streaming.records import MembershipRecord, TopicTick
+from streaming.records import MembershipRecord, TopicObservation
 
 __all__ = ["NO_RACKS", "Looked", "SeenRacks", "newest_racks", "racks_of", "see_racks", "seen_racks"]
 
@@ -92,7 +92,7 @@ NO_RACKS = SeenRacks(({},), told=False)
 """For a decision to which racks do not matter."""
 
 
-def see_racks(known: TopicState, seen: TopicTick, time: int, horizon: int) -> None:
+def see_racks(known: TopicState, seen: TopicObservation, time: int, horizon: int) -> None:
     """Remember the racks that a round shows of a topic.
 
     Args:

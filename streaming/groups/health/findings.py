@@ -16,26 +16,26 @@ from streaming.groups.modern.decisions import reconciling
 from streaming.groups.naming import some
 from streaming.groups.rows import Finding
 from streaming.groups.state import GroupState, Transfer
-from streaming.records import MembershipRecord, Tick, TopicTick
+from streaming.records import GroupObservation, MembershipRecord, TopicObservation
 
 __all__ = ["findings_of"]
 
 
 def findings_of(
-    state: GroupState, tick: Tick, config: GroupConfig, lost: Mapping[str, Mapping[int, int]]
+    state: GroupState, observation: GroupObservation, config: GroupConfig, lost: Mapping[str, Mapping[int, int]]
 ) -> tuple[Finding, ...]:
     """Find what holds at this round, and keep since when in the state.
 
     Args:
         state: The group's state, with this round taken in.
-        tick: The round.
+        observation: The round.
         config: Settings.
         lost: Offsets that were deleted before the group committed past them, by topic and partition.
     """
     now = state.clock.now
-    found = list(_log_findings(tick))
+    found = list(_log_findings(observation))
     if state.current is not None and state.tombstoned is None and state.modern is None:
-        found.extend(_membership_findings(state, state.current.record, tick, config))
+        found.extend(_membership_findings(state, state.current.record, observation, config))
     behind = reconciling(state)
     if behind is not None:
         found.append(behind)
@@ -50,24 +50,27 @@ def findings_of(
     return tuple(result)
 
 
-def _log_findings(tick: Tick) -> list[tuple[str, int, str]]:
-    if tick.held_since is None:
+def _log_findings(observation: GroupObservation) -> list[tuple[str, int, str]]:
+    if observation.held_since is None:
         return []
     # (In this order, because the page puts "since ..." behind it.)
-    detail = (
-        f"lag is unknown, {_holder(tick)} is open: no progress on partition {tick.log_partition} of the offsets log"
+    where = f"partition {observation.log_partition} of the offsets log"
+    detail = f"lag is unknown, {_holder(observation)} is open: no progress on {where}"
+    return [("offsets_blocked", observation.held_since, detail)]
+
+
+def _holder(observation: GroupObservation) -> str:
+    if observation.held_by is not None:
+        return f"transaction {observation.held_by[:200]!r}"
+    return (
+        "a transaction"
+        if observation.held_by_producer is None
+        else f"a transaction of producer {observation.held_by_producer}"
     )
-    return [("offsets_blocked", tick.held_since, detail)]
-
-
-def _holder(tick: Tick) -> str:
-    if tick.held_by is not None:
-        return f"transaction {tick.held_by[:200]!r}"
-    return "a transaction" if tick.held_by_producer is None else f"a transaction of producer {tick.held_by_producer}"
 
 
 def _membership_findings(
-    state: GroupState, record: MembershipRecord, tick: Tick, config: GroupConfig
+    state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
 ) -> list[tuple[str, int, str]]:
     found: list[tuple[str, int, str]] = []
     now = state.clock.now
@@ -75,7 +78,7 @@ def _membership_findings(
     owners = owners_of(record)
     if subscribed is None or owners is None:
         return found
-    shown = {t.topic: t for t in tick.topics}
+    shown = {t.topic: t for t in observation.topics}
     unseen = sorted(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
@@ -125,7 +128,7 @@ def _finding(name: str, what: str, where: list[tuple[int, str]]) -> tuple[str, i
     return name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}"
 
 
-def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicTick]) -> dict[str, frozenset[int]]:
+def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:
     """Partitions in transfer that still exist."""
     found = {}
     for topic, owners in (transfer.owners if transfer is not None else {}).items():

@@ -16,7 +16,7 @@ from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.naming import some
 from streaming.groups.rows import LagRow
 from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
-from streaming.records import TopicTick
+from streaming.records import TopicObservation
 
 __all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
 
@@ -36,7 +36,7 @@ _TELLING = frozenset({REWOUND, UNKNOWN})
 _SHOWN_MS = 600_000
 
 
-def was_made_anew(known: TopicState, seen: TopicTick) -> bool:
+def was_made_anew(known: TopicState, seen: TopicObservation) -> bool:
     """Whether a round shows another topic under the name than the rounds before: another id, or fewer partitions.
 
     Without ids the count is all that tells: a topic never loses partitions.
@@ -59,7 +59,7 @@ def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int
             partition.of_topic = _OTHER_TOPIC
 
 
-def settle(partition: PartitionState, seen: TopicTick | None) -> None:
+def settle(partition: PartitionState, seen: TopicObservation | None) -> None:
     """Forget the id of a commit that is the topic's as this round shows it, or that no round can be compared with."""
     if partition.of_topic and seen is not None and seen.topic_id in {None, partition.of_topic}:
         partition.of_topic = None

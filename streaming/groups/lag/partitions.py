@@ -19,7 +19,7 @@ from streaming.groups.lag.rhythm import longest_wait
 from streaming.groups.lag.trend import MARKER, WINDOW, look, look_away
 from streaming.groups.rows import LagRow
 from streaming.groups.state import PartitionState
-from streaming.records import CommitWindow, Member, ModernMember, Tick, TopicTick
+from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
 __all__ = [
@@ -154,7 +154,7 @@ def _are_of_one_topic(state: PartitionState, window: CommitWindow, topic_id: str
 
 
 def offsets_of(packed: bytes, count: int) -> array[int]:
-    """Unpack offsets of a `TopicTick`; -1 where one is missing."""
+    """Unpack offsets of a `TopicObservation`; -1 where one is missing."""
     offsets = array("q")
     offsets.frombytes(packed[: min(count, len(packed) // 8) * 8])
     offsets.extend([-1] * (count - len(offsets)))
@@ -163,7 +163,9 @@ def offsets_of(packed: bytes, count: int) -> array[int]:
     return offsets
 
 
-def measure(state: PartitionState, partition: int, topic: TopicTick | None, offsets: Offsets, held: bool) -> Measured:
+def measure(
+    state: PartitionState, partition: int, topic: TopicObservation | None, offsets: Offsets, held: bool
+) -> Measured:
     """Measure one partition at a round.
 
     Args:
@@ -245,7 +247,7 @@ def row(
     group: str,
     topic: str,
     partition: int,
-    tick: Tick,
+    observation: GroupObservation,
     state: PartitionState,
     measured: Measured,
     status: str,
@@ -261,9 +263,9 @@ def row(
         group,
         topic,
         partition,
-        tick.round,
-        tick.time,
-        day_of(tick.time),
+        observation.round,
+        observation.time,
+        day_of(observation.time),
         ended,
         state.committed if state.committed >= 0 else None,
         measured.end,
@@ -287,5 +289,5 @@ def row(
     state.commits = 0
     state.rewound_by = 0
     state.offset_deleted = False
-    state.row_at = tick.steady
+    state.row_at = observation.steady
     return result

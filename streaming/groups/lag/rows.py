@@ -12,7 +12,7 @@ from streaming.groups.lag import partitions as lag
 from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.rows import Rows
 from streaming.groups.state import GroupState, PartitionState
-from streaming.records import Member, MembershipRecord, ModernMember, Tick, TopicTick
+from streaming.records import GroupObservation, Member, MembershipRecord, ModernMember, TopicObservation
 
 __all__ = ["Totals", "close_partition", "lag_rows", "live_record"]
 
@@ -58,13 +58,19 @@ class Totals:
 
 
 def lag_rows(
-    state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows, passed: int, rounds: int
+    state: GroupState,
+    observation: GroupObservation,
+    group: str,
+    config: GroupConfig,
+    rows: Rows,
+    passed: int,
+    rounds: int,
 ) -> Totals:
     """Judge the lag of every partition at a round, and write the rows of those of which something changed.
 
     Args:
         state: The group's state, with the topics of this round taken in.
-        tick: The round.
+        observation: The round.
         group: Group id.
         config: Settings.
         rows: Rows are appended here.
@@ -79,10 +85,10 @@ def lag_rows(
     owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
         owning_members(record) if record is not None else modern_owners(state)
     )
-    shown = {t.topic: t for t in tick.topics}
-    held = tick.held_since is not None
+    shown = {t.topic: t for t in observation.topics}
+    held = observation.held_since is not None
     # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
-    old = _MOST if tick.idle else tick.steady - config.heartbeat_ms
+    old = _MOST if observation.idle else observation.steady - config.heartbeat_ms
     totals = Totals()
     for topic in sorted({*state.partitions, *shown}):
         seen = shown.get(topic)
@@ -107,7 +113,7 @@ def lag_rows(
             ):
                 # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
                 if not known.is_void():
-                    close_partition(state, known, tick, group, topic, partition, config, rows, subscribed=ours)
+                    close_partition(state, known, observation, group, topic, partition, config, rows, subscribed=ours)
                 del partitions[partition]
                 continue
             if known.of_topic is not None:
@@ -145,7 +151,7 @@ def lag_rows(
                         group,
                         topic,
                         partition,
-                        tick,
+                        observation,
                         known,
                         measured,
                         status,
@@ -163,7 +169,7 @@ def lag_rows(
 def close_partition(
     state: GroupState,
     known: PartitionState,
-    tick: Tick,
+    observation: GroupObservation,
     group: str,
     topic: str,
     partition: int,
@@ -181,7 +187,7 @@ def close_partition(
             group,
             topic,
             partition,
-            tick,
+            observation,
             known,
             measured,
             lag.UNKNOWN,
@@ -192,11 +198,11 @@ def close_partition(
     )
 
 
-def _exists(seen: TopicTick | None, partition: int) -> bool:
+def _exists(seen: TopicObservation | None, partition: int) -> bool:
     return seen is not None and seen.partitions is not None and partition < seen.partitions
 
 
-def _unpack(seen: TopicTick | None) -> lag.Offsets:
+def _unpack(seen: TopicObservation | None) -> lag.Offsets:
     if seen is None or seen.partitions is None:
         return _EMPTY
     count = seen.partitions

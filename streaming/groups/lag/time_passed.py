@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.groups.lag.trend import WINDOW
 from streaming.groups.state import CountSeen, GroupState, RacksSeen
-from streaming.records import Tick
+from streaming.records import GroupObservation
 from streaming.times import Shift, read_clock
 
 __all__ = ["take_time"]
@@ -14,22 +14,22 @@ __all__ = ["take_time"]
 _COUNTED_STEPS = 3
 
 
-def take_time(state: GroupState, tick: Tick) -> tuple[int, int]:
+def take_time(state: GroupState, observation: GroupObservation) -> tuple[int, int]:
     """Take in the time of a round, before anything else of it.
 
     Returns:
         Steady time since the group's round before, as far as it was seen, ms; and how many rounds this one stands for:
         one that tells a group as idle comes after many in which nothing moved.
     """
-    shift = read_clock(state.clock, tick.time, tick.steady)
+    shift = read_clock(state.clock, observation.time, observation.steady)
     if shift is not None:
         _move(state, shift)
-    gap = tick.steady - state.steady if 0 <= state.steady <= tick.steady else 0
+    gap = observation.steady - state.steady if 0 <= state.steady <= observation.steady else 0
     seen = gap if state.rested or not state.step else min(gap, _COUNTED_STEPS * state.step)
     if gap and not state.rested:
         state.step = gap
-    state.steady, state.rested = tick.steady, tick.idle
-    return seen, WINDOW if tick.idle else 1
+    state.steady, state.rested = observation.steady, observation.idle
+    return seen, WINDOW if observation.idle else 1
 
 
 def _move(state: GroupState, shift: Shift) -> None:

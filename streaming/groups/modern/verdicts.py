@@ -31,12 +31,14 @@ from streaming.groups.state import GroupState
 from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
 from streaming.groups.what_if.classic import NEWEST
 from streaming.groups.what_if.modern import modern_what_if_rows
-from streaming.records import CONSUMER, Tick
+from streaming.records import CONSUMER, GroupObservation
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
 
 
-def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: GroupConfig, rows: Rows) -> None:
+def write_modern_verdicts(
+    state: GroupState, observation: GroupObservation, group: str, config: GroupConfig, rows: Rows
+) -> None:
     """Judge the decisions since the round before; the topics of this round are taken in.
 
     The newest are judged and worked out first: what all of them together may cost is limited (`budget.ROUND`).
@@ -47,9 +49,11 @@ def write_modern_verdicts(state: GroupState, tick: Tick, group: str, config: Gro
     with of_round():
         for at, decision in reversed(list(enumerate(state.unjudged))):
             judged, crowded = _judged_of(decision, group), at < len(state.unjudged) - NEWEST
-            told.append(modern_what_if_rows(state, decision, judged, verdicts[at], tick, config, crowded=crowded))
+            told.append(
+                modern_what_if_rows(state, decision, judged, verdicts[at], observation, config, crowded=crowded)
+            )
     for decision, verdict, of_decision in zip(state.unjudged, verdicts, reversed(told), strict=True):
-        rows.drift.append(verdict_row(_judged_of(decision, group), verdict, tick, config))
+        rows.drift.append(verdict_row(_judged_of(decision, group), verdict, observation, config))
         rows.what_if.extend(of_decision)
         state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
     if state.unjudged:

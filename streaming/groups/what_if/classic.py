@@ -44,7 +44,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import Decision, GroupState, Owned
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
-from streaming.records import MembershipRecord, Tick
+from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
 __all__ = [
@@ -138,7 +138,7 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
 
 
 def what_if_of_judged(
-    state: GroupState, verdicts: Sequence[Verdict], group: str, tick: Tick, config: GroupConfig
+    state: GroupState, verdicts: Sequence[Verdict], group: str, observation: GroupObservation, config: GroupConfig
 ) -> list[WhatIfRow]:
     """Write the rows of all decisions of a classic group that a round has judged.
 
@@ -148,16 +148,16 @@ def what_if_of_judged(
         state: The group's state, with the topics of this round taken in.
         verdicts: Verdicts of its oldest waiting decisions.
         group: Group id.
-        tick: The round.
+        observation: The round.
         config: Settings.
     """
     told: list[list[WhatIfRow]] = []
     with of_round():
         for at, verdict in reversed(list(enumerate(verdicts))):
             decision = state.waiting[at]
-            judged = judged_of(decision, group, tick.log_partition)
+            judged = judged_of(decision, group, observation.log_partition)
             crowded = at < len(state.waiting) - NEWEST
-            told.append(what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
+            told.append(what_if_rows(state, decision, judged, verdict, observation, config, crowded=crowded))
     return [row for rows in reversed(told) for row in rows]
 
 
@@ -166,7 +166,7 @@ def what_if_rows(
     decision: Decision,
     judged: Judged,
     verdict: Verdict,
-    tick: Tick,
+    observation: GroupObservation,
     config: GroupConfig,
     *,
     crowded: bool,
@@ -178,7 +178,7 @@ def what_if_rows(
         decision: The decision.
         judged: What the rows have from it.
         verdict: Its verdict.
-        tick: The round that made it possible.
+        observation: The round that made it possible.
         config: Settings.
         crowded: It is not one of the newest.
 
@@ -205,10 +205,10 @@ def what_if_rows(
         why_not = str(error)[:_LONGEST_REASON]
     if why_not is not None:
         told = [Told(runs, runs=True, reason=why_not)]
-    return [what_if_row(of, judged, tick, config) for of in told]
+    return [what_if_row(of, judged, observation, config) for of in told]
 
 
-def what_if_row(told: Told, judged: Judged, tick: Tick, config: GroupConfig) -> WhatIfRow:
+def what_if_row(told: Told, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
     """Write what is told of one strategy at one decision as a row of `what_if`."""
     return WhatIfRow(
         cluster=config.cluster,
@@ -219,8 +219,8 @@ def what_if_row(told: Told, judged: Judged, tick: Tick, config: GroupConfig) -> 
         event_date=day_of(judged.record_time),
         incarnation=judged.incarnation,
         generation=judged.generation,
-        round=tick.round,
-        round_time=tick.time,
+        round=observation.round,
+        round_time=observation.time,
         strategy=told.strategy,
         runs=told.runs,
         library=told.library,

@@ -16,7 +16,7 @@ from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row
-from streaming.records import Tick
+from streaming.records import GroupObservation
 
 __all__ = ["modern_what_if_rows"]
 
@@ -30,7 +30,7 @@ def modern_what_if_rows(
     decision: Decision,
     judged: Judged,
     verdict: Verdict,
-    tick: Tick,
+    observation: GroupObservation,
     config: GroupConfig,
     *,
     crowded: bool,
@@ -52,7 +52,7 @@ def modern_what_if_rows(
                 told = _told(state, decision, verdict, asked)
         except TooMuchWork as error:
             told = [_untold(name, decision, error.reason) for name in _names(decision)]
-    return [what_if_row(of, judged, tick, config) for of in told]
+    return [what_if_row(of, judged, observation, config) for of in told]
 
 
 def _names(decision: Decision) -> tuple[str, ...]:

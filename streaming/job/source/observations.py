@@ -1,13 +1,14 @@
-"""From the probe's events to ticks: one per group and round, whole or not at all.
+"""From the probe's events to observations: one per group and round, whole or not at all.
 
 The events of one group and round lie in one partition of the events topic: a `GroupEvent`, then exactly as many
 `TopicEvent`s as it announces; or a lone `GroupGone`. An event counts if its round is one of the batch's rounds and
 it lies between that round's positions in its partition; all others are skipped, as their round never closed, or was
-passed over. A tick with a topic missing would show a group without lag where there is some, so it is not made:
+passed over. An observation with a topic missing would show a group without lag where there is some, so it is not made:
 its first record goes to `quarantine`. Events of types that this release does not know may stand anywhere between them.
 
-Nothing here is held without a bound, whatever is written: a tick waits for its topics no longer than to its round's
-end, those that wait take no more than `_WAITING_BYTES`, and a round's events no more than its closing record tells.
+Nothing here is held without a bound, whatever is written: an observation waits for its topics no longer than to its
+round's end, those that wait take no more than `_WAITING_BYTES`, and a round's events no more than its closing record
+tells.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from streaming.events import Event, GroupEvent, GroupGone, Rejected, TopicEvent,
 from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.offsets_log import LogRecord, Unread, Windows, partition_for
 from streaming.record_batches import Record
-from streaming.records import Tick, TopicTick, Window
+from streaming.records import GroupObservation, TopicObservation, Window
 from streaming.times import DAY_MS
 
-__all__ = ["EventRound", "TickAssembler", "event_rounds"]
+__all__ = ["EventRound", "ObservationAssembler", "event_rounds"]
 
 _LARGEST = 2**63 - 1
 
-# Of ticks whose topics did not all come yet. A probe writes the topics of a group right behind it, so those of one
-# group wait at a time: this is enough for half a million partitions with their racks.
+# Of observations whose topics did not all come yet. A probe writes the topics of a group right behind it, so those of
+# one group wait at a time: this is enough for half a million partitions with their racks.
 _WAITING_BYTES = 128 * 1024 * 1024
 
-# What an event, and a topic of it, takes as a tick, beside its strings and offsets.
+# What an event, and a topic of it, takes as an observation, beside its strings and offsets.
 _EVENT_BYTES = 500
 
 
@@ -46,7 +47,7 @@ class EventRound:
         first: First offset of the round's events in the partition.
         end: Exclusive end of them.
         log: The round's position in each partition of the offsets log.
-        elapsed: As in `Tick`, ms.
+        elapsed: As in `GroupObservation`, ms.
         size: Bytes of the round's events in all partitions, as it tells; 0 when it does not.
     """
 
@@ -87,17 +88,17 @@ class _Open:
     record: LogRecord
     size: int
     seen: set[str] = field(default_factory=set)
-    topics: list[TopicTick] = field(default_factory=list)
+    topics: list[TopicObservation] = field(default_factory=list)
 
 
-class TickAssembler:
+class ObservationAssembler:
     """Puts the events of one partition together.
 
-    Call `add` for every record of the partition, in order, `take` whenever enough ticks are made, and at the end
+    Call `add` for every record of the partition, in order, `take` whenever enough observations are made, and at the end
     `finish` and `take` once more.
 
     Attributes:
-        made: Bytes of the ticks made since the last `take`, about.
+        made: Bytes of the observations made since the last `take`, about.
         unread: What goes to `quarantine`.
     """
 
@@ -131,7 +132,7 @@ class TickAssembler:
         self._waiting = 0
         self._first_end = _LARGEST
         self._sizes: dict[int, int] = {}
-        self._ticks: dict[str, list[Tick]] = {}
+        self._observations: dict[str, list[GroupObservation]] = {}
         self._done: set[tuple[int, str]] = set()
         self._next = 0
         self._gone_below = 0
@@ -176,19 +177,19 @@ class TickAssembler:
         if self._waiting > _WAITING_BYTES:
             self._give_up(lambda _: True)
 
-    def take(self) -> dict[str, list[Tick]]:
-        """The ticks made so far, per group, in order of their last events; they are forgotten here."""
-        ticks, self._ticks, self.made = self._ticks, {}, 0
+    def take(self) -> dict[str, list[GroupObservation]]:
+        """The observations made so far, per group, in order of their last events; they are forgotten here."""
+        observations, self._observations, self.made = self._observations, {}, 0
         # Of rounds that lie behind no second event can come.
         self._done = {key for key in self._done if self._rounds[key[0]].end > self._next}
-        return ticks
+        return observations
 
     def finish(self) -> None:
-        """Give up on ticks whose topics did not all come."""
+        """Give up on observations whose topics did not all come."""
         self._give_up(lambda _: True)
 
     def _give_up(self, behind: Callable[[EventRound], bool]) -> None:
-        """Make no ticks of the open events of some rounds."""
+        """Make no observations of the open events of some rounds."""
         for key, opened in list(self._open.items()):
             current = self._rounds[key[0]]
             if not behind(current):
@@ -231,9 +232,9 @@ class TickAssembler:
         opened.seen.add(event.topic)
         size = _EVENT_BYTES + len(event.topic)
         if self._watches_topic(event.topic):
-            tick = _topic_tick(event)
-            opened.topics.append(tick)
-            size += _topic_bytes(tick)
+            observation = _topic_observation(event)
+            opened.topics.append(observation)
+            size += _topic_bytes(observation)
         opened.size += size
         self._waiting += size
         if len(opened.seen) == opened.event.topics:
@@ -243,11 +244,13 @@ class TickAssembler:
     def _close(self, key: tuple[int, str]) -> None:
         self._waiting -= self._open.pop(key).size
 
-    def _emit(self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicTick, ...], size: int) -> None:
+    def _emit(
+        self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicObservation, ...], size: int
+    ) -> None:
         self._done.add((event.round, event.group))
         told = event if isinstance(event, GroupEvent) else None
         current = self._rounds[event.round]
-        tick = Tick(
+        observation = GroupObservation(
             round=current.round,
             time=event.time,
             log_partition=event.log_partition,
@@ -264,7 +267,7 @@ class TickAssembler:
             idle=told is not None and told.idle,
             elapsed=current.elapsed,
         )
-        self._ticks.setdefault(event.group, []).append(tick)
+        self._observations.setdefault(event.group, []).append(observation)
         self.made += size
 
     def _lost_events(self, current: EventRound) -> bool:
@@ -287,7 +290,7 @@ def _windows(rounds: Iterable[EventRound]) -> Windows:
 
 
 def _wrong(event: Event, current: EventRound) -> str | None:
-    """Why an event contradicts its round: a tick is judged with exactly the records below the round's positions."""
+    """Why an event contradicts its round: an observation counts exactly the records below the round's positions."""
     if isinstance(event, TopicEvent):
         return None
     if event.log_partition >= len(current.log) or event.log_position != current.log[event.log_partition]:
@@ -304,8 +307,8 @@ def _wrong(event: Event, current: EventRound) -> str | None:
     return None
 
 
-def _topic_tick(event: TopicEvent) -> TopicTick:
-    return TopicTick(
+def _topic_observation(event: TopicEvent) -> TopicObservation:
+    return TopicObservation(
         topic=event.topic,
         topic_id=event.topic_id,
         partitions=event.partitions,
@@ -316,9 +319,16 @@ def _topic_tick(event: TopicEvent) -> TopicTick:
     )
 
 
-def _topic_bytes(tick: TopicTick) -> int:
-    racks = sum(len(rack) + 60 for racks in tick.racks or () for rack in racks) + 8 * len(tick.racks or ())
-    return len(tick.high_watermarks) + len(tick.last_stable_offsets) + len(tick.log_start_offsets) + racks
+def _topic_bytes(observation: TopicObservation) -> int:
+    racks = sum(len(rack) + 60 for racks in observation.racks or () for rack in racks) + 8 * len(
+        observation.racks or ()
+    )
+    return (
+        len(observation.high_watermarks)
+        + len(observation.last_stable_offsets)
+        + len(observation.log_start_offsets)
+        + racks
+    )
 
 
 def _packed(offsets: tuple[int, ...]) -> bytes:

@@ -304,7 +304,7 @@ def _events(running: _Running, closed: RoundClosed) -> int:
 def _size(closed: RoundClosed) -> int:
     """Bytes of the round's events, as it tells; a round that does not tell is taken alone.
 
-    What it tells is not trusted: tasks make no ticks of what goes beyond (`ticks.py`).
+    What it tells is not trusted: tasks make no observations of what goes beyond (`observations.py`).
     """
     return closed.size or (_LARGEST if closed.events else 0)
 

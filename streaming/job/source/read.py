@@ -1,7 +1,7 @@
 """What a task does: fetch its shares, hand them to the codec, give rows.
 
-One row per key: a group's inputs from the log, its ticks from the events, and what nobody can read under a key of
-its partition. Keys can come several times; the operator puts their inputs in order.
+One row per key: a group's inputs from the log, its observations from the events, and what nobody can read under a key
+of its partition. Keys can come several times; the operator puts their inputs in order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kafka.errors import CorruptRecordError
 
 from streaming.job.source.columnar_records import pieces
 from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange, RangeReader
-from streaming.job.source.observations import TickAssembler
+from streaming.job.source.observations import ObservationAssembler
 from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
@@ -23,12 +23,12 @@ from streaming.offsets_log import CompactedStretches, Compactor, RecordColumns, 
 from streaming.record_batches import Record, walk
 from streaming.records import (
     GroupInput,
+    GroupObservation,
     LogGap,
     Member,
     MembershipRecord,
     PartitionInput,
-    Tick,
-    TopicTick,
+    TopicObservation,
     encode_inputs,
     group_key,
 )
@@ -47,8 +47,8 @@ _BATCH_BYTES = 8 * 1024 * 1024
 # this may come at any record; smaller, and a window comes in more parts than it must.
 _HELD_BYTES = 128 * 1024 * 1024
 
-# How much of ticks a partition holds before it hands them over: a round of thousands of groups, and little beside what
-# is held of the log.
+# How much of observations a partition holds before it hands them over: a round of thousands of groups, and little
+# beside what is held of the log.
 _TICKS_BYTES = 8 * 1024 * 1024
 
 # Bytes of values that wait to be decoded together, which is done anyhow after some thousand records. A value can have a
@@ -213,7 +213,7 @@ class _EventsTask:
         self._gaps: dict[int, list[PartitionInput]] = {partition: [] for partition in self._shares}
         filters = settings.filters
         self._assemblers = {
-            share.partition: TickAssembler(
+            share.partition: ObservationAssembler(
                 self._topic,
                 share.partition,
                 share.rounds,
@@ -235,7 +235,7 @@ class _EventsTask:
                 yield from self._take(where, item)
         for partition, assembler in self._assemblers.items():
             assembler.finish()
-            yield from _tick_rows(assembler)
+            yield from _observation_rows(assembler)
             yield from partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unread.inputs()])
 
     def _gap(self, partition: int, gone: Gone) -> None:
@@ -251,14 +251,14 @@ class _EventsTask:
             for record in walk(batch, where.start, where.end):
                 assembler.add(record)
                 if assembler.made >= _TICKS_BYTES:
-                    yield from _tick_rows(assembler)
+                    yield from _observation_rows(assembler)
         except CorruptRecordError as error:
             assembler.reject(*unwalkable(batch, error))
 
 
-def _tick_rows(assembler: TickAssembler) -> Iterator[Row]:
-    for group, ticks in assembler.take().items():
-        inputs: list[GroupInput] = list(ticks)
+def _observation_rows(assembler: ObservationAssembler) -> Iterator[Row]:
+    for group, observations in assembler.take().items():
+        inputs: list[GroupInput] = list(observations)
         yield from _group_rows(group, inputs)
 
 
@@ -276,7 +276,7 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
 
 def _input_size(item: GroupInput) -> int:
     """About the bytes of an input, without packing it."""
-    if isinstance(item, Tick):
+    if isinstance(item, GroupObservation):
         told = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
         return 200 + sum(len(text or "") for text in told) + sum(map(_topic_size, item.topics))
     if isinstance(item, MembershipRecord):
@@ -284,7 +284,7 @@ def _input_size(item: GroupInput) -> int:
     return 100
 
 
-def _topic_size(topic: TopicTick) -> int:
+def _topic_size(topic: TopicObservation) -> int:
     return 100 + len(topic.topic) + 4 * len(topic.high_watermarks)
 
 

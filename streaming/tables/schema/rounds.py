@@ -44,7 +44,7 @@ LAG: Final = Table(
         Column(
             "reason",
             STRING,
-            "Why lag is NULL: no_commit, high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of a topic before of the same name), closed",
+            "Why lag is NULL: no_commit, high_watermark_unknown, offsets_blocked, topic_not_visible, topic_does_not_exist, beyond_partition_count, topic_recreated (the commit is of a topic before of the same name), ended",
         ),
         Column("commits", LONG, "Offset commits since the row before; sums up to all commits read"),
         Column("last_commit_time", TIMESTAMP, "Timestamp of the last commit's record, UTC; NULL when there is none"),
@@ -106,7 +106,7 @@ GROUP_HEALTH: Final = Table(
         Column("partitions", INT, "Partitions that count in the sums"),
         Column("assigned_partitions", INT, "Assigned partitions"),
         Column("lag_total", LONG, "Sum of lag over subscribed partitions with a known lag; NULL when there is none"),
-        Column("lag_stable_total", LONG, "The same of lag_read_committed"),
+        Column("lag_read_committed_total", LONG, "The same of lag_read_committed"),
         Column("lost_records", LONG, "Sum of lost_records over subscribed partitions"),
         Column("lag_max", LONG, "Largest lag of one partition; NULL when none is known"),
         Column("lag_unknown", INT, "Partitions whose lag is NULL"),

@@ -17,8 +17,8 @@ from tests.groups.build import (
     even,
     make_commits,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_tombstone,
     make_topic,
 )
@@ -240,22 +240,29 @@ def test_an_eager_rebalance_costs_all_partitions_from_the_join_to_the_sync_at_le
 
 def test_the_cost_is_bounded_once_every_partition_has_committed_again() -> None:
     life = Life()
-    life.take(first_owner(), *committed(8), two_owners(20), make_commits(23, 11, topic="x", partition=0), make_tick(24))
+    life.take(
+        first_owner(), *committed(8), two_owners(20), make_commits(23, 11, topic="x", partition=0), make_observation(24)
+    )
     assert len(life.rows.rebalance_churn) == 2
-    life.take(make_commits(30, 11, 12, topic="x", partition=1), make_tick(40))
+    life.take(make_commits(30, 11, 12, topic="x", partition=1), make_observation(40))
     first, second = life.rows.rebalance_churn[1:]
     # Partition 0 committed at 8 and 23, partition 1 at 8 and 30.
     assert second == msgspec.structs.replace(first, revision=2, unassigned_partition_seconds_max=37.0)
 
 
 def test_the_next_decision_ends_the_waiting_and_leaves_the_bound_open() -> None:
-    rows = churn(first_owner(), *committed(8), two_owners(20), two_owners(25, 3), *committed(30), make_tick(40))
+    rows = churn(first_owner(), *committed(8), two_owners(20), two_owners(25, 3), *committed(30), make_observation(40))
     assert [(row.record_offset, row.revision) for row in rows] == [(5, 1), (20, 1), (25, 1), (25, 2)]
 
 
 def test_a_group_that_became_empty_ends_the_waiting() -> None:
     rows = churn(
-        first_owner(), *committed(8), two_owners(20), make_record(25, generation=3), *committed(30), make_tick(40)
+        first_owner(),
+        *committed(8),
+        two_owners(20),
+        make_record(25, generation=3),
+        *committed(30),
+        make_observation(40),
     )
     assert [row.revision for row in rows] == [1, 1, 1]
 
@@ -266,7 +273,7 @@ def test_the_cost_is_told_though_the_group_ends_before_the_next_round() -> None:
 
 
 def test_without_a_commit_before_there_is_no_upper_bound() -> None:
-    rows = churn(first_owner(), two_owners(20), *committed(23), make_tick(30))
+    rows = churn(first_owner(), two_owners(20), *committed(23), make_observation(30))
     assert (rows[1].unassigned_partition_seconds_min, len(rows)) == (0.5, 2)
 
 
@@ -277,7 +284,7 @@ def test_a_cooperative_rebalance_costs_only_what_moved() -> None:
         cooperative(20, 2, a=(0,), b=()),
         cooperative(22, 3, a=(0,), b=(1,)),
         make_commits(25, 11, topic="x", partition=1),
-        make_tick(30),
+        make_observation(30),
     )
     assert [(row.record_offset, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (22, 2)]
     assert (rows[3].unassigned_partition_seconds_min, rows[3].unassigned_partition_seconds_max) == (0.02, 17.0)
@@ -290,7 +297,7 @@ def test_a_cooperative_rebalance_that_moves_nothing_costs_nothing() -> None:
 
 def test_an_unknown_strategy_has_no_upper_bound() -> None:
     record = make_record(20, even("x", 2, "a", "b"), generation=2, protocol="house-blend")
-    rows = churn(first_owner(), *committed(8), record, *committed(23), make_tick(30))
+    rows = churn(first_owner(), *committed(8), record, *committed(23), make_observation(30))
     # Partition 1 moved from a to b: that one surely had no owner between join and sync (20 ms).
     assert [(row.revision, row.unassigned_partition_seconds_min) for row in rows[1:]] == [(1, 0.02)]
 
@@ -301,7 +308,7 @@ def test_a_static_member_s_return_does_not_end_the_waiting() -> None:
         return make_record(at, (member,), generation=generation)
 
     rows = churn(
-        record(5, "m", 1), *committed(8), record(20, "m", 2), record(22, "m2", 2), *committed(25), make_tick(30)
+        record(5, "m", 1), *committed(8), record(20, "m", 2), record(22, "m2", 2), *committed(25), make_observation(30)
     )
     assert [(row.record_offset, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (20, 2)]
 
@@ -331,20 +338,29 @@ def test_a_member_that_is_not_in_the_next_decision_is_closed_by_it() -> None:
 
 def test_members_of_an_empty_group_are_closed_once() -> None:
     life = Life()
-    life.take(make_record(5, even("x", 2, "a")), make_record(9, generation=2), make_tick(10), make_tombstone(12))
-    life.take(make_tick(20, gone="deleted"))
+    life.take(make_record(5, even("x", 2, "a")), make_record(9, generation=2), make_observation(10), make_tombstone(12))
+    life.take(make_observation(20, gone="deleted"))
     assert members_of(life) == [("a", 5, False, 2), ("a", 9, True, 0)]
 
 
 def test_a_tombstone_closes_the_members() -> None:
     life = Life()
-    life.take(make_record(5, even("x", 2, "a")), make_tombstone(12), make_tick(20), make_tick(30, gone="deleted"))
+    life.take(
+        make_record(5, even("x", 2, "a")),
+        make_tombstone(12),
+        make_observation(20),
+        make_observation(30, gone="deleted"),
+    )
     assert members_of(life) == [("a", 5, False, 2), ("a", 12, True, 0)]
 
 
 def test_a_group_that_is_not_listed_any_more_closes_its_members() -> None:
     life = Life()
-    life.take(make_record(5, even("x", 2, "a")), make_tick(10, make_topic("x", 2)), make_tick(30, gone="filtered"))
+    life.take(
+        make_record(5, even("x", 2, "a")),
+        make_observation(10, make_topic("x", 2)),
+        make_observation(30, gone="filtered"),
+    )
     assert members_of(life) == [("a", 5, False, 2), ("a", 30, True, 0)]
 
 
@@ -367,7 +383,7 @@ def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_an
     life.take(*storm(1, 1_200))
     assert life.state is not None
     assert len(life.state.waiting) == 64 + 1_000
-    rows = life.take(make_tick(1_300, make_topic("x", 2)))
+    rows = life.take(make_observation(1_300, make_topic("x", 2)))
     assert len(life.rows.rebalance_churn) == 1_200
     oldest, second = rows.drift[:2]
     assert (oldest.generation, oldest.verdict) == (137, "unverified")

@@ -8,7 +8,7 @@ from assignors import Assignment, CustomStrategies, CustomStrategy, Group, Parti
 from streaming.exceptions import SetupError
 from streaming.groups import GroupConfig, custom_of
 from streaming.groups.rows import DriftedPartition, DriftRow
-from tests.groups.build import Life, Member, make_member, make_record, make_tick, make_topic
+from tests.groups.build import Life, Member, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import verdict_of
 
 
@@ -31,7 +31,7 @@ def breaks(_group: Group, _racks: PartitionRacks | None) -> Assignment:
 def judged(strategy: str, *members: Member, count: int, deterministic: bool | None = None) -> DriftRow:
     custom = CustomStrategy("house-blend", f"{__name__}:{strategy}", deterministic)
     life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
-    life.take(make_record(5, members, protocol="house-blend"), make_tick(10, make_topic("x", count)))
+    life.take(make_record(5, members, protocol="house-blend"), make_observation(10, make_topic("x", count)))
     return verdict_of(life)
 
 

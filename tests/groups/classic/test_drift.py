@@ -18,8 +18,8 @@ from tests.groups.build import (
     Life,
     even,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_topic,
 )
 from tests.groups.verdicts import JAVA, KAFKA_PYTHON, LIBRDKAFKA, judged, verdict_of
@@ -69,7 +69,7 @@ def test_a_leader_of_kafka_python_that_loses_a_member_is_identical() -> None:
 
 def test_the_same_loss_under_a_java_leader_is_drifted() -> None:
     life = Life()
-    life.take(make_record(1, generation=0, protocol_type=""), make_tick(2))
+    life.take(make_record(1, generation=0, protocol_type=""), make_observation(2))
     life.rows.drift.clear()
     life.take(
         make_record(
@@ -80,7 +80,7 @@ def test_the_same_loss_under_a_java_leader_is_drifted() -> None:
                 make_member("c", ("x",), {"x": (2,)}),
             ),
         ),
-        make_tick(10, make_topic("x", 3)),
+        make_observation(10, make_topic("x", 3)),
     )
     row = verdict_of(life)
     assert row.verdict == "drifted"
@@ -200,8 +200,8 @@ def test_a_static_member_s_return_is_not_judged() -> None:
         make_member("b", ("x",), {"x": (1,)}, group_instance_id="i2"),
     )
     back = make_member("b2", ("y",), {"x": (1,)}, group_instance_id="i2")
-    life.take(make_record(5, (a, b)), make_tick(6, make_topic("x", 2)), make_record(7, (a, back)))
-    life.take(make_tick(10, make_topic("x", 2), make_topic("y", 1)))
+    life.take(make_record(5, (a, b)), make_observation(6, make_topic("x", 2)), make_record(7, (a, back)))
+    life.take(make_observation(10, make_topic("x", 2), make_topic("y", 1)))
     assert [row.record_offset for row in life.rows.drift] == [5]
     assert life.rows.group_health[-1].verdict == "identical"
 
@@ -213,7 +213,7 @@ def test_a_record_that_no_leader_could_have_seen_is_not_verified() -> None:
 
 def test_the_strategy_is_compared_with_the_configured_one() -> None:
     life = Life(GroupConfig(cluster="test", expected_strategy=lambda _: "cooperative-sticky"))
-    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10, make_topic("x", 2)))
+    life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
     row = verdict_of(life)
     assert (row.verdict, row.expected_strategy, row.strategy_mismatch) == ("identical", "cooperative-sticky", True)
 
@@ -228,5 +228,5 @@ def test_a_static_member_s_return_after_skipped_generations_may_be_all_that_is_l
 
     life = Life()
     life.take(make_record(5, (static(("x",), (0, 1)),)), make_record(9, (static(("y",), (0, 1)),), generation=4))
-    life.take(make_tick(10, make_topic("x", 2), make_topic("y", 1)))
+    life.take(make_observation(10, make_topic("x", 2), make_topic("y", 1)))
     assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]

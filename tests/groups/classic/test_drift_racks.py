@@ -16,7 +16,7 @@ from streaming.groups import GroupConfig, encode_state
 from streaming.groups.classic.seen_racks import newest_racks
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
-from tests.groups.build import MINUTE, SECOND, Life, make_member, make_record, make_tick, make_topic
+from tests.groups.build import MINUTE, SECOND, Life, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
 
 Racks = tuple[tuple[str, ...], ...] | None
@@ -44,8 +44,10 @@ def judged(*members: Member, before: Racks, after: Racks | str = "same", **chang
     partitions = changes.pop("partitions", 2)
     told_after = before if isinstance(after, str) else after
     for position, racks in ((1, before), (1990, before)):
-        life.take(make_tick(position, make_topic("x", partitions, racks=racks)))
-    life.take(make_record(2000, members, **changes), make_tick(2005, make_topic("x", partitions, racks=told_after)))
+        life.take(make_observation(position, make_topic("x", partitions, racks=racks)))
+    life.take(
+        make_record(2000, members, **changes), make_observation(2005, make_topic("x", partitions, racks=told_after))
+    )
     return verdict_of(life)
 
 
@@ -83,8 +85,10 @@ def test_racks_that_changed_too_often_to_try_all_may_be_those_that_a_leader_knew
         (1990, restarts[-1]),
     ]
     for position, racks in told:
-        life.take(make_tick(position, make_topic("x", 2, racks=racks)))
-    life.take(make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=restarts[-1])))
+        life.take(make_observation(position, make_topic("x", 2, racks=racks)))
+    life.take(
+        make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_observation(2005, make_topic("x", 2, racks=restarts[-1]))
+    )
     row = verdict_of(life)
     assert (row.verdict, row.reason) == expected
 
@@ -99,16 +103,18 @@ def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> No
     for told_last, expected in ((1500, "identical"), (1300, "unverified")):
         life = Life()
         for position, racks in ((1, CROSSED), (told_last, CROSSED), (told_last + 10, STRAIGHT), (1990, STRAIGHT)):
-            life.take(make_tick(position, make_topic("x", 2, racks=racks)))
-        life.take(make_record(2000, two((1,), (0,))), make_tick(2005, make_topic("x", 2, racks=STRAIGHT)))
+            life.take(make_observation(position, make_topic("x", 2, racks=racks)))
+        life.take(make_record(2000, two((1,), (0,))), make_observation(2005, make_topic("x", 2, racks=STRAIGHT)))
         assert verdict_of(life).verdict == expected
 
 
 def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_nothing() -> None:
     life = Life()
     for position, racks in ((1, CROSSED), (900, CROSSED), (910, FOREIGN), (1990, FOREIGN)):
-        life.take(make_tick(position, make_topic("x", 2, racks=racks)))
-    life.take(make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
+        life.take(make_observation(position, make_topic("x", 2, racks=racks)))
+    life.take(
+        make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_observation(2005, make_topic("x", 2, racks=FOREIGN))
+    )
     assert life.state is not None
     assert len(life.state.topics["x"].racks) == 2
     assert verdict_of(life).verdict == "drifted"
@@ -140,10 +146,12 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
     """As after an upgrade: the state knows the topic's count, and nothing of its racks."""
     for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "unverified")):
         life = Life()
-        life.take(make_tick(1, make_topic("x", 2)), make_tick(1990, make_topic("x", 2)))
+        life.take(make_observation(1, make_topic("x", 2)), make_observation(1990, make_topic("x", 2)))
         assert life.state is not None
         life.state.topics["x"].racks.clear()
-        life.take(make_record(2000, two(of_a, of_b, **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=CROSSED)))
+        life.take(
+            make_record(2000, two(of_a, of_b, **LIBRDKAFKA)), make_observation(2005, make_topic("x", 2, racks=CROSSED))
+        )
         assert verdict_of(life).verdict == expected
 
 
@@ -151,18 +159,18 @@ def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_fi
     # What it knew is ten minutes old at the most: of 1400 s.
     for first_round, expected in ((1400, "drifted"), (1401, "unverified")):
         life = Life()
-        life.take(make_tick(first_round, make_topic("x", 2, racks=FOREIGN)))
-        life.take(make_record(2000, two((1,), (0,), **JAVA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
+        life.take(make_observation(first_round, make_topic("x", 2, racks=FOREIGN)))
+        life.take(make_record(2000, two((1,), (0,), **JAVA)), make_observation(2005, make_topic("x", 2, racks=FOREIGN)))
         assert verdict_of(life).verdict == expected
 
 
 def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None:
     life = Life()
-    life.take(make_tick(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
+    life.take(make_observation(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
     assert life.state is not None
     life.state.topics["x"].racks.clear()
     # The topic is gone when the next round looks, so that there are no racks to tell.
-    life.take(make_tick(1000, make_topic("x", None)))
+    life.take(make_observation(1000, make_topic("x", None)))
     row = verdict_of(life)
     assert (row.verdict, row.reason) == ("unverified", UNKNOWN)
 
@@ -174,9 +182,9 @@ def test_a_topic_that_grows_around_the_decision_is_dealt_by_the_racks_of_as_many
     for first, of_a, of_b in ((CROSSED, (1,), (0,)), (CROSSED, (1, 3), (0, 2)), (grown, (1, 3), (0, 2))):
         life = Life()
         for position, racks in ((1, CROSSED), (1980, first), (1990, first)):
-            life.take(make_tick(position, make_topic("x", len(racks), racks=racks)))
+            life.take(make_observation(position, make_topic("x", len(racks), racks=racks)))
         members = two(of_a, of_b, **LIBRDKAFKA)
-        life.take(make_record(2000, members), make_tick(2005, make_topic("x", 4, racks=grown)))
+        life.take(make_record(2000, members), make_observation(2005, make_topic("x", 4, racks=grown)))
         assert verdict_of(life).verdict == "identical"
 
 
@@ -241,8 +249,8 @@ def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_
     racks = tuple((f"r{n % 3}", f"r{(n + 1) % 3}") for n in range(10_000))
     life, without = Life(), Life()
     for position in range(1, 200, 10):
-        life.take(make_tick(position, make_topic("x", 10_000, racks=racks)))
-        without.take(make_tick(position, make_topic("x", 10_000)))
+        life.take(make_observation(position, make_topic("x", 10_000, racks=racks)))
+        without.take(make_observation(position, make_topic("x", 10_000)))
     assert life.state is not None
     assert without.state is not None
     assert len(encode_state(life.state)[1]) - len(encode_state(without.state)[1]) < 10_100
@@ -255,7 +263,7 @@ def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_
 def test_any_number_of_different_racks_comes_back(racks: int) -> None:
     told = tuple((f"r{n}",) for n in range(racks))
     life = Life()
-    life.take(make_tick(1, make_topic("x", racks, racks=told)))
+    life.take(make_observation(1, make_topic("x", racks, racks=told)))
     assert life.state is not None
     assert newest_racks(life.state, {"x": racks}) == {"x": list(told)}
     assert newest_racks(life.state, {"x": racks + 1}) == {}
@@ -265,7 +273,7 @@ def test_racks_from_before_any_metadata_that_a_leader_may_have_are_forgotten() -
     life = Life()
     for minute, racks in ((0, CROSSED), (30, STRAIGHT), (60, EVERYWHERE), (90, EVERYWHERE)):
         at = 1 + minute * MINUTE // SECOND
-        life.take(make_tick(at, make_topic("x", 2, racks=racks)))
+        life.take(make_observation(at, make_topic("x", 2, racks=racks)))
     assert life.state is not None
     assert len(life.state.topics["x"].racks) <= 2
 
@@ -273,6 +281,6 @@ def test_racks_from_before_any_metadata_that_a_leader_may_have_are_forgotten() -
 def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
     life = Life()
     for round_ in range(100):
-        life.take(make_tick(1 + 10 * round_, make_topic("x", 2, racks=CROSSED if round_ % 2 else STRAIGHT)))
+        life.take(make_observation(1 + 10 * round_, make_topic("x", 2, racks=CROSSED if round_ % 2 else STRAIGHT)))
     assert life.state is not None
     assert len(life.state.topics["x"].racks) == 16

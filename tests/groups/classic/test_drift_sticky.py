@@ -14,7 +14,7 @@ from assignors.clients.sticky import write_sticky
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
-from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
+from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of
 
 Parts = Mapping[str, Sequence[int]]
@@ -45,7 +45,8 @@ def judged_later(*members: Member, counts: Mapping[str, int], **changes: Any) ->
     life = Life()
     seen_for_long(life, *counts.items())
     life.take(
-        make_record(2000, members, **changes), make_tick(2010, *(make_topic(topic, n) for topic, n in counts.items()))
+        make_record(2000, members, **changes),
+        make_observation(2010, *(make_topic(topic, n) for topic, n in counts.items())),
     )
     return verdict_of(life)
 
@@ -204,7 +205,7 @@ def _chain(random: Random, strategy: str, release: str) -> list[str]:
         seen_for_long(life, *counts.items())
         life.take(
             make_record(2000, [_given(m, result) for m in members], protocol=strategy, generation=generation),
-            make_tick(2010, *(make_topic(topic, count) for topic, count in counts.items())),
+            make_observation(2010, *(make_topic(topic, count) for topic, count in counts.items())),
         )
         found.append(verdict_of(life).verdict)
         for name in present:

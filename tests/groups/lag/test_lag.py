@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.groups.rows import LagRow
-from streaming.records import GroupInput, TopicTick
+from streaming.records import GroupInput, TopicObservation
 from tests.groups.build import (
     MINUTE,
     SECOND,
@@ -12,8 +12,8 @@ from tests.groups.build import (
     make_commit,
     make_commits,
     make_member,
+    make_observation,
     make_record,
-    make_tick,
     make_topic,
     packed,
 )
@@ -23,9 +23,9 @@ def last(life: Life, topic: str = "x", partition: int = 0) -> LagRow:
     return [row for row in life.rows.lag if (row.topic, row.partition) == (topic, partition)][-1]
 
 
-def one_round(*inputs: GroupInput, topic: TopicTick | None = None, **tick: object) -> LagRow:
+def one_round(*inputs: GroupInput, topic: TopicObservation | None = None, **observation: object) -> LagRow:
     life = Life()
-    life.take(*inputs, make_tick(10, topic or make_topic("x", 1, end=100), **tick))
+    life.take(*inputs, make_observation(10, topic or make_topic("x", 1, end=100), **observation))
     return last(life)
 
 
@@ -86,15 +86,15 @@ def test_lag_is_unknown_for_a_topic_that_does_not_exist() -> None:
 
 def test_a_commit_of_a_partition_that_a_smaller_topic_no_longer_has_is_told() -> None:
     life = Life()
-    life.take(make_commit(5, 70, topic="x", partition=3), make_tick(10, make_topic("x", 2)))
+    life.take(make_commit(5, 70, topic="x", partition=3), make_observation(10, make_topic("x", 2)))
     assert (last(life, partition=3).lag, last(life, partition=3).reason) == (None, "beyond_partition_count")
 
 
-def test_a_tick_is_judged_with_exactly_the_commits_below_its_position() -> None:
+def test_an_observation_is_judged_with_exactly_the_commits_below_its_position() -> None:
     life = Life()
-    life.take(make_commit(9, 50, topic="x"), make_commit(10, 90, topic="x"), make_tick(10, make_topic("x", 1)))
+    life.take(make_commit(9, 50, topic="x"), make_commit(10, 90, topic="x"), make_observation(10, make_topic("x", 1)))
     assert (last(life).committed_offset, last(life).commits) == (50, 1)
-    life.take(make_tick(11, make_topic("x", 1)))
+    life.take(make_observation(11, make_topic("x", 1)))
     assert (last(life).committed_offset, last(life).commits) == (90, 1)
 
 
@@ -106,24 +106,24 @@ def test_the_commits_of_all_rows_sum_up_to_all_commits() -> None:
         total += count
         if count:
             life.take(make_commits(step * 10, *range(count), topic="x"))
-        life.take(make_tick(step * 10 + 9, make_topic("x", 1)))
-    life.take(make_commits(200, 5, 6, None, topic="x"), make_tick(210, gone="deleted"))
+        life.take(make_observation(step * 10 + 9, make_topic("x", 1)))
+    life.take(make_commits(200, 5, 6, None, topic="x"), make_observation(210, gone="deleted"))
     assert sum(row.commits for row in life.rows.lag) == total + 2
     assert sum(row.commits for row in life.rows.group_health) == total + 2
 
 
 def test_a_step_back_is_told_once() -> None:
     life = Life()
-    life.take(make_commits(5, 80, 20, 30, topic="x"), make_tick(10, make_topic("x", 1)))
-    life.take(make_commit(15, 25, topic="x"), make_tick(20, make_topic("x", 1)))
-    life.take(make_commit(25, 26, topic="x"), make_tick(30, make_topic("x", 1)))
+    life.take(make_commits(5, 80, 20, 30, topic="x"), make_observation(10, make_topic("x", 1)))
+    life.take(make_commit(15, 25, topic="x"), make_observation(20, make_topic("x", 1)))
+    life.take(make_commit(25, 26, topic="x"), make_observation(30, make_topic("x", 1)))
     assert [row.rewound_by for row in life.rows.lag] == [60, 5, 0]
 
 
 def test_a_deleted_offset_closes_the_partition() -> None:
     life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
-    life.take(make_commit(15, None, topic="x"), make_tick(20, make_topic("x", 1)))
+    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life.take(make_commit(15, None, topic="x"), make_observation(20, make_topic("x", 1)))
     row = last(life)
     assert (row.ended, row.offset_deleted, row.committed_offset, row.lag, row.reason) == (
         True,
@@ -132,22 +132,22 @@ def test_a_deleted_offset_closes_the_partition() -> None:
         None,
         "ended",
     )
-    life.take(make_tick(700, make_topic("x", 1)))
+    life.take(make_observation(700, make_topic("x", 1)))
     assert len(life.rows.lag) == 2
 
 
 def test_a_deleted_offset_of_a_subscribed_partition_leaves_a_partition_without_a_commit() -> None:
     life = Life()
-    life.take(owner(), make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
-    life.take(make_commit(15, None, topic="x"), make_tick(20, make_topic("x", 1)))
+    life.take(owner(), make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life.take(make_commit(15, None, topic="x"), make_observation(20, make_topic("x", 1)))
     row = last(life)
     assert (row.ended, row.offset_deleted, row.committed_offset, row.reason) == (False, True, None, "no_commit")
 
 
 def test_a_partition_expired_and_committed_again_between_two_rounds_says_so() -> None:
     life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
-    life.take(make_commits(15, None, 90, topic="x"), make_tick(20, make_topic("x", 1)))
+    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life.take(make_commits(15, None, 90, topic="x"), make_observation(20, make_topic("x", 1)))
     assert (last(life).offset_deleted, last(life).committed_offset) == (True, 90)
 
 
@@ -155,14 +155,14 @@ def test_a_row_is_written_only_when_something_changed() -> None:
     life = Life()
     life.take(make_commit(5, 80, topic="x"))
     for position, end in ((10, 100), (20, 100), (30, 101), (40, 101)):
-        life.take(make_tick(position, make_topic("x", 1, end=end)))
+        life.take(make_observation(position, make_topic("x", 1, end=end)))
     assert [row.round for row in life.rows.lag] == [10, 30]
 
 
 def test_a_commit_of_the_same_offset_is_counted_in_a_row() -> None:
     life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
-    life.take(make_commit(15, 80, topic="x"), make_tick(20, make_topic("x", 1)))
+    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
+    life.take(make_commit(15, 80, topic="x"), make_observation(20, make_topic("x", 1)))
     assert [(row.round, row.commits) for row in life.rows.lag] == [(10, 1), (20, 1)]
 
 
@@ -170,33 +170,34 @@ def test_a_row_is_repeated_at_the_heartbeat() -> None:
     life = Life()
     life.take(make_commit(5, 80, topic="x"))
     for position in (10, 600, 609, 610, 620):
-        life.take(make_tick(position, make_topic("x", 1)))
+        life.take(make_observation(position, make_topic("x", 1)))
     assert [row.round for row in life.rows.lag] == [10, 610]
 
 
 def test_the_round_of_an_idle_group_is_its_heartbeat_however_early_it_comes() -> None:
     life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1)))
+    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1)))
     for position, idle in ((200, False), (300, True), (890, True), (900, False)):
-        life.take(make_tick(position, make_topic("x", 1), idle=idle))
+        life.take(make_observation(position, make_topic("x", 1), idle=idle))
     assert [row.round for row in life.rows.lag] == [10, 300, 890]
     assert [row.round for row in life.rows.group_health] == [10, 300, 890]
 
 
 def test_commits_of_a_time_without_rounds_are_counted_in_the_next_one() -> None:
     life = Life()
-    life.take(make_commit(5, 80, topic="x"), make_tick(10, make_topic("x", 1), idle=True))
+    life.take(make_commit(5, 80, topic="x"), make_observation(10, make_topic("x", 1), idle=True))
     for position in (20, 100, 400):
         life.take(make_commit(position, 80, topic="x"))
-    life.take(make_tick(600, make_topic("x", 1), idle=True))
+    life.take(make_observation(600, make_topic("x", 1), idle=True))
     assert [(row.round, row.commits) for row in life.rows.lag] == [(10, 1), (600, 3)]
 
 
 def test_a_new_owner_makes_a_row() -> None:
     life = Life()
-    life.take(owner(), make_tick(10, make_topic("x", 1)))
+    life.take(owner(), make_observation(10, make_topic("x", 1)))
     life.take(
-        make_record(15, (make_member("b", ("x",), {"x": (0,)}),), generation=2), make_tick(20, make_topic("x", 1))
+        make_record(15, (make_member("b", ("x",), {"x": (0,)}),), generation=2),
+        make_observation(20, make_topic("x", 1)),
     )
     assert [(row.member_id, row.client_id, row.client_host) for row in life.rows.lag] == [
         ("a", "consumer-1", "/127.0.0.1"),
@@ -206,7 +207,7 @@ def test_a_new_owner_makes_a_row() -> None:
 
 def test_every_partition_of_a_subscribed_topic_has_a_row() -> None:
     life = Life()
-    life.take(owner(), make_tick(10, make_topic("x", 3)))
+    life.take(owner(), make_observation(10, make_topic("x", 3)))
     assert [(row.partition, row.member_id) for row in life.rows.lag] == [(0, "a"), (1, None), (2, None)]
 
 
@@ -216,7 +217,7 @@ def test_topics_that_are_not_subscribed_are_marked_and_stay_out_of_the_sums() ->
         owner("x"),
         make_commit(5, 70, topic="x"),
         make_commit(6, 10, topic="old"),
-        make_tick(10, make_topic("x", 1), make_topic("old", 1)),
+        make_observation(10, make_topic("x", 1), make_topic("old", 1)),
     )
     assert (last(life, "x").subscribed, last(life, "old").subscribed) == (True, False)
     assert (last(life, "old").lag, life.rows.group_health[-1].lag_total) == (90, 30)
@@ -232,10 +233,10 @@ def test_the_sums_of_a_group_are_over_known_lags() -> None:
         make_record(1, (make_member("a", ("x",), {"x": (0, 1, 2)}),)),
         make_commit(5, 70, topic="x", partition=0),
         make_commit(6, 50, topic="x", partition=1),
-        make_tick(10, make_topic("x", 3, end=100, last_stable_offsets=packed([90, 90, 90]))),
+        make_observation(10, make_topic("x", 3, end=100, last_stable_offsets=packed([90, 90, 90]))),
     )
     row = life.rows.group_health[-1]
-    assert (row.lag_total, row.lag_stable_total, row.lag_max, row.lag_unknown) == (80, 60, 50, 1)
+    assert (row.lag_total, row.lag_read_committed_total, row.lag_max, row.lag_unknown) == (80, 60, 50, 1)
     assert (row.topics, row.partitions, row.commits) == (1, 3, 2)
 
 
@@ -249,7 +250,7 @@ def rhythm(life: Life, commits: list[int | None], ends: list[int], start: int = 
         at = start + 10 * step
         if offset is not None:
             life.take(make_commit(at, offset, topic="x"))
-        life.take(make_tick(at + 1, make_topic("x", 1, end=end)))
+        life.take(make_observation(at + 1, make_topic("x", 1, end=end)))
         statuses.append(last(life).lag_status)
     return statuses
 
@@ -337,11 +338,11 @@ def test_an_offset_set_back_is_rewound_until_it_is_where_it_was() -> None:
 
 def test_a_topic_made_again_is_not_taken_for_a_rewind() -> None:
     life = Life()
-    life.take(make_commit(5, 90, topic="x"), make_tick(10, make_topic("x", 1, topic_id="first")))
-    life.take(make_commit(15, 3, topic="x"), make_tick(20, make_topic("x", 1, end=10, topic_id="second")))
+    life.take(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first")))
+    life.take(make_commit(15, 3, topic="x"), make_observation(20, make_topic("x", 1, end=10, topic_id="second")))
     # (Which of the two topics the commit is of, nobody can tell.)
     assert (last(life).lag_status, last(life).rewound_by) == ("unknown", 0)
-    life.take(make_commit(25, 4, topic="x"), make_tick(30, make_topic("x", 1, end=10, topic_id="second")))
+    life.take(make_commit(25, 4, topic="x"), make_observation(30, make_topic("x", 1, end=10, topic_id="second")))
     assert (last(life).lag_status, last(life).lag, last(life).rewound_by) == ("ok", 6, 0)
 
 
@@ -349,9 +350,9 @@ def test_rounds_without_a_known_lag_are_not_judged() -> None:
     life = Life()
     busy(life)
     for step in range(30):
-        life.take(make_tick(320 + step * 10, make_topic("x", 1, end=400 + step), held_since=START))
+        life.take(make_observation(320 + step * 10, make_topic("x", 1, end=400 + step), held_since=START))
     assert last(life).lag_status == "unknown"
-    life.take(make_commit(630, 425, topic="x"), make_tick(640, make_topic("x", 1, end=430)))
+    life.take(make_commit(630, 425, topic="x"), make_observation(640, make_topic("x", 1, end=430)))
     assert last(life).lag_status == "ok"
 
 
@@ -361,7 +362,7 @@ def test_the_status_of_a_group_is_its_worst_partition_s() -> None:
         make_record(1, (make_member("a", ("x",), {"x": (0, 1, 2)}),)),
         make_commit(5, 70, topic="x", partition=0),
         make_commit(6, 150, topic="x", partition=1),
-        make_tick(10, make_topic("x", 3)),
+        make_observation(10, make_topic("x", 3)),
     )
     assert [row.lag_status for row in life.rows.lag] == ["ok", "ahead", "no_commit"]
     assert life.rows.group_health[-1].lag_status == "ahead"

@@ -5,9 +5,20 @@ from __future__ import annotations
 import pytest
 
 from streaming.groups.rows import ChurnRow, GroupHealthRow
-from tests.groups.build import GROUP, Life, make_tick, make_topic
+from tests.groups.build import GROUP, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
-from tests.groups.modern_log import FIRST, SECOND_MEMBER, TOPIC_ID, epoch, gone, metadata, read, stands, target, tick
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_MEMBER,
+    TOPIC_ID,
+    epoch,
+    gone,
+    metadata,
+    observation,
+    read,
+    stands,
+    target,
+)
 from tests.offsets_log.written import member_metadata, other_key, target_assignment
 
 OTHER = bytes(range(16, 32))
@@ -18,7 +29,9 @@ def last_churn(*log: Written, named: bool = True) -> ChurnRow:
     life = Life()
     if named:
         orders = make_topic("orders", 4, topic_id=TOPIC_ID)
-        life.take(make_tick(9, orders, make_topic("bills", 2, topic_id=OTHER_ID), state=None, group_type="consumer"))
+        life.take(
+            make_observation(9, orders, make_topic("bills", 2, topic_id=OTHER_ID), state=None, group_type="consumer")
+        )
     life.take(*read(list(log)))
     return life.rows.rebalance_churn[-1]
 
@@ -27,7 +40,7 @@ def health(*log: Written) -> GroupHealthRow:
     life = Life()
     life.take(*read(list(log)))
     orders = make_topic("orders", 4, topic_id=TOPIC_ID)
-    rows = life.take(make_tick(99, orders, make_topic("bills", 2, topic_id=OTHER_ID), group_type="consumer"))
+    rows = life.take(make_observation(99, orders, make_topic("bills", 2, topic_id=OTHER_ID), group_type="consumer"))
     return rows.group_health[-1]
 
 
@@ -95,8 +108,8 @@ def test_three_members_on_four_partitions_are_uneven_and_as_even_as_can_be() -> 
 
 def test_the_balance_is_of_the_newest_target_and_goes_with_the_group() -> None:
     life = Life()
-    life.take(*read(FIRST + SECOND_MEMBER), tick(21))
-    rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), tick(30))
+    life.take(*read(FIRST + SECOND_MEMBER), observation(21))
+    rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), observation(30))
     assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_optimal) == (None, None)
 
 

@@ -13,7 +13,7 @@ from streaming.groups import Rows
 from streaming.groups.rows import Finding, ReplacedMember, TopicAssignment
 from streaming.offsets_log import Compactor
 from streaming.records import ModernMember
-from tests.groups.build import GROUP, SECOND, START, Life, make_tick, make_topic
+from tests.groups.build import GROUP, SECOND, START, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Coordinator, lives
 from tests.groups.modern_log import (
     FIRST,
@@ -22,11 +22,11 @@ from tests.groups.modern_log import (
     epoch,
     gone,
     metadata,
+    observation,
     owns,
     read,
     stands,
     target,
-    tick,
 )
 from tests.offsets_log.written import current_assignment, offset_key, offset_value, other_key
 
@@ -46,18 +46,18 @@ def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
 def test_members_are_told_at_the_next_round_with_the_names_of_their_topics() -> None:
     life = Life()
     assert life.take(*read(FIRST)).members == []
-    (row,) = life.take(tick(15)).members
+    (row,) = life.take(observation(15)).members
     assert (row.member_id, row.record_offset, row.generation, row.ended) == ("a", 13, 1, False)
     assert (row.group_instance_id, row.client_id, row.subscription) == ("i", "client", ("orders",))
     assert (row.partition_count, row.partitions) == (4, (TopicAssignment("orders", (0, 1, 2, 3)),))
     assert row.undecodable is None
-    rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19)).members
+    rows = life.take(*read([*gone("a"), epoch(2)], 15), observation(19)).members
     assert [(row.member_id, row.ended, row.record_offset) for row in rows] == [("a", True, 18)]
 
 
 def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason() -> None:
     life = Life()
-    (row,) = life.take(*read(FIRST), make_tick(15, make_topic("orders", 4, topic_id=None))).members
+    (row,) = life.take(*read(FIRST), make_observation(15, make_topic("orders", 4, topic_id=None))).members
     assert (row.partition_count, row.partitions) == (4, None)
     assert row.undecodable == f"no round has named the topic with the id {TOPIC_ID}"
 
@@ -68,7 +68,7 @@ def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_
     inputs = read([*FIRST[3:], *(record for of in joining for record in of)])
     joined = {item.member_id: item.record for item in inputs if isinstance(item, ModernMember)}
     life = Life()
-    life.take(*inputs, tick(500))
+    life.take(*inputs, observation(500))
     told: dict[str, int] = {}
     for row in life.rows.members:
         told.setdefault(row.member_id, row.record_offset)
@@ -78,22 +78,22 @@ def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_
 
 def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it() -> None:
     life = Life()
-    life.take(*read(FIRST), tick(15))
-    rows = life.take(*read([*SECOND_MEMBER, owns("a", 2, 0, 1)], 15), tick(21))
+    life.take(*read(FIRST), observation(15))
+    rows = life.take(*read([*SECOND_MEMBER, owns("a", 2, 0, 1)], 15), observation(21))
     (health,) = rows.group_health
     assert health.findings == (
         Finding("reconciling", START + 19 * SECOND, "1 of 2 members have not reached epoch 2: b"),
     )
     assert (health.state, health.members, health.generation, health.assigned_partitions) == ("Reconciling", 2, 2, 2)
     assert (health.last_decision_time, health.strategy) == (START + 19 * SECOND, "uniform")
-    (health,) = life.take(*read([owns("b", 2, 2, 3)], 21), tick(22)).group_health
+    (health,) = life.take(*read([owns("b", 2, 2, 3)], 21), observation(22)).group_health
     assert (health.findings, health.state, health.assigned_partitions) == ((), "Stable", 4)
 
 
 def test_the_last_member_leaves_an_empty_group_and_a_row_of_churn() -> None:
     life = Life()
-    life.take(*read(FIRST), tick(15))
-    rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19))
+    life.take(*read(FIRST), observation(15))
+    rows = life.take(*read([*gone("a"), epoch(2)], 15), observation(19))
     (churn,) = rows.rebalance_churn
     assert (churn.kind, churn.left, churn.members, churn.partitions_moved) == ("became_empty", ("a",), 0, 0)
     assert (rows.group_health[-1].state, rows.group_health[-1].members) == ("Empty", 0)
@@ -110,18 +110,18 @@ def test_a_static_member_under_a_new_id_moves_nothing() -> None:
 
 def test_the_end_of_the_group_closes_its_members_once() -> None:
     life = Life()
-    life.take(*read(FIRST), tick(15))
+    life.take(*read(FIRST), observation(15))
     tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
     rows = life.take(*read(tombstones, 15))
     assert [(row.member_id, row.ended, row.record_offset) for row in rows.members] == [("a", True, 19)]
-    assert life.take(tick(30, gone="deleted")).members == []
+    assert life.take(observation(30, gone="deleted")).members == []
     assert life.state is None
 
 
 def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
     life = Life()
-    life.take(*read(FIRST), tick(15))
-    rows = life.take(tick(30, gone="filtered"))
+    life.take(*read(FIRST), observation(15))
+    rows = life.take(observation(30, gone="filtered"))
     assert [(row.member_id, row.ended) for row in rows.members] == [("a", True)]
     assert life.state is None
 
@@ -129,7 +129,7 @@ def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
 def test_lag_names_the_owner_at_present_and_every_partition_that_is_subscribed() -> None:
     life = Life()
     commit = offset_key(GROUP, "orders", 0), offset_value(4, 7)
-    rows = life.take(*read([*FIRST, commit]), tick(16)).lag
+    rows = life.take(*read([*FIRST, commit]), observation(16)).lag
     assert [(row.partition, row.member_id, row.client_id, row.subscribed) for row in rows] == [
         (partition, "a", "client", True) for partition in range(4)
     ]
@@ -137,8 +137,8 @@ def test_lag_names_the_owner_at_present_and_every_partition_that_is_subscribed()
         *SECOND_MEMBER,
         (other_key(8, GROUP, "a"), current_assignment(1, {TOPIC: [0, 1]}, state=1, revoking={TOPIC: [2, 3]})),
     ]
-    assert life.take(*read(moving, 16), tick(22)).lag == []
-    rows = life.take(*read([owns("a", 2, 0, 1), owns("b", 2, 2, 3)], 22), tick(24)).lag
+    assert life.take(*read(moving, 16), observation(22)).lag == []
+    rows = life.take(*read([owns("a", 2, 0, 1), owns("b", 2, 2, 3)], 22), observation(24)).lag
     assert [(row.partition, row.member_id) for row in rows] == [(2, "b"), (3, "b")]
 
 
@@ -146,15 +146,15 @@ def rows_of(life: Coordinator, rounds: Sequence[int], cuts: Iterable[int]) -> Ro
     """The rows of a life whose log is read in batches that end before the records at `cuts`."""
     commit = offset_key("g", "t", 0), offset_value(4, 1)
     log = [record for written in life.log for record in (written, commit)]
-    ticks = [
-        make_tick(at, make_topic("t", 4, topic_id=TOPIC_ID), state=None, group_type="consumer", round=number)
+    observations = [
+        make_observation(at, make_topic("t", 4, topic_id=TOPIC_ID), state=None, group_type="consumer", round=number)
         for number, at in enumerate(rounds)
     ]
     result = Life()
     bounds = [0, *sorted(set(cuts)), len(log) + 1]
     for start, stop in pairwise(bounds):
-        seen = [item for item in ticks if start < item.log_position <= stop]
-        codec = Compactor(0, 1, [item.log_position for item in ticks], lambda _: True, lambda _: True)
+        seen = [item for item in observations if start < item.log_position <= stop]
+        codec = Compactor(0, 1, [item.log_position for item in observations], lambda _: True, lambda _: True)
         for offset in range(start, min(stop, len(log))):
             codec.add(offset, START + offset * SECOND, *log[offset])
         result.take(*seen, *(item for _, inputs in codec.groups() for item in inputs))
@@ -183,9 +183,9 @@ def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: 
 def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_new_id() -> None:
     # `GroupMetadataManager.replaceMember`: with the same subscription the epoch stays.
     life = Life()
-    life.take(*read(FIRST), tick(20))
+    life.take(*read(FIRST), observation(20))
     returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
-    rows = life.take(*read(returned, 30), tick(40))
+    rows = life.take(*read(returned, 30), observation(40))
     assert [(row.member_id, row.ended, row.record_offset, row.group_instance_id) for row in rows.members] == [
         ("a", True, 33, "i"),
         ("a2", False, 33, "i"),
@@ -193,19 +193,19 @@ def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_n
     assert rows.members[1].partition_count == 4
     assert rows.members[1].subscription == ("orders",)
     assert (rows.rebalance_churn, rows.drift) == ([], [])
-    assert life.take(tick(50)).members == []
+    assert life.take(observation(50)).members == []
     # The next decision knows it, and a group that ends closes it.
     joined = [metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]
-    rows = life.take(*read(joined, 60), tick(70))
+    rows = life.take(*read(joined, 60), observation(70))
     assert [row.replaced for row in rows.rebalance_churn] == [(ReplacedMember("i", "a", "a2"),)]
     assert [(row.member_id, row.ended) for row in rows.members] == [("a2", False), ("b", False)]
 
 
 def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once() -> None:
     life = Life()
-    life.take(*read(FIRST), tick(20))
+    life.take(*read(FIRST), observation(20))
     again = [*gone("a"), metadata("a2", "i"), target("a2", 0), *gone("a2"), metadata("a3", "i"), target("a3", 0)]
-    rows = life.take(*read(again, 30), tick(60))
+    rows = life.take(*read(again, 30), observation(60))
     assert [(row.member_id, row.ended) for row in rows.members] == [("a", True), ("a3", False)]
-    life.take(tick(61, gone="deleted"))
+    life.take(observation(61, gone="deleted"))
     assert [(row.member_id, row.ended) for row in life.rows.members[-1:]] == [("a3", True)]

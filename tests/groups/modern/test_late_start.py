@@ -11,7 +11,7 @@ from streaming.groups import Rows, advance
 from streaming.groups.state import GroupState
 from streaming.offsets_log import CompactedStretches, Compactor
 from streaming.records import GroupInput
-from tests.groups.build import CONFIG, make_tick, make_topic
+from tests.groups.build import CONFIG, make_observation, make_topic
 from tests.groups.coordinator import GROUP, PARTITIONS, TOPIC, Coordinator, lives
 
 Record = tuple[int, bytes, bytes | None]
@@ -53,7 +53,7 @@ def inputs_of(records: list[Record], start: int, end: int, rounds: set[int]) -> 
     for _, of_group in (*codec.groups(), *stretches.groups()):
         inputs.extend(of_group)
     inputs.extend(
-        make_tick(p, make_topic("t", PARTITIONS, topic_id=TOPIC_ID), group_type="consumer", state=None)
+        make_observation(p, make_topic("t", PARTITIONS, topic_id=TOPIC_ID), group_type="consumer", state=None)
         for p in rounds
         if start < p <= end
     )

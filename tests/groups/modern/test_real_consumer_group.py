@@ -21,8 +21,8 @@ from streaming.offsets_log import (
     decode_modern,
     partition_for,
 )
-from streaming.records import IdPartitions, TopicTick
-from tests.groups.build import Life, make_tick, make_topic
+from streaming.records import IdPartitions, TopicObservation
+from tests.groups.build import Life, make_observation, make_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -68,9 +68,9 @@ class Watched:
             assert codec.unread() == []
             self.core.take(*(item for _, inputs in codec.groups() for item in inputs))
 
-    def round(self, *topics: TopicTick) -> Rows:
+    def round(self, *topics: TopicObservation) -> Rows:
         """A round that sees the group's topics and all that was read."""
-        return self.core.take(make_tick(self.position, *topics, group_type="consumer"))
+        return self.core.take(make_observation(self.position, *topics, group_type="consumer"))
 
     def close(self) -> None:
         self._reader.close()

@@ -13,7 +13,7 @@ from streaming.records import (
     TargetAssignment,
     TargetEpoch,
 )
-from tests.groups.build import LOG_PARTITION, SECOND, START, Life, make_commit, make_tick, make_topic
+from tests.groups.build import LOG_PARTITION, SECOND, START, Life, make_commit, make_observation, make_topic
 
 Sources = tuple[str, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
@@ -34,7 +34,7 @@ def lived(*subtopologies: Sources, tasks: tuple[tuple[str, tuple[int, ...]], ...
 def told(*inputs: GroupInput) -> tuple[tuple[TopicAssignment, ...] | None, int | None, str | None]:
     life = Life()
     topics = make_topic("orders", 3), make_topic("bills", 2)
-    (row,) = life.take(*inputs, make_tick(20, *topics, state=None, group_type="streams")).members
+    (row,) = life.take(*inputs, make_observation(20, *topics, state=None, group_type="streams")).members
     return row.partitions, row.partition_count, row.undecodable
 
 
@@ -46,9 +46,9 @@ def test_a_task_is_told_as_the_partition_that_it_reads() -> None:
 def test_members_subscribe_to_what_their_topology_reads() -> None:
     life = Life()
     inputs = lived(("0", ("orders",), (), ()), ("1", ("bills",), (), ("counted",)), tasks=(("0", (0,)),))
-    (row,) = life.take(*inputs, make_tick(20, make_topic("orders", 3), state=None, group_type="streams")).members
+    (row,) = life.take(*inputs, make_observation(20, make_topic("orders", 3), state=None, group_type="streams")).members
     assert row.subscription == ("bills", "orders")
-    (row,) = Life().take(*lived(tasks=()), make_tick(20, state=None, group_type="streams")).members
+    (row,) = Life().take(*lived(tasks=()), make_observation(20, state=None, group_type="streams")).members
     assert row.subscription is None
 
 
@@ -69,7 +69,7 @@ def test_lag_names_the_member_whose_task_reads_the_partition() -> None:
     commits = [make_commit(16, 90, partition=0), make_commit(17, 90, partition=1)]
     topic = make_topic("orders", 3, end=100)
     inputs = lived(("0", ("orders",), (), ()), tasks=(("0", (0,)),))
-    rows = life.take(*inputs, *commits, make_tick(20, topic, state=None, group_type="streams"))
+    rows = life.take(*inputs, *commits, make_observation(20, topic, state=None, group_type="streams"))
     assert [(row.partition, row.lag, row.member_id) for row in rows.lag] == [(0, 10, "a"), (1, 10, None)]
     assert (rows.group_health[0].verdict, rows.group_health[0].imbalance) == ("not_applicable", None)
     assert {row.partitions_moved_optimal for row in rows.rebalance_churn} == {None}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, known_server_strategies
 from streaming.groups.rows import DriftedPartition, DriftRow
-from tests.groups.build import GROUP, Life, make_tick, make_topic
+from tests.groups.build import GROUP, Life, make_observation, make_topic
 from tests.groups.coordinator import PARTITIONS, Assignor, Coordinator, Owned, Written, lives
 from tests.groups.modern_log import (
     FIRST,
@@ -18,10 +18,10 @@ from tests.groups.modern_log import (
     epoch,
     gone,
     metadata,
+    observation,
     read,
     stands,
     target,
-    tick,
 )
 from tests.offsets_log.written import member_metadata, other_key
 
@@ -30,7 +30,7 @@ def verdicts(*log: Written, count: int | None = 4) -> list[DriftRow]:
     life = Life()
     life.take(*read(list(log)))
     orders = make_topic("orders", count, topic_id=TOPIC_ID)
-    return life.take(make_tick(10 + len(log), orders, state=None, group_type="consumer")).drift
+    return life.take(make_observation(10 + len(log), orders, state=None, group_type="consumer")).drift
 
 
 def test_a_target_that_the_assignor_gives_is_identical() -> None:
@@ -133,9 +133,9 @@ def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
 
 def test_the_health_of_the_group_has_the_newest_verdict() -> None:
     life = Life()
-    (health,) = life.take(*read(FIRST), tick(15)).group_health
+    (health,) = life.take(*read(FIRST), observation(15)).group_health
     assert (health.verdict, health.verdict_reason) == ("identical", None)
-    health = life.take(*read([*gone("a"), epoch(2)], 15), tick(19)).group_health[-1]
+    health = life.take(*read([*gone("a"), epoch(2)], 15), observation(19)).group_health[-1]
     assert (health.verdict, health.verdict_reason) == ("not_applicable", "the group is empty")
 
 
@@ -171,7 +171,7 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     core = Life()
     core.take(*read(life.log))
     topic = make_topic("t", PARTITIONS, topic_id=TOPIC_ID)
-    rows = core.take(make_tick(10 + len(life.log), topic, state=None, group_type="consumer")).drift
+    rows = core.take(make_observation(10 + len(life.log), topic, state=None, group_type="consumer")).drift
     judged = [row for row in rows if row.verdict != "not_applicable"]
     # A group that is met with more than its first member has a past that may be missing, until its second decision.
     assert {row.verdict for row in judged if row.matching_library} <= {"identical"}

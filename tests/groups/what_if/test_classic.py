@@ -15,7 +15,7 @@ from streaming.groups import GroupConfig
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import WhatIfRow
 from streaming.records import Member
-from tests.groups.build import CONFIG, Life, even, make_member, make_record, make_tick, make_topic
+from tests.groups.build import CONFIG, Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.verdicts import LIBRDKAFKA, the_row
 
 ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
@@ -30,13 +30,13 @@ def joined(config: GroupConfig = CONFIG, **changes: object) -> list[WhatIfRow]:
     """a and b had three of six partitions each, by range; c joins, and range deals anew."""
     life = Life(config)
     topic = make_topic("t", 6)
-    life.take(make_record(5, even("t", 6, "a", "b")), make_tick(10, topic))
+    life.take(make_record(5, even("t", 6, "a", "b")), make_observation(10, topic))
     life.rows.what_if.clear()
     members = [
         make_member(member.member_id, ("t",), dict(member.assigned or ()), **changes)
         for member in even("t", 6, "a", "b", "c")
     ]
-    return life.take(make_record(12, members, generation=2), make_tick(20, topic)).what_if
+    return life.take(make_record(12, members, generation=2), make_observation(20, topic)).what_if
 
 
 def test_every_strategy_is_told_for_the_same_decision() -> None:
@@ -83,12 +83,12 @@ def test_what_members_say_to_a_sticky_strategy_is_not_said_to_another() -> None:
         life.take(make_record(record, members, generation=generation, protocol="cooperative-sticky"))
 
     decided(5, 1, {"a": ((), (0, 2, 4)), "b": ((), (1, 3, 5))})
-    life.take(make_tick(10, topic))
+    life.take(make_observation(10, topic))
     life.rows.what_if.clear()
     decided(12, 2, {"a": ((0, 2, 4), (0, 2)), "b": ((1, 3, 5), (1, 3)), "c": ((), ())})
-    assert life.take(make_tick(20, topic)).what_if == []
+    assert life.take(make_observation(20, topic)).what_if == []
     decided(22, 3, {"a": ((0, 2), (0, 2)), "b": ((1, 3), (1, 3)), "c": ((), (4, 5))})
-    rows = life.take(make_tick(30, topic)).what_if
+    rows = life.take(make_observation(30, topic)).what_if
 
     assert life.rows.drift[-1].verdict == "identical"
     assert [row.strategy for row in rows if row.runs] == ["cooperative-sticky"]
@@ -106,7 +106,7 @@ def test_what_members_say_in_an_eager_group_does_not_change_what_they_had() -> N
 def test_a_drifted_decision_shows_what_its_strategy_would_have_given() -> None:
     life = Life()
     wrong = [make_member("a", ("t",), {"t": (0, 1, 2, 3)}), make_member("b", ("t",), {})]
-    rows = life.take(make_record(5, wrong), make_tick(10, make_topic("t", 4))).what_if
+    rows = life.take(make_record(5, wrong), make_observation(10, make_topic("t", 4))).what_if
 
     assert life.rows.drift[-1].verdict == "drifted"
     assert (the_row(rows, "range").imbalance, the_row(rows, "range").library) == (0.0, "java:3.5")
@@ -116,7 +116,7 @@ def test_a_drifted_decision_shows_what_its_strategy_would_have_given() -> None:
 def test_a_strategy_nobody_knows_is_named_and_the_known_ones_are_told() -> None:
     life = Life()
     rows = life.take(
-        make_record(5, even("t", 4, "a", "b"), protocol="pinned"), make_tick(10, make_topic("t", 4))
+        make_record(5, even("t", 4, "a", "b"), protocol="pinned"), make_observation(10, make_topic("t", 4))
     ).what_if
 
     assert [row.strategy for row in rows] == [*ALL, "pinned"]
@@ -135,7 +135,9 @@ def by_name(group: Group, _racks: PartitionRacks | None) -> Assignment:
 def test_a_strategy_of_one_s_own_is_told_where_its_result_can_be(deterministic: bool) -> None:
     custom = CustomStrategy("mine", f"{__name__}:by_name", deterministic)
     life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
-    rows = life.take(make_record(5, even("t", 4, "a", "b"), protocol="mine"), make_tick(10, make_topic("t", 4))).what_if
+    rows = life.take(
+        make_record(5, even("t", 4, "a", "b"), protocol="mine"), make_observation(10, make_topic("t", 4))
+    ).what_if
 
     mine = the_row(rows, "mine")
     assert (mine.runs, mine.library, mine.imbalance_optimal) == (True, "custom", 0.0)
@@ -150,7 +152,9 @@ def test_a_strategy_of_one_s_own_is_told_where_its_result_can_be(deterministic: 
 
 def test_without_the_decision_before_no_moves_are_told_and_no_sticky_result() -> None:
     life = Life()
-    rows = life.take(make_record(5, even("t", 4, "a", "b"), generation=7), make_tick(10, make_topic("t", 4))).what_if
+    rows = life.take(
+        make_record(5, even("t", 4, "a", "b"), generation=7), make_observation(10, make_topic("t", 4))
+    ).what_if
 
     assert {row.partitions_moved for row in rows} == {None}
     assert {row.partitions_moved_optimal for row in rows} == {None}
@@ -175,7 +179,7 @@ def test_a_claimed_partition_number_that_no_topic_has_is_too_large_and_stops_not
     life = Life()
     mad = [make_member("a", ("t",), {"t": (2**31 - 2,)}), make_member("b", ("t",), {})]
     rows = life.take(
-        make_record(5, mad), make_tick(10, make_topic("t", 4)), make_tick(1000, make_topic("t", 4))
+        make_record(5, mad), make_observation(10, make_topic("t", 4)), make_observation(1000, make_topic("t", 4))
     ).what_if
 
     # The rounds' count is what there is to deal.
@@ -187,7 +191,7 @@ def test_of_a_storm_between_two_rounds_only_the_newest_decisions_are_worked_out(
     life = Life()
     for generation in range(1, 21):
         life.take(make_record(generation, even("t", 6, "a", "b", *"cd"[: generation % 3]), generation=generation))
-    rows = life.take(make_tick(30, make_topic("t", 6))).what_if
+    rows = life.take(make_observation(30, make_topic("t", 6))).what_if
 
     of = [[row for row in rows if row.record_offset == record] for record in range(1, 21)]
     assert [len(rows) for rows in of] == [1] * 12 + [4] * 8
@@ -200,7 +204,7 @@ def test_each_of_two_decisions_between_two_rounds_has_its_own_least() -> None:
     life = Life()
     two, three = even("t", 3, "a", "b"), even("t", 3, "a", "b", "c")
     life.take(make_record(5, two), make_record(6, three, generation=2))
-    rows = life.take(make_tick(10, make_topic("t", 3))).what_if
+    rows = life.take(make_observation(10, make_topic("t", 3))).what_if
     # Three partitions on two members: two are a third above the mean.
     assert {(row.record_offset, round(row.imbalance_optimal or 0, 3)) for row in rows} == {(5, 0.333), (6, 0.0)}
 
@@ -217,9 +221,9 @@ def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
 
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
     life = Life()
-    life.take(make_record(5, ()), make_tick(10))
+    life.take(make_record(5, ()), make_observation(10))
     life.take(make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"))
-    life.take(make_tick(20, make_topic()))
+    life.take(make_observation(20, make_topic()))
     assert life.rows.what_if == []
     assert [row.verdict for row in life.rows.drift] == ["not_applicable", "not_applicable"]
 
@@ -227,14 +231,14 @@ def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
 def test_a_member_that_cannot_be_read_is_the_reason() -> None:
     life = Life()
     members = [make_member("a", None, {"t": (0,)}, undecodable="subscription: 3 bytes left")]
-    (row,) = life.take(make_record(5, members), make_tick(10, make_topic("t", 1))).what_if
+    (row,) = life.take(make_record(5, members), make_observation(10, make_topic("t", 1))).what_if
     assert (row.strategy, row.reason) == ("range", "member 'a': subscription: 3 bytes left")
 
 
 def test_a_topic_that_no_round_shows_is_the_reason() -> None:
     life = Life()
-    life.take(make_record(5, even("t", 2, "a", "b")), make_tick(10))
-    (row,) = life.take(make_tick(1000)).what_if
+    life.take(make_record(5, even("t", 2, "a", "b")), make_observation(10))
+    (row,) = life.take(make_observation(1000)).what_if
     assert (row.strategy, row.reason) == ("range", "the partition count of topic 't' is not known")
 
 
@@ -246,7 +250,7 @@ def test_racks_that_the_verdict_went_by_are_what_others_go_by() -> None:
         make_member("a", ("t",), {"t": (2, 3)}, rack="x"),
         make_member("b", ("t",), {"t": (0, 1)}, rack="y"),
     ]
-    rows = life.take(make_record(5, members), make_tick(10, topic)).what_if
+    rows = life.take(make_record(5, members), make_observation(10, topic)).what_if
 
     assert life.rows.drift[-1].verdict == "identical"
     assert {row.strategy: (row.partitions_moved, row.imbalance, row.reason) for row in rows} == dict.fromkeys(
@@ -264,9 +268,9 @@ def test_where_no_verdict_went_by_racks_the_others_go_by_those_of_the_newest_rou
             make_member("b", ("t",), {"t": tuple(of_b)}, rack="y"),
         ]
 
-    life.take(make_record(5, members((2, 3), (0, 1))), make_tick(10, topic))
+    life.take(make_record(5, members((2, 3), (0, 1))), make_observation(10, topic))
     record = make_record(12, members((0, 2), (1, 3)), generation=2, protocol="house-blend")
-    rows = life.take(record, make_tick(20, topic)).what_if
+    rows = life.take(record, make_observation(20, topic)).what_if
 
     in_racks = dict.fromkeys(ALL, (0, 0.0)) | {"roundrobin": (2, 0.0)}
     assert told(rows) == in_racks | {"house-blend": (None, None)}
@@ -288,7 +292,7 @@ def test_a_strategy_of_one_s_own_is_told_with_racks_where_it_gives_something_els
     life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
     topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
     members = [make_member("x", ("t",), {"t": (0, 1)}), make_member("y", ("t",), {"t": (2, 3)})]
-    rows = life.take(make_record(5, members, protocol="mine"), make_tick(10, topic)).what_if
+    rows = life.take(make_record(5, members, protocol="mine"), make_observation(10, topic)).what_if
 
     assert life.rows.drift[-1].verdict == "unverified"
     assert (the_row(rows, "mine").imbalance, the_row(rows, "mine").reason) == (0.0, None)
@@ -307,7 +311,7 @@ def test_what_runs_has_the_moves_of_its_churn_row_and_the_balance_of_its_health(
             now = {name: tuple(given[name].get("t", ())) for name in names}
             members = [msgspec.structs.replace(member, assigned=(("t", now[member.member_id]),)) for member in members]
             record = make_record(10 * generation, members, generation=generation, protocol=strategy)
-            rows = life.take(record, make_tick(10 * generation + 5, topic))
+            rows = life.take(record, make_observation(10 * generation + 5, topic))
             had = now
             if sum(map(len, now.values())) == 7:
                 break

@@ -6,7 +6,7 @@ import pytest
 
 from streaming.groups import GroupConfig
 from streaming.groups.rows import WhatIfRow
-from tests.groups.build import CONFIG, GROUP, Life, make_tick, make_topic
+from tests.groups.build import CONFIG, GROUP, Life, make_observation, make_topic
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import (
     FIRST,
@@ -30,7 +30,7 @@ def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list
     life = Life(config)
     life.take(*read(list(log)))
     orders = make_topic("orders", count, topic_id=TOPIC_ID)
-    rows = life.take(make_tick(10 + len(log), orders, state=None, group_type="consumer")).what_if
+    rows = life.take(make_observation(10 + len(log), orders, state=None, group_type="consumer")).what_if
     newest = max((row.record_offset for row in rows), default=None)
     return [row for row in rows if row.record_offset == newest]
 
@@ -87,7 +87,7 @@ def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_fir
     life = Life()
     life.take(*read(log))
     topic = make_topic("orders", 3, topic_id=TOPIC_ID)
-    life.take(make_tick(10 + len(log), topic, state=None, group_type="consumer"))
+    life.take(make_observation(10 + len(log), topic, state=None, group_type="consumer"))
     verdict, churn = life.rows.drift[-1], life.rows.rebalance_churn[-1]
     assert (verdict.verdict, churn.partitions_moved) == ("identical", 1)
     row = the_row(life.rows.what_if[-2:], "uniform")
@@ -128,7 +128,7 @@ def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tupl
     life = Life()
     life.take(*read(log))
     seen = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 0, topic_id="EBESExQVFhcYGRobHB0eHw")
-    rows = life.take(make_tick(10 + len(log), *seen, state=None, group_type="consumer")).what_if
+    rows = life.take(make_observation(10 + len(log), *seen, state=None, group_type="consumer")).what_if
     reason = "the topics of its target are not known, or have no such partitions"
     assert [(row.partitions_moved, row.reason) for row in rows if row.generation == 2] == [(None, reason)] * 2
 
@@ -142,7 +142,9 @@ def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
     assert rows_of(*log, config=GroupConfig("test", what_if_max_size=0)) == []
     life = Life()
     life.take(*read([*FIRST, *gone("a"), epoch(2)]))
-    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    rows = life.take(
+        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
+    )
     assert {row.generation for row in rows.what_if} == {1}
 
 

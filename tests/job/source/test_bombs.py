@@ -66,7 +66,7 @@ def test_commits_with_large_metadata_are_folded_before_they_fill_the_memory() ->
 
 def test_events_of_a_round_that_tells_no_size_are_handed_over_as_they_come() -> None:
     found = under_limit("events_beyond_what_is_told")
-    assert found["inputs"] == {"Tick": 15_000}
+    assert found["inputs"] == {"GroupObservation": 15_000}
     assert found["largest"] < 1024 * 1024
 
 
@@ -145,7 +145,7 @@ def test_bombs_in_all_three_topics_stop_neither_the_probe_nor_the_job(
 
     assert found["closed"][0] > before.round + 100
     assert found["groups"] == 1
-    assert found["inputs"]["Tick"] == 3
+    assert found["inputs"]["GroupObservation"] == 3
     assert found["inputs"]["CommitWindow"] == 6
     topics = {"__consumer_offsets", settings.probe.events_topic, settings.probe.rounds_topic}
     assert set(found["reasons"]) == topics

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 import pytest
 
 from streaming.events import Event, GroupEvent, GroupGone, TopicEvent, encode_event
-from streaming.job.source import observations as ticks_module
-from streaming.job.source.observations import EventRound, TickAssembler, event_rounds
+from streaming.job.source import observations as observations_module
+from streaming.job.source.observations import EventRound, ObservationAssembler, event_rounds
 from streaming.job.source.plan import plan_batch
 from streaming.job.source.positions import Positions
 from streaming.offsets_log import partition_for
-from streaming.records import CountedRecords, PartitionInput, QuarantinedRecord, Tick, TopicTick
+from streaming.records import CountedRecords, GroupObservation, PartitionInput, QuarantinedRecord, TopicObservation
 from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
 
 
 @dataclass
 class Made:
-    ticks: dict[str, list[Tick]]
+    observations: dict[str, list[GroupObservation]]
     unread: list[PartitionInput]
 
 
@@ -70,19 +70,19 @@ def assemble(
     watches_topic: Callable[[str], bool] = everything,
     take_each: bool = False,
 ) -> Made:
-    taken: dict[str, list[Tick]] = {}
-    assembler = TickAssembler("events", 1, rounds, start, watches, watches_topic)
+    taken: dict[str, list[GroupObservation]] = {}
+    assembler = ObservationAssembler("events", 1, rounds, start, watches, watches_topic)
     if gap:
         assembler.gap(gap)
     for offset, event in enumerate(events, at):
         value = event if event is None or isinstance(event, bytes) else encode_event(event)
         assembler.add((offset, 2_000, b"key", value))
         if take_each:
-            for name, ticks in assembler.take().items():
-                taken.setdefault(name, []).extend(ticks)
+            for name, observations in assembler.take().items():
+                taken.setdefault(name, []).extend(observations)
     assembler.finish()
-    for name, ticks in assembler.take().items():
-        taken.setdefault(name, []).extend(ticks)
+    for name, observations in assembler.take().items():
+        taken.setdefault(name, []).extend(observations)
     return Made(taken, assembler.unread.inputs())
 
 
@@ -94,19 +94,22 @@ def passed_over(made: Made) -> list[tuple[str, int]]:
     return [(item.kind, item.records) for item in made.unread if isinstance(item, CountedRecords)]
 
 
-def test_a_group_and_its_topics_make_one_tick() -> None:
+def test_a_group_and_its_topics_make_one_observation() -> None:
     made = assemble([group("g", 2), topic("g", "a"), topic("g", "b")])
     packed = struct.pack("<2q", 5, 6)
     topics = tuple(
-        TopicTick(name, None, 2, packed, struct.pack("<2q", 5, 5), struct.pack("<2q", 0, 1)) for name in ("a", "b")
+        TopicObservation(name, None, 2, packed, struct.pack("<2q", 5, 5), struct.pack("<2q", 0, 1))
+        for name in ("a", "b")
     )
     partition = partition_for("g", 2)
-    expected = Tick(7, 1_000, partition, LOG[partition], "Stable", "consumer", "classic", None, None, topics, "abc")
-    assert made.ticks == {"g": [expected]}
+    expected = GroupObservation(
+        7, 1_000, partition, LOG[partition], "Stable", "consumer", "classic", None, None, topics, "abc"
+    )
+    assert made.observations == {"g": [expected]}
     assert made.unread == []
 
 
-def test_ticks_may_be_taken_at_any_time() -> None:
+def test_observations_may_be_taken_at_any_time() -> None:
     events = [group("g", 1), group("h", 0), topic("g", "a"), group("h", 0), topic("g", "a")]
     at_once, one_by_one = assemble(events), assemble(events, take_each=True)
     assert one_by_one == at_once
@@ -115,7 +118,10 @@ def test_ticks_may_be_taken_at_any_time() -> None:
 
 def test_groups_may_be_interleaved_and_a_group_may_have_no_topics() -> None:
     made = assemble([group("g", 1), group("h", 1), group("i", 0), topic("h", "a"), topic("g", "a")])
-    assert {name: [len(tick.topics) for tick in ticks] for name, ticks in made.ticks.items()} == {
+    assert {
+        name: [len(observation.topics) for observation in observations]
+        for name, observations in made.observations.items()
+    } == {
         "g": [1],
         "h": [1],
         "i": [0],
@@ -124,25 +130,25 @@ def test_groups_may_be_interleaved_and_a_group_may_have_no_topics() -> None:
 
 def test_a_group_that_is_gone_ends_with_its_reason_filtered_or_not() -> None:
     made = assemble([gone("g", "filtered")], watches=lambda _: False)
-    assert [tick.gone for tick in made.ticks["g"]] == ["filtered"]
+    assert [observation.gone for observation in made.observations["g"]] == ["filtered"]
 
 
-def test_an_unfinished_tick_is_not_made_and_its_head_is_kept() -> None:
+def test_an_unfinished_observation_is_not_made_and_its_head_is_kept() -> None:
     made = assemble([group("g", 3), topic("g", "a"), group("h", 0)])
-    assert list(made.ticks) == ["h"]
+    assert list(made.observations) == ["h"]
     assert told(made) == [(10, "2 of 3 topics of the group did not follow")]
 
 
 def test_events_of_rounds_that_never_closed_are_skipped() -> None:
     made = assemble([group("g", 1, number=6), topic("g", "a", number=6), group("g", 0)])
-    assert [tick.round for tick in made.ticks["g"]] == [7]
+    assert [observation.round for observation in made.observations["g"]] == [7]
     assert made.unread == []
 
 
 def test_events_outside_their_rounds_positions_are_skipped() -> None:
-    assert assemble([group("g", 0)], at=9).ticks == {}
-    assert assemble([group("g", 0)], at=90).ticks == {}
-    assert list(assemble([group("g", 0)], at=89).ticks) == ["g"]
+    assert assemble([group("g", 0)], at=9).observations == {}
+    assert assemble([group("g", 0)], at=90).observations == {}
+    assert list(assemble([group("g", 0)], at=89).observations) == ["g"]
 
 
 def test_what_contradicts_its_round_is_kept_with_a_reason() -> None:
@@ -173,12 +179,12 @@ def test_what_contradicts_its_round_is_kept_with_a_reason() -> None:
         (18, "the group stands in round 7 a second time"),
         (19, "no event of the group in round 7 announces this topic event"),
     ]
-    assert len(made.ticks["g"]) == 1
+    assert len(made.observations["g"]) == 1
 
 
-def test_a_topic_told_twice_does_not_complete_a_tick() -> None:
+def test_a_topic_told_twice_does_not_complete_an_observation() -> None:
     made = assemble([group("g", 2), topic("g", "a"), topic("g", "a")])
-    assert made.ticks == {}
+    assert made.observations == {}
     assert [offset for offset, _ in told(made)] == [10, 12]
 
 
@@ -197,16 +203,17 @@ def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
 
 def test_rounds_that_lost_events_to_retention_are_incomplete_without_blame() -> None:
     made = assemble([topic("g", "b"), group("h", 1), topic("h", "a")], at=50, gap=50)
-    assert list(made.ticks) == ["h"]
+    assert list(made.observations) == ["h"]
     assert made.unread == []
 
 
 def test_filters_drop_groups_and_topics_but_not_completeness() -> None:
     events = [group("g", 2), topic("g", "a"), topic("g", "b"), group("h", 0)]
     made = assemble(events, watches=lambda name: name == "g", watches_topic=lambda name: name == "b")
-    assert {name: [[t.topic for t in tick.topics] for tick in ticks] for name, ticks in made.ticks.items()} == {
-        "g": [["b"]]
-    }
+    assert {
+        name: [[t.topic for t in observation.topics] for observation in observations]
+        for name, observations in made.observations.items()
+    } == {"g": [["b"]]}
     assert made.unread == []
 
 
@@ -221,23 +228,27 @@ def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
     assert [r.round for r in event_rounds(rounds, 1)] == [2]
 
 
-def test_a_tick_has_the_round_s_number_and_elapsed_time_and_its_events_the_offset() -> None:
+def test_an_observation_has_the_round_s_number_and_elapsed_time_and_its_events_the_offset() -> None:
     renumbered = replace(ROUND, round=107, elapsed=4_000)
-    ticks = assemble([group("g", 0)], rounds=(renumbered,)).ticks
-    assert [(tick.round, tick.elapsed) for tick in ticks["g"]] == [(107, 4_000)]
+    observations = assemble([group("g", 0)], rounds=(renumbered,)).observations
+    assert [(observation.round, observation.elapsed) for observation in observations["g"]] == [(107, 4_000)]
 
 
-def test_a_tick_tells_that_its_group_is_idle() -> None:
+def test_an_observation_tells_that_its_group_is_idle() -> None:
     made = assemble([group("rests", 1, idle=True), topic("rests", "t"), group("works", 0), gone("left")])
-    assert {name: tick.idle for name, (tick,) in made.ticks.items()} == {"rests": True, "works": False, "left": False}
+    assert {name: observation.idle for name, (observation,) in made.observations.items()} == {
+        "rests": True,
+        "works": False,
+        "left": False,
+    }
 
 
 QUOTA = b'{"type":"quota","v":7,"cluster":"test","round":7,"group":"g","bytes":123}'
 
 
-def test_an_event_of_an_unknown_type_between_the_events_of_a_tick_is_passed_over_and_counted() -> None:
+def test_an_event_of_an_unknown_type_between_the_events_of_an_observation_is_passed_over_and_counted() -> None:
     made = assemble([QUOTA, group("g", 2), QUOTA, topic("g", "a"), QUOTA, topic("g", "b"), QUOTA])
-    assert [[t.topic for t in tick.topics] for tick in made.ticks["g"]] == [["a", "b"]]
+    assert [[t.topic for t in observation.topics] for observation in made.observations["g"]] == [["a", "b"]]
     assert (told(made), passed_over(made)) == ([], [("event/quota", 4)])
     (item,) = made.unread
     assert isinstance(item, CountedRecords)
@@ -248,39 +259,39 @@ def test_an_event_of_an_unknown_type_between_the_events_of_a_tick_is_passed_over
     )
 
 
-def test_a_tick_waits_for_its_topics_no_longer_than_to_the_end_of_its_round() -> None:
+def test_an_observation_waits_for_its_topics_no_longer_than_to_the_end_of_its_round() -> None:
     rounds = [EventRound(7, 7, 1_000, 10, 12, LOG), EventRound(9, 9, 1_000, 12, 14, LOG)]
     first = [group("g", 2), topic("g", "a")]
     second = [group("g", 1, number=9), topic("g", "b", number=9)]
     made = assemble([*first, *second], rounds=rounds)
     assert told(made) == [(10, "1 of 2 topics of the group did not follow")]
-    assert [tick.round for tick in made.ticks["g"]] == [9]
+    assert [observation.round for observation in made.observations["g"]] == [9]
 
 
-def test_ticks_that_wait_for_topics_that_never_come_are_given_up_when_they_are_much(
+def test_observations_that_wait_for_topics_that_never_come_are_given_up_when_they_are_much(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ticks_module, "_WAITING_BYTES", 50_000)
+    monkeypatch.setattr(observations_module, "_WAITING_BYTES", 50_000)
     hollow = [group(f"hollow-{n}", 3, state="x" * 9_000) for n in range(30)]
     made = assemble([*hollow, group("g", 1), topic("g", "a")], rounds=[EventRound(7, 7, 1_000, 10, 90, LOG)])
-    assert list(made.ticks) == ["g"]
+    assert list(made.observations) == ["g"]
     assert told(made) == [(10 + n, "3 of 3 topics of the group did not follow") for n in range(30)]
 
 
-def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_ticks_of_the_rest() -> None:
+def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_observations_of_the_rest() -> None:
     events = [group("g", 0), group("h", 0), group("i", 0)]
     size = sum(len(encode_event(event)) for event in events)
     whole = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size)])
-    assert (list(whole.ticks), told(whole)) == (["g", "h", "i"], [])
+    assert (list(whole.observations), told(whole)) == (["g", "h", "i"], [])
     lied = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size - 1)])
-    assert list(lied.ticks) == ["g", "h"]
+    assert list(lied.observations) == ["g", "h"]
     reason = f"round 7 tells {size - 1} bytes of events, and has more in this partition alone"
     assert told(lied) == [(12, reason)]
 
 
-def test_the_bytes_of_ticks_are_told_until_they_are_taken() -> None:
+def test_the_bytes_of_observations_are_told_until_they_are_taken() -> None:
     large = TopicEvent(1, "test", 7, "g", "t", 9_000, None, *[(1,) * 9_000] * 3)
-    assembler = TickAssembler("events", 1, [ROUND], 0, everything, everything)
+    assembler = ObservationAssembler("events", 1, [ROUND], 0, everything, everything)
     for offset, event in enumerate([group("g", 1), large], 10):
         assembler.add((offset, 2_000, b"key", encode_event(event)))
     assert assembler.made > 3 * 8 * 9_000

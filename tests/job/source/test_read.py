@@ -17,10 +17,10 @@ from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.records import (
     CommitWindow,
     Compacted,
+    GroupObservation,
     LogGap,
     PartitionInput,
     QuarantinedRecord,
-    Tick,
     decode_inputs,
     decode_partition_inputs,
     group_key,
@@ -247,7 +247,7 @@ def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.Monke
 
     def answer(rows: list[tuple[str, bytes]]) -> tuple[Rows, list[PartitionInput]]:
         inputs = [item for key, payload in rows if key == group_key("g") for item in decode_inputs(payload)]
-        inputs += [Tick(at, 1_000 * at, 0, at, None, None, None, None, None, ()) for at in (20, 50, 65)]
+        inputs += [GroupObservation(at, 1_000 * at, 0, at, None, None, None, None, None, ()) for at in (20, 50, 65)]
         return advance(None, "g", inputs, GroupConfig("c"))[1], told(rows, "log")
 
     assert len(parts) > len(whole) + 3

@@ -22,10 +22,10 @@ from streaming.records import (
     ROUNDS_KEY,
     CommitWindow,
     GroupInput,
+    GroupObservation,
     LogGap,
     PartitionInput,
     QuarantinedRecord,
-    Tick,
     decode_closed_rounds,
     decode_inputs,
     decode_partition_inputs,
@@ -90,8 +90,8 @@ class Run:
                 found[group, item.topic, item.partition] += item.commits
         return found
 
-    def ticks(self) -> Counter[tuple[str, int]]:
-        return Counter((group, item.round) for group, item in self.inputs() if isinstance(item, Tick))
+    def observations(self) -> Counter[tuple[str, int]]:
+        return Counter((group, item.round) for group, item in self.inputs() if isinstance(item, GroupObservation))
 
     def rounds(self) -> list[int]:
         return [r.round for key, payload in self.rows() if key == ROUNDS_KEY for r in decode_closed_rounds(payload)]
@@ -146,12 +146,12 @@ def test_every_commit_and_round_comes_exactly_once_in_batches_of_whole_rounds(
     run = Run(spark, probe.settings(max_rounds=3), tmp_path / "c").now()
     assert run.commits() == made
     assert len(run.rounds()) == len(set(run.rounds())) == 10
-    assert set(run.ticks().values()) == {1}
-    assert len(run.ticks()) == 10 * 5
+    assert set(run.observations().values()) == {1}
+    assert len(run.observations()) == 10 * 5
     assert sorted(len(decode_closed_rounds(p)) for k, p in run.rows() if k == ROUNDS_KEY) == [1, 3, 3, 3]
-    # The windows end where the rounds looked: a tick's position parts them.
+    # The windows end where the rounds looked: an observation's position parts them.
     for group, item in run.inputs():
-        if isinstance(item, Tick):
+        if isinstance(item, GroupObservation):
             assert item.log_partition == partition_for(group, 3)
 
 
@@ -218,7 +218,7 @@ def test_when_rounds_stop_membership_goes_on_and_rounds_are_taken_again_later(
     until(lambda: newer.round in run.rounds(), query)
     stop(query)
     assert len(run.rounds()) == 3, "the round that was open during the fallback is passed over"
-    assert [number for group, number in run.ticks() if group == "silent"] == [newer.round]
+    assert [number for group, number in run.observations() if group == "silent"] == [newer.round]
     assert run.commits() == made
 
 
@@ -235,7 +235,7 @@ def test_a_log_partition_that_appears_later_is_read_from_its_beginning(
     probe.round({group: {"t": 1}})
     run = Run(spark, settings, tmp_path / "c").now()
     assert run.commits() == {(group, "t", 0): 20}
-    assert list(run.ticks()) == [(group, run.rounds()[0])]
+    assert list(run.observations()) == [(group, run.rounds()[0])]
     assert run.told(probe.log_topic, 3) == []
 
 
@@ -303,7 +303,7 @@ def test_the_real_offsets_log_is_read_and_its_deleted_records_are_a_gap(spark: S
         probe.round({"real": {"t": 1}})
         run = Run(spark, settings, tmp_path / "c").now()
         assert run.commits() == {("real", "t", 0): 25}
-        assert len(run.ticks()) == 1
+        assert len(run.observations()) == 1
         commit(10)
         home = partition_for("real", 50)
         ends = probe.log_ends()
@@ -348,7 +348,7 @@ def test_a_broker_that_restarts_under_the_stream_loses_nothing(spark: SparkSessi
         until(lambda: len(run.rounds()) == 6, query)
         stop(query)
         assert run.commits() == made
-        assert set(run.ticks().values()) == {1}
+        assert set(run.observations().values()) == {1}
         probe.close()
 
 

@@ -30,8 +30,8 @@ from streaming.records import (
     ROUNDS_KEY,
     ClosedRound,
     CountedRecords,
+    GroupObservation,
     PartitionInput,
-    Tick,
     decode_closed_rounds,
     decode_inputs,
     decode_partition_inputs,
@@ -85,7 +85,7 @@ class _Changed:
 class Read:
     """What the job reads of some rounds."""
 
-    ticks: list[tuple[str, Tick]]
+    observations: list[tuple[str, GroupObservation]]
     rounds: list[ClosedRound]
     unread: list[PartitionInput]
 
@@ -128,7 +128,9 @@ class Stage:
             elif group is None:
                 found.unread += decode_partition_inputs(payload)
             else:
-                found.ticks += [(group, item) for item in decode_inputs(payload) if isinstance(item, Tick)]
+                found.observations += [
+                    (group, item) for item in decode_inputs(payload) if isinstance(item, GroupObservation)
+                ]
         return found
 
 
@@ -139,11 +141,17 @@ def stage(bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch) -> Itera
     admin.close()
 
 
-def seen(ticks: list[tuple[str, Tick]]) -> list[tuple[str, str | None, list[tuple[str, int | None, bytes]]]]:
-    """What ticks say of the groups, whatever round they are of."""
+def seen(
+    observations: list[tuple[str, GroupObservation]],
+) -> list[tuple[str, str | None, list[tuple[str, int | None, bytes]]]]:
+    """What observations say of the groups, whatever round they are of."""
     return sorted(
-        (group, tick.gone, [(topic.topic, topic.partitions, topic.high_watermarks) for topic in tick.topics])
-        for group, tick in ticks
+        (
+            group,
+            observation.gone,
+            [(topic.topic, topic.partitions, topic.high_watermarks) for topic in observation.topics],
+        )
+        for group, observation in observations
     )
 
 
@@ -163,11 +171,11 @@ def test_todays_job_reads_a_probe_of_another_release_like_todays(stage: Stage, c
     with stage.probe(changes) as probe:
         probe.round()
     found = stage.read()
-    assert seen([one for one in found.ticks if one[1].round == others]) == seen(
-        [one for one in found.ticks if one[1].round == todays]
+    assert seen([one for one in found.observations if one[1].round == others]) == seen(
+        [one for one in found.observations if one[1].round == todays]
     )
-    assert [len(tick.topics) for group, tick in found.ticks if group.endswith("both")] == [2, 2, 2]
-    assert [tick.gone for group, tick in found.ticks if group == leaves] == [None, None, "deleted"]
+    assert [len(observation.topics) for group, observation in found.observations if group.endswith("both")] == [2, 2, 2]
+    assert [observation.gone for group, observation in found.observations if group == leaves] == [None, None, "deleted"]
     assert [told.round for told in found.rounds][:2] == [todays, others]
     if changes is yesterdays:
         assert found.unread == []

@@ -12,7 +12,7 @@ from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.probe import Probe
-from streaming.records import ROUNDS_KEY, CommitWindow, Tick, decode_inputs, group_of
+from streaming.records import ROUNDS_KEY, CommitWindow, GroupObservation, decode_inputs, group_of
 from tests.probe.witness import Cluster
 
 pytestmark = pytest.mark.kafka
@@ -50,12 +50,12 @@ def test_what_the_probe_writes_the_source_takes_without_a_complaint(bootstrap: s
     others = {key for key, _ in rows if group_of(key) is None}
     assert others == {ROUNDS_KEY}, "nothing is in quarantine, nothing is missing"
     inputs = [(group_of(key), item) for key, payload in rows if group_of(key) for item in decode_inputs(payload)]
-    ticks = {(group, item.round): item for group, item in inputs if isinstance(item, Tick)}
+    observations = {(group, item.round): item for group, item in inputs if isinstance(item, GroupObservation)}
     rounds = [c.round for c in closed]
-    assert {number for group, number in ticks if group == stays} == set(rounds)
-    assert [ticks[leaves, number].gone for number in rounds[:3]] == [None, None, "deleted"]
-    assert (leaves, rounds[3]) not in ticks
-    assert [t.topic for t in ticks[stays, rounds[1]].topics] == [topic]
+    assert {number for group, number in observations if group == stays} == set(rounds)
+    assert [observations[leaves, number].gone for number in rounds[:3]] == [None, None, "deleted"]
+    assert (leaves, rounds[3]) not in observations
+    assert [t.topic for t in observations[stays, rounds[1]].topics] == [topic]
     windows = [(group, item) for group, item in inputs if isinstance(item, CommitWindow)]
     assert {group: sum(w.commits for g, w in windows if g == group) for group in commits} == commits
     tombstones = sum(w.tombstones for g, w in windows if g == leaves)
