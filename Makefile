@@ -30,7 +30,7 @@ test: lint
 	$(BIN)/pytest -m "not soak" --durations=25
 
 bench: setup
-	@$(BIN)/python -P -m streaming.bench
+	@$(BIN)/python -m tests.benchmarks
 
 soak: setup
 	$(BIN)/pytest -m soak

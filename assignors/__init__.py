@@ -5,7 +5,7 @@ from assignors import Group, Subscription, assign
 group = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 3})
 assign("range", group)  # {"a": {"t": range(0, 2)}, "b": {"t": range(2, 3)}}
 
-Here are the strategies of Kafka's clients and a user's own; those of its brokers are in `assignors.server`, those of
+Here are the strategies of Kafka's clients and a user's own; those of its brokers are in `assignors.brokers`, those of
 RocketMQ in `assignors.rocketmq`.
 """
 
@@ -23,6 +23,9 @@ from assignors.assignment import (
     same,
     to_pairs,
 )
+from assignors.clients.metadata import topics_without_metadata
+from assignors.clients.possible_leaders import recognise
+from assignors.clients.sticky import claimed_partitions, unrecorded
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
 from assignors.exceptions import (
     AssignorError,
@@ -36,7 +39,8 @@ from assignors.exceptions import (
     UnknownLibrary,
     UnknownStrategy,
 )
-from assignors.invariants import (
+from assignors.library import CUSTOM, JAVA, Library, parse_library
+from assignors.measures.invariants import (
     BEYOND_COUNT,
     DOUBLY_ASSIGNED,
     NOT_SUBSCRIBED,
@@ -44,21 +48,19 @@ from assignors.invariants import (
     unassigned,
     violations,
 )
-from assignors.library import Library, parse_library
-from assignors.measure import Balance, Load, balance, imbalance, imbalance_least, least_moves, loads, moves
-from assignors.metadata import topics_without_metadata
+from assignors.measures.measure import Balance, Load, balance, imbalance, imbalance_least, least_moves, loads, moves
+from assignors.measures.outcomes import Bounds, Outcome, what_if
 from assignors.model import Group, Subscription
-from assignors.packed import PackedPartitions, pack
-from assignors.recognise import recognise
+from assignors.partition_arrays import PackedPartitions, pack
 from assignors.registry import assign, known_strategies, strategy_named
-from assignors.sticky import claimed_partitions, unrecorded
 from assignors.strategy import Era, PartitionRacks, Strategy
-from assignors.what_if import Bounds, Outcome, what_if
-from assignors.work import Work, at_most
+from assignors.work import Work, at_most, spend
 
 __all__ = [
     "BEYOND_COUNT",
+    "CUSTOM",
     "DOUBLY_ASSIGNED",
+    "JAVA",
     "NOT_SUBSCRIBED",
     "Assignment",
     "AssignorError",
@@ -108,6 +110,7 @@ __all__ = [
     "parse_library",
     "recognise",
     "same",
+    "spend",
     "strategy_named",
     "to_pairs",
     "topics_without_metadata",

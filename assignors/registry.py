@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from assignors.assignment import Assignment
+from assignors.clients import RANGE, ROUNDROBIN
+from assignors.clients.sticky import COOPERATIVE_STICKY, STICKY
 from assignors.exceptions import UnknownStrategy
 from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group
-from assignors.range import RANGE
-from assignors.roundrobin import ROUNDROBIN
-from assignors.sticky import COOPERATIVE_STICKY, STICKY
 from assignors.strategy import PartitionRacks, Strategy
 from assignors.work import is_limited, spend
 

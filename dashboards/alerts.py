@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dashboards.board import render
+from dashboards.html import render
 from dashboards.view import HEALTH, View
 
 __all__ = ["alerts_html"]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-from dashboards import words
+from dashboards import format as words
 
 __all__ = ["Heard", "lag_chart", "nice_steps", "rebalance_chart", "time_ticks"]
 

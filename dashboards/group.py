@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from dashboards import words
+from dashboards import format as words
 from dashboards.alerts import alerts_html
-from dashboards.board import board, render
 from dashboards.charts import Heard, lag_chart, rebalance_chart
+from dashboards.html import board, render
 from dashboards.matrix import AS_EXPECTED, EXPECTED_HERE, UNJUDGED, WRONG, Matrix, MatrixRow, matrix
 from dashboards.rebalances import rebalance_rows
 from dashboards.view import HEALTH, View

@@ -14,10 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dashboards.query import columns_read, queries
+from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
-from streaming.tables import ALL_TABLES
-from streaming.tables.mirror import LakeMirror, Wanted
-from streaming.thresholds import Thresholds
+from streaming.tables import ALL_TABLES, LakeMirror, Wanted
 
 __all__ = ["PageLake"]
 

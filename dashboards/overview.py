@@ -8,9 +8,9 @@ from typing import Any
 
 import streamlit as st
 
-from dashboards import words
+from dashboards import format as words
 from dashboards.alerts import alerts_html
-from dashboards.board import board, render
+from dashboards.html import board, render
 from dashboards.rebalances import rebalance_rows
 from dashboards.view import HEALTH, View
 

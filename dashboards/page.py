@@ -10,13 +10,12 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import streamlit as st
 
-from dashboards.board import board, render
 from dashboards.group import group_view
+from dashboards.html import board, render
 from dashboards.lake import PageLake
 from dashboards.overview import overview
 from dashboards.view import View, head
-from streaming.config import load_settings
-from streaming.thresholds import Thresholds
+from streaming.config import Thresholds, load_settings
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboards import words
+from dashboards import format as words
 
 __all__ = ["rebalance_rows"]
 

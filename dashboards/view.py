@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
-from dashboards.board import board, render
+from dashboards.format import Clock, age, visible
+from dashboards.html import board, render
 from dashboards.lake import PageLake, since
-from dashboards.words import Clock, age, visible
 
 __all__ = ["HEALTH", "View", "head"]
 

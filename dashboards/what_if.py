@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dashboards import words
-from dashboards.board import render
+from dashboards import format as words
+from dashboards.html import render
 from dashboards.view import HEALTH
 
 __all__ = ["better", "what_if_html"]

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from streaming.config import Settings, load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
-from streaming.lock import JOB, only_one
+from streaming.process import JOB, only_one
 from streaming.terminal import printable
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def demo(
     ] = None,
 ) -> None:
     """Start a real broker with real consumer groups, and watch them."""
-    from streaming.devcluster.demo import demo as run_demo  # noqa: PLC0415
+    from streaming.demo.run import demo as run_demo  # noqa: PLC0415
 
     raise typer.Exit(run_demo(_console(), seconds, lake))
 
@@ -166,7 +166,7 @@ def alert(
 @app.command()
 def assign() -> None:
     """Recompute assignments: JSON lines in, JSON lines out (docs/tools.md)."""
-    from assignors.json_lines import assign_line  # noqa: PLC0415
+    from assignors.jsonl import assign_line  # noqa: PLC0415
 
     custom = _custom_strategies()
     _pipe(lambda line: assign_line(line, custom), unique_keys=True)
@@ -175,7 +175,7 @@ def assign() -> None:
 @app.command(name="what-if")
 def what_if() -> None:
     """Tell what each strategy would make of a group: JSON lines in, JSON lines out (docs/tools.md)."""
-    from assignors.what_if_lines import what_if_line  # noqa: PLC0415
+    from assignors.jsonl import what_if_line  # noqa: PLC0415
 
     custom = _custom_strategies()
     _pipe(lambda line: what_if_line(line, custom), unique_keys=True)
@@ -230,7 +230,7 @@ def _refuse(problems: list[Any]) -> None:
 
 
 def _custom_strategies() -> dict[str, Strategy]:
-    from streaming.groups.config import custom_of  # noqa: PLC0415
+    from streaming.groups import custom_of  # noqa: PLC0415
 
     listed = load_settings().custom_strategies
     return custom_of((one.name, one.assignor, one.deterministic) for one in listed).by_name()

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from streaming.config import JobSettings
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.job.session import start_session
 
 _skipped: list[str] = []

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 
 __all__ = ["Node", "Pair", "pair_of_brokers"]
 

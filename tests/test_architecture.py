@@ -23,45 +23,40 @@ class Room:
 
     Attributes:
         packages: Packages from outside.
-        rooms: Other rooms, or single modules of them.
+        rooms: Other rooms. Of a room that is a package only its face: what its `__init__` exports.
+        doors: Modules of this room that others may import beside its face, because they load an engine, a web
+            server or many clients: whoever imports them means to start them.
     """
 
     packages: frozenset[str] = frozenset()
     rooms: frozenset[str] = frozenset()
+    doors: frozenset[str] = frozenset()
 
 
-def room(packages: str = "", rooms: str = "") -> Room:
-    return Room(frozenset(packages.split()), frozenset(rooms.split()))
+def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
+    return Room(*(frozenset(text.split()) for text in (packages, rooms, doors)))
 
 
+# From the bottom to the top: each room uses rooms above it in this table, and none below.
 ROOMS = {
-    "assignors": room("numpy"),
+    "assignors": room("numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl"),
     "streaming.exceptions": room(),
-    "streaming.events": room("msgspec", "streaming.terminal"),
     "streaming.terminal": room(),
     "streaming.places": room(),
-    "streaming.lock": room("", "streaming.exceptions streaming.places"),
-    "streaming.config": room(
-        "pydantic pydantic_settings",
-        "streaming.config_sources streaming.exceptions streaming.kafka_settings streaming.places streaming.terminal",
-    ),
-    "streaming.config_sources": room(
-        "pydantic pydantic_settings", "streaming.exceptions streaming.places streaming.terminal"
-    ),
-    "streaming.kafka_settings": room("pydantic", "streaming.exceptions"),
-    "streaming.thresholds": room("yaml", "streaming.exceptions streaming.places"),
-    "streaming.environment": room("pydantic", "streaming.config"),
+    "streaming.times": room("msgspec"),
     "streaming.java": room("", "streaming.exceptions"),
-    "streaming.leash": room(),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java streaming.places"),
-    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.terminal"),
-    # Of the core only what it takes in: the codec writes it.
-    "streaming.offsets_log": room(
-        "numpy",
-        "streaming.groups.inputs streaming.groups.modern_inputs streaming.groups.quarantine streaming.terminal",
+    "streaming.config": room(
+        "pydantic pydantic_settings yaml", "streaming.exceptions streaming.places streaming.terminal streaming.times"
     ),
-    "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log.record_columns"),
-    "streaming.tables": room("deltalake duckdb pyarrow", "streaming.exceptions"),
+    "streaming.process": room("supervisor", "streaming.exceptions streaming.places"),
+    "streaming.events": room("msgspec", "streaming.terminal"),
+    "streaming.records": room("msgspec"),
+    "streaming.offsets_log": room("numpy", "streaming.records streaming.terminal"),
+    "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
+    "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
+    "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
+    "streaming.tables": room("deltalake duckdb pyarrow", "streaming.exceptions streaming.times"),
     "streaming.probe": room(
         "kafka tenacity",
         "streaming.config streaming.events streaming.exceptions streaming.offsets_log streaming.record_batches "
@@ -70,40 +65,42 @@ ROOMS = {
     "streaming.job": room(
         # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.leash "
-        "streaming.lock streaming.offsets_log streaming.places streaming.record_batches streaming.tables "
-        "streaming.terminal",
+        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.log_health "
+        "streaming.offsets_log streaming.places streaming.process streaming.record_batches streaming.records "
+        "streaming.tables streaming.terminal streaming.times",
+        "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow",
-        "streaming.config streaming.exceptions streaming.lock streaming.tables streaming.terminal streaming.thresholds",
+        "streaming.config streaming.exceptions streaming.process streaming.tables streaming.terminal streaming.times",
+    ),
+    "dashboards": room(
+        "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables", "dashboards.serve"
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
         "psutil pyspark",
-        "streaming.config streaming.environment streaming.exceptions streaming.java streaming.job "
-        "streaming.kafka_settings streaming.leash streaming.places",
+        "streaming.config streaming.exceptions streaming.java streaming.job streaming.places streaming.process",
     ),
     "streaming.up": room(
-        "deltalake duckdb rich supervisor",
-        "streaming.config streaming.environment streaming.exceptions streaming.leash streaming.lock streaming.places "
-        "streaming.probe streaming.tables streaming.terminal streaming.thresholds",
+        "deltalake duckdb rich",
+        "streaming.config streaming.exceptions streaming.probe streaming.process streaming.tables streaming.terminal",
     ),
-    "streaming.devcluster": room(
+    "streaming.demo": room(
         "confluent_kafka kafka rich",
-        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.leash streaming.offsets_log "
+        "streaming.config streaming.exceptions streaming.jars streaming.java streaming.offsets_log streaming.process "
         "streaming.tables streaming.up",
+        "streaming.demo.run",
     ),
-    "streaming.cli": room("msgspec rich typer", "assignors dashboards streaming"),
-    "streaming.bench": room(
-        "confluent_kafka deltalake kafka msgspec numpy psutil pyarrow rich", "assignors dashboards streaming"
-    ),
-    "dashboards": room(
-        "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables streaming.thresholds"
+    "streaming.cli": room(
+        "msgspec rich typer",
+        "assignors dashboards streaming.alerts streaming.cluster streaming.config streaming.demo streaming.exceptions "
+        "streaming.groups streaming.job streaming.offsets_log streaming.probe streaming.process streaming.terminal "
+        "streaming.up",
     ),
 }
 
-PURE = ("assignors", "streaming.groups", "streaming.offsets_log")
+PURE = ("assignors", "streaming.records", "streaming.groups", "streaming.log_health", "streaming.offsets_log")
 FOREIGN = ("pyspark", "pandas", "kafka", "confluent_kafka", "deltalake", "duckdb", "py4j")
 
 
@@ -193,6 +190,59 @@ def test_no_module_imports_more_than_its_room_may() -> None:
     assert found == []
 
 
+def test_the_table_goes_one_way() -> None:
+    order = list(ROOMS)
+    upwards = [
+        f"{name} uses {other}"
+        for name, rule in ROOMS.items()
+        for other in rule.rooms
+        if order.index(other) >= order.index(name)
+    ]
+    assert upwards == []
+
+
+def exported(package: str) -> set[str]:
+    """Names that a package's `__init__` declares in `__all__`."""
+    tree = ast.parse((ROOT.joinpath(*package.split(".")) / "__init__.py").read_text(encoding="utf-8"))
+    lists = (
+        node.value for node in tree.body if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    )
+    return {name for found in lists for name in ast.literal_eval(found)}
+
+
+def test_nobody_reaches_behind_the_face_of_another_room() -> None:
+    packages = {name for name in ROOMS if ROOT.joinpath(*name.split(".")).is_dir()}
+    faces = {
+        face: exported(face)
+        for face in packages
+        | {door for room in ROOMS.values() for door in room.doors if ROOT.joinpath(*door.split(".")).is_dir()}
+    }
+    behind = []
+    for path in modules():
+        inside = room_of(name_of(path))
+        for line, name in imports(path):
+            other = room_of(name)
+            if other is None or other == inside or other not in packages:
+                continue
+            module, _, what = name.rpartition(".")
+            if module in ROOMS[other].doors and module not in faces:
+                continue
+            if module not in faces or what not in faces[module]:
+                behind.append(f"{path.relative_to(ROOT)}:{line} imports {name}")
+    assert behind == []
+
+
+def test_no_module_imports_itself_by_a_detour() -> None:
+    names = {name_of(path) for path in modules()}
+    uses: dict[str, set[str]] = {}
+    for path in modules():
+        found = {name if name in names else name.rpartition(".")[0] for _, name in imports(path)}
+        uses[name_of(path)] = (found & names) - {name_of(path)}
+    while leaves := {name for name, used in uses.items() if not used & uses.keys()}:
+        uses = {name: used for name, used in uses.items() if name not in leaves}
+    assert sorted(uses) == []
+
+
 @pytest.mark.parametrize("package", PURE)
 def test_the_pure_rooms_load_no_engine_and_no_client(package: str) -> None:
     names = [name for path in modules() if (name := name_of(path)).startswith(package)]
@@ -206,4 +256,4 @@ def test_the_pure_rooms_load_no_engine_and_no_client(package: str) -> None:
 def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
     packages = {path.parent.name for path in modules()} | {path.stem for path in modules()}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
-    assert folders <= packages | {"e2e", "oracle"}
+    assert folders <= packages | {"benchmarks", "e2e", "oracle"}

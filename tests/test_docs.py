@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 import typer
-from e2e.old_lake import unpack_lake
 
 from streaming.cli import app
-from streaming.groups import lag, verdict
+from streaming.groups import verdict
+from streaming.groups.lag import partitions as lag
 from streaming.tables import LakeReader, table_named
+from tests.e2e.old_lake import unpack_lake
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

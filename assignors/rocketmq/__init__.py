@@ -20,12 +20,14 @@ from assignors.rocketmq.registry import (
     strategy_named,
 )
 from assignors.rocketmq.strategy import AllocateStrategy, Queues
+from assignors.rocketmq.what_if import Dealt, what_if_in_rocketmq
 
 __all__ = [
     "AllocateStrategy",
     "BadOption",
     "BadQueue",
     "CallWouldFail",
+    "Dealt",
     "MessageQueue",
     "Options",
     "Queues",
@@ -35,4 +37,5 @@ __all__ = [
     "sorted_clients",
     "sorted_queues",
     "strategy_named",
+    "what_if_in_rocketmq",
 ]

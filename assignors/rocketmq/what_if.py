@@ -7,12 +7,12 @@ from itertools import chain
 
 from assignors.assignment import Assignment
 from assignors.exceptions import AssignorError
+from assignors.measures import Outcome, bounds_of, outcome
 from assignors.model import Group, Subscription
 from assignors.rocketmq.exceptions import CallWouldFail
 from assignors.rocketmq.queues import MessageQueue
 from assignors.rocketmq.registry import allocate_all
 from assignors.rocketmq.strategy import AllocateStrategy, Queues
-from assignors.what_if import Outcome, bounds_of, outcome
 
 __all__ = ["Dealt", "what_if_in_rocketmq"]
 

@@ -20,13 +20,10 @@ from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.alerts.rules import EVENTS
-from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, table_named
-from streaming.tables.columns import to_arrow
-from streaming.tables.dataset import all_rows
+from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, table_named, to_arrow
+from streaming.times import DAY_MS
 
 __all__ = ["Decided", "Decisions", "Remembered", "decided_of"]
-
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +224,7 @@ def _row(cluster: str, transition: Transition, now: int, late: bool, decision: i
         "since": alert.since,
         "round": transition.round,
         "round_time": time,
-        "event_date": (now if time is None else time) // _DAY_MS,
+        "event_date": (now if time is None else time) // DAY_MS,
         "late": late,
         "value": transition.value,
         "message": alert.message,

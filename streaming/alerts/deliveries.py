@@ -9,16 +9,13 @@ import duckdb
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.lanes import DELIVERED, FAILED, Delivery
-from streaming.tables import DeltaLake, table_named
-from streaming.tables.columns import to_arrow
-from streaming.tables.dataset import all_rows
+from streaming.alerts.delivery_queues import DELIVERED, FAILED, Delivery
+from streaming.tables import DeltaLake, all_rows, table_named, to_arrow
+from streaming.times import DAY_MS
 
 __all__ = ["Deliveries", "Known"]
 
 _ADDED = "added"
-
-_DAY_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +119,6 @@ class Deliveries:
 
     def _append(self, rows: Sequence[Mapping[str, object]]) -> None:
         names = [column.name for column in table_named("alert_deliveries").columns]
-        dated = [{**row, "event_date": int(str(row["attempt_time"])) // _DAY_MS} for row in rows]
+        dated = [{**row, "event_date": int(str(row["attempt_time"])) // DAY_MS} for row in rows]
         made = to_arrow(table_named("alert_deliveries"), [[row.get(name) for name in names] for row in dated])
         write_deltalake(self._table, made, mode="append")

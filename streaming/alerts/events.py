@@ -12,8 +12,7 @@ from collections.abc import Mapping
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.tables.follow import TableFollower
-from streaming.tables.schema import table_named
+from streaming.tables import TableFollower, table_named
 
 __all__ = ["EventFeed"]
 

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import passed_ms
 from streaming.alerts.tail import File, LostTrackError, Tail, newest_first
-from streaming.tables.schema import table_named
+from streaming.tables import table_named
 
 __all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
 

@@ -15,9 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.feed import Round
-from streaming.tables.exceptions import LakeUnreadableError
-from streaming.tables.follow import DataFile, TableFollower
-from streaming.tables.schema import table_named
+from streaming.tables import DataFile, LakeUnreadableError, TableFollower, table_named
 
 __all__ = ["Liveness", "NewestRound"]
 

@@ -34,8 +34,9 @@ import pyarrow as pa
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
 from streaming.alerts.text import placeholders
-from streaming.tables.schema import Table, table_named
-from streaming.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
+from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
+from streaming.tables import Table, table_named
+from streaming.times import DAY_MS
 
 __all__ = [
     "CLOCK_COLUMNS",
@@ -85,7 +86,7 @@ _THRESHOLD = re.compile(r"'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
 
 _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE")
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 
 from streaming.alerts.decisions import Decided, Decisions, decided_of
 from streaming.alerts.deliveries import Deliveries
+from streaming.alerts.delivery_queues import Delivery, Lane, Patience, Way
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.events import EventFeed
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
-from streaming.alerts.lanes import Delivery, Lane, Patience, Way
 from streaming.alerts.liveness import Liveness, NewestRound
 from streaming.alerts.messages import trial_message
 from streaming.alerts.rules import SILENT_S, UNJUDGED_S, Rule, load_rules
@@ -28,7 +28,7 @@ from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.alerts.truths import ByClock, Judge
 from streaming.config import Settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
-from streaming.lock import ALERTER, only_one
+from streaming.process import ALERTER, only_one
 
 __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 

@@ -14,9 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from streaming.tables.exceptions import LakeUnreadableError
-from streaming.tables.follow import DataFile, TableFollower
-from streaming.tables.schema import Table
+from streaming.tables import DataFile, LakeUnreadableError, Table, TableFollower
 
 __all__ = ["File", "LostTrackError", "Tail", "newest_first"]
 

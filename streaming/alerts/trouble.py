@@ -12,7 +12,7 @@ from deltalake.exceptions import DeltaError
 
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import LostTrackError
-from streaming.tables.exceptions import LakeUnreadableError
+from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
 
 __all__ = ["PASSING", "Trouble", "one_line"]

@@ -20,13 +20,11 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyspark
 
-from streaming.config import Settings
-from streaming.environment import environment_of
+from streaming.config import KAFKA_SECRETS, Settings, environment_of
 from streaming.exceptions import SetupError
 from streaming.java import find_java
-from streaming.kafka_settings import KAFKA_SECRETS
-from streaming.leash import SAFE_PATH, LeashedProcess
 from streaming.places import shipped, shipped_folder
+from streaming.process import SAFE_PATH, GuardedProcess
 
 __all__ = ["PACKAGES", "pack", "submit"]
 
@@ -87,9 +85,9 @@ def submit(
             str(_ENTRY),
             *arguments,
         ]
-        # On a leash, and so out of reach of a terminal's Ctrl-C, which would end the JVM, under which the driver runs,
+        # Guarded, and so out of reach of a terminal's Ctrl-C, which would end the JVM, under which the driver runs,
         # in the middle of a batch.
-        process = LeashedProcess(command, log=None, environment=environment)
+        process = GuardedProcess(command, log=None, environment=environment)
         try:
             with _passed_on(process.pid):
                 return process.wait()

@@ -2,3 +2,26 @@
 
 No Spark, no Kafka client, no clock: time comes in the events.
 """
+
+from __future__ import annotations
+
+from streaming.groups.advance import advance
+from streaming.groups.config import GroupConfig, custom_of
+from streaming.groups.rows import GapRow, LogHoldRow, QuarantineRow, RoundRow, Rows, encode_rows
+from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
+
+__all__ = [
+    "GapRow",
+    "GroupConfig",
+    "LogHoldRow",
+    "QuarantineRow",
+    "RoundRow",
+    "Rows",
+    "advance",
+    "custom_of",
+    "decode_reserved",
+    "decode_state",
+    "encode_reserved",
+    "encode_rows",
+    "encode_state",
+]

@@ -9,11 +9,15 @@ together, and folding is associative.
 
 from __future__ import annotations
 
-from streaming.groups import churn, compaction, cost, lag, modern
+from streaming.groups import compaction
+from streaming.groups.classic import churn, cost
 from streaming.groups.config import GroupConfig
-from streaming.groups.facts import Rows
-from streaming.groups.health import close_group, judge_round, pass_round
-from streaming.groups.inputs import (
+from streaming.groups.lag import partitions as lag
+from streaming.groups.modern import decisions as modern
+from streaming.groups.observation import close_group, judge_round, pass_round
+from streaming.groups.rows import Rows
+from streaming.groups.state import GroupState, PartitionState
+from streaming.records import (
     CommitWindow,
     Compacted,
     GroupInput,
@@ -23,7 +27,6 @@ from streaming.groups.inputs import (
     in_order,
     merge_windows,
 )
-from streaming.groups.state import GroupState, PartitionState
 
 __all__ = ["advance"]
 

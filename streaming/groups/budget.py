@@ -30,7 +30,7 @@ rows of `what_if`: 64 may wait (`churn.WAITING_MAX`)."""
 
 RECORD: Final = 3_000_000
 """For what is written with a membership record at once, `moves_least` and `imbalance_least`: 0.7 s. The limits of
-`assignors.fewest_moves` come to about as much."""
+`assignors.measures.optimal_moves` come to about as much."""
 
 # A static member's return decides nothing, and nothing waits for a round because of it: a small share at all times.
 _OF_RETURN = 16

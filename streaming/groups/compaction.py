@@ -11,16 +11,16 @@ Its present is not touched: the last record of each key is there. Of its past no
 - What reaches over the stretch is given up: the bound on a rebalance's cost, the rounds that lag is judged by, the
   pause between the last commit before it and the first in it.
 
-How a stretch is found: `streaming/offsets_log/compaction.py`.
+How a stretch is found: `streaming/offsets_log/log_cleaning.py`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from streaming.groups import consumer_group
-from streaming.groups.inputs import Compacted, GroupInput, Tick
+from streaming.groups.modern import consumer_group
 from streaming.groups.state import GroupState
+from streaming.records import Compacted, GroupInput, Tick
 
 __all__ = ["goes_on_behind", "is_compacted", "leave", "take_in"]
 

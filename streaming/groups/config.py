@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
-from assignors.exceptions import BadStrategy
+from assignors import BadStrategy, CustomStrategies, CustomStrategy, custom_strategies
 from streaming.exceptions import SetupError
 
 __all__ = ["GroupConfig", "custom_of"]

@@ -13,15 +13,15 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from streaming.groups.clock import RoundClock
-from streaming.groups.consumer_group import Decision as ModernDecision
-from streaming.groups.consumer_group import ModernGroup
 from streaming.groups.exceptions import UnknownStateVersion
-from streaming.groups.facts import ChurnRow
-from streaming.groups.inputs import CommitWindow, MembershipRecord
-from streaming.groups.pauses import Pauses
-from streaming.groups.rhythm import Rhythm
-from streaming.groups.trend import Trend
+from streaming.groups.lag.rhythm import Rhythm
+from streaming.groups.lag.trend import Trend
+from streaming.groups.modern.consumer_group import Decision as ModernDecision
+from streaming.groups.modern.consumer_group import ModernGroup
+from streaming.groups.modern.pauses import Pauses
+from streaming.groups.rows import ChurnRow
+from streaming.records import CommitWindow, MembershipRecord
+from streaming.times import RoundClock
 
 __all__ = [
     "GROUP_METADATA_TYPES",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from assignors import PartitionRacks
-from streaming.groups.facts import DriftedPartition
+from streaming.groups.rows import DriftedPartition
 
 __all__ = [
     "DRIFTED",

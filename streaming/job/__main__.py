@@ -9,7 +9,7 @@ import sys
 from streaming.config import load_settings
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.job.log import set_up_log
-from streaming.lock import JOB, only_one
+from streaming.process import JOB, only_one
 
 _LOG = logging.getLogger("streaming.job")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
-from streaming.groups.facts import Rows
+from streaming.groups import Rows
 from streaming.tables import TABLES, Lake, to_arrow
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ import pyarrow.fs as pa_fs
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.tables import TABLES, has_rows_of
-from streaming.tables.dataset import file_system
+from streaming.tables import TABLES, file_system, has_rows_of
 
 __all__ = ["refuse_lost_checkpoint"]
 

@@ -13,24 +13,27 @@ from typing import Any
 import pandas as pd
 
 from streaming.config import Settings
-from streaming.groups.advance import advance
-from streaming.groups.config import GroupConfig, custom_of
-from streaming.groups.facts import Rows, encode_rows
-from streaming.groups.inputs import GroupInput, decode_inputs
-from streaming.groups.keys import ROUNDS_KEY, group_of
-from streaming.groups.quarantine import (
-    PartitionState,
-    advance_partition,
-    decode_partition_inputs,
-)
-from streaming.groups.rounds import RoundsState, advance_rounds, decode_closed_rounds
-from streaming.groups.state import (
+from streaming.groups import (
+    GroupConfig,
+    Rows,
+    advance,
+    custom_of,
     decode_reserved,
     decode_state,
     encode_reserved,
+    encode_rows,
     encode_state,
 )
 from streaming.job.arrow_state import ArrowState, install
+from streaming.log_health import PartitionState, RoundsState, advance_partition, advance_rounds
+from streaming.records import (
+    ROUNDS_KEY,
+    GroupInput,
+    decode_closed_rounds,
+    decode_inputs,
+    decode_partition_inputs,
+    group_of,
+)
 
 __all__ = ["OUTPUT_SCHEMA", "STATE_SCHEMA", "group_config", "operator"]
 
@@ -61,7 +64,7 @@ def advance_key(
     """Advance one key of the operator: a group, a log partition, or the rounds.
 
     Args:
-        key: As `streaming.groups.keys` makes them.
+        key: As `streaming.records.keys` makes them.
         payloads: Packed inputs of this batch, in any order.
         state: Version and payload as stored; None when nothing is.
         config: Settings of the core.

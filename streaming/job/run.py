@@ -23,8 +23,7 @@ from streaming.job.checkpoint import refuse_lost_checkpoint
 from streaming.job.exceptions import QueryEndedError
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
-from streaming.job.source import SourceSettings
-from streaming.job.source.exceptions import AnotherClusterError
+from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.tables import DeltaLake
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 from streaming.config import JobSettings
 from streaming.java import find_java
 from streaming.job.source import EvenkeelSource
-from streaming.leash import SAFE_PATH
 from streaming.places import shipped_folder
+from streaming.process import SAFE_PATH
 
 __all__ = ["start_session"]
 

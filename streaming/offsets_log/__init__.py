@@ -6,38 +6,45 @@ too (`Rejected`, and in `Compactor.unread`), never as an exception.
 
 from __future__ import annotations
 
-from streaming.offsets_log.compact import Compactor
-from streaming.offsets_log.compaction import CompactedStretches
-from streaming.offsets_log.consumer_protocol import (
+from streaming.offsets_log.codec.consumer_protocol import (
     Assignment,
     Subscription,
     decode_assignment,
     decode_subscription,
 )
-from streaming.offsets_log.decode_json import decode_line
-from streaming.offsets_log.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
-from streaming.offsets_log.membership import decode_membership
-from streaming.offsets_log.modern import decode_modern
-from streaming.offsets_log.offset_commit import OffsetCommit, decode_offset_commit
-from streaming.offsets_log.partitioner import partition_for
-from streaming.offsets_log.record import LogRecord
-from streaming.offsets_log.record_types import RECORD_TYPES, RecordValue, decode_record_value
-from streaming.offsets_log.rejected import Rejected, UnknownVersion
-from streaming.offsets_log.unread import Unread, Windows
+from streaming.offsets_log.codec.decode_json import decode_line
+from streaming.offsets_log.codec.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.membership import decode_membership
+from streaming.offsets_log.codec.modern import decode_modern
+from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
+from streaming.offsets_log.codec.partitioner import partition_for
+from streaming.offsets_log.codec.record import LogRecord
+from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
+from streaming.offsets_log.codec.record_types import RECORD_TYPES, RecordValue, decode_record_value
+from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
+from streaming.offsets_log.codec.topic_id import printed
+from streaming.offsets_log.fold.partition import Compactor
+from streaming.offsets_log.fold.unreadable import Unread, Windows
+from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 
 __all__ = [
+    "PADDING",
     "RECORD_TYPES",
     "Assignment",
+    "Bytes",
     "CompactedStretches",
     "Compactor",
     "GroupKey",
+    "Ints",
     "Key",
     "LogRecord",
     "OffsetCommit",
     "OffsetKey",
     "OtherKey",
+    "RecordColumns",
     "RecordValue",
     "Rejected",
+    "StretchEnd",
     "Subscription",
     "UnknownKey",
     "UnknownVersion",
@@ -52,4 +59,6 @@ __all__ = [
     "decode_record_value",
     "decode_subscription",
     "partition_for",
+    "printed",
+    "rows_at",
 ]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 __all__ = ["IDLE_ROUNDS", "Rest", "Told", "rest_after", "told_as"]
 
 IDLE_ROUNDS = 12
-"""Longer than the judgement of lag looks back (ten rounds, `streaming.groups.lag`), so that it has come to its end."""
+"""Longer than the judgement of lag looks back (ten rounds, `groups/lag/trend.py`), so that it has come to its end."""
 
 
 class Told(enum.Enum):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
+from streaming.record_batches.batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, Missing
 from streaming.record_batches.decompress import MAX_CLEAR_BYTES, decompressed
 from streaming.record_batches.walk import Record, walk
 from streaming.record_batches.whole_batches import take_whole_batches
 
 __all__ = [
+    "APPEND_TIME",
+    "CODEC",
+    "HEADER",
     "MAX_CLEAR_BYTES",
     "FetchedBatch",
     "FetchedRun",

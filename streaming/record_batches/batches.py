@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 from kafka.record.default_records import DefaultRecordBatch
 
-from streaming.offsets_log.record_columns import Ints, rows_at
+from streaming.offsets_log import Ints, rows_at
 
 __all__ = [
     "APPEND_TIME",

@@ -8,13 +8,14 @@ import pyarrow as pa
 
 from streaming.tables.schema import Column, Table
 from streaming.tables.schema.types import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
+from streaming.times import DAY_MS
 
 __all__ = ["to_arrow"]
 
 # 9999-12-31, the last day that every engine and Python can show. A timestamp in a broken record can be any int64:
 # what is no time becomes NULL.
 _LAST_DAY = 2_932_896
-_LAST_MS = (_LAST_DAY + 1) * 86_400_000 - 1
+_LAST_MS = (_LAST_DAY + 1) * DAY_MS - 1
 
 _BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 

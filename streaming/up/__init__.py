@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from streaming.up.processes import Program, Programs
-from streaming.up.run import up
+from streaming.process import Program, Programs
+from streaming.up.cells import lines
+from streaming.up.run import ALERTER, JOB, PAGE, PROBE, environment_of, page_url, stop_signals, up, watch
+from streaming.up.summary import print_summary
 
-__all__ = ["Program", "Programs", "up"]
+__all__ = [
+    "ALERTER",
+    "JOB",
+    "PAGE",
+    "PROBE",
+    "Program",
+    "Programs",
+    "environment_of",
+    "lines",
+    "page_url",
+    "print_summary",
+    "stop_signals",
+    "up",
+    "watch",
+]

@@ -11,8 +11,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from streaming.config import Thresholds
 from streaming.tables import LakeReader
-from streaming.thresholds import Thresholds
 from streaming.up.cells import cell, lines
 
 __all__ = ["Quiet", "render"]

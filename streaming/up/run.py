@@ -17,19 +17,14 @@ from deltalake.exceptions import DeltaError
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from streaming.config import Settings
-from streaming.environment import environment_of
+from streaming.config import Settings, Thresholds, environment_of
 from streaming.exceptions import SetupError
-from streaming.lock import UP, only_one
 from streaming.probe import check
-from streaming.tables import LakeReader
-from streaming.tables.exceptions import LakeUnreadableError
+from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
+from streaming.tables import LakeReader, LakeUnreadableError
 from streaming.terminal import printable
-from streaming.thresholds import Thresholds
 from streaming.up.cells import lines
 from streaming.up.live import Quiet, render
-from streaming.up.logs import LogFollower, logs_of
-from streaming.up.processes import Program, Programs
 
 __all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "page_url", "stop_signals", "up", "watch"]
 
@@ -180,7 +175,7 @@ def stop_signals() -> Iterator[threading.Event]:
     def ask(number: int, _frame: object) -> None:
         if stop.is_set():
             sys.stderr.write("ended at once\n")
-            os._exit(128 + number)  # the leashes end the children
+            os._exit(128 + number)  # the guards end the children
         stop.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}

@@ -10,12 +10,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from alerts.build import BEHIND, DRIFT, INTERVAL, UNEVEN, Writer, rules, time_of
 from streaming.alerts import Alerter
 from streaming.alerts.expressions import connect
 from streaming.alerts.rules import Rule
-from streaming.config import AlertSettings, Settings
+from streaming.config import Settings
+from streaming.config.settings import AlertSettings
 from streaming.tables import TABLES, VIEWS, LakeReader
+from tests.alerts.build import BEHIND, DRIFT, INTERVAL, UNEVEN, Writer, rules, time_of
 
 _ROUNDS = 30
 

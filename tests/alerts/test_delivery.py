@@ -16,12 +16,13 @@ from typing import Any
 import pytest
 from deltalake import write_deltalake
 
-from alerts.build import DRIFT, Writer, rules
-from alerts.receiver import Receiver
 from streaming.alerts import Alerter, open_targets, send_test
-from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.config import JobSettings, Settings
+from streaming.config.settings import AlertSettings
 from streaming.exceptions import SetupError
 from streaming.tables import LakeReader
+from tests.alerts.build import DRIFT, Writer, rules
+from tests.alerts.receiver import Receiver
 
 _SECRETS = ("hunter2secret", "t0ken-in-the-path", "s3cret-param")
 

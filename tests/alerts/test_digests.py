@@ -17,16 +17,16 @@ from deltalake import write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from alerts.build import DRIFT, rules
-from alerts.services import Services
-from alerts.test_delivery import Lake, _until_idle
 from streaming.alerts.decisions import Decided
+from streaming.alerts.delivery_queues import DELIVERED, FAILED, SKIPPED, Delivery, Lane, Patience
 from streaming.alerts.digests import rule_incident
 from streaming.alerts.exceptions import LostLaneError
-from streaming.alerts.lanes import DELIVERED, FAILED, SKIPPED, Delivery, Lane, Patience
 from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
 from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.tables import table_named
+from tests.alerts.build import DRIFT, rules
+from tests.alerts.services import Services
+from tests.alerts.test_delivery import Lake, _until_idle
 
 _MANY = 5_000
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from alerts.receiver import Receiver
 from streaming.alerts.decisions import Decided
 from streaming.alerts.messages import message_of, trial_message
 from streaming.alerts.rules import SHIPPED, load_rules
 from streaming.alerts.targets import Target
+from tests.alerts.receiver import Receiver
 
 _PAGE = (SHIPPED.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
 

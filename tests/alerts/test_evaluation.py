@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 from streaming.alerts import Alerter
 from streaming.alerts.rules import Rule
-from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.config import JobSettings, Settings
+from streaming.config.settings import AlertSettings
+from tests.alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
 _Rows = dict[str, list[dict[str, Any]]]
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from alerts.build import Writer, time_of
 from streaming.alerts.feed import Chunk, Feed, LostTrackError
 from streaming.tables import table_named
+from tests.alerts.build import Writer, time_of
 
 
 def _feed(root: str, **columns: str) -> Feed:

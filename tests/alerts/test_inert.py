@@ -9,12 +9,12 @@ from email.header import decode_header, make_header
 
 import pytest
 
-from alerts.receiver import Receiver
-from alerts.services import MailServer, Request, Services
 from streaming.alerts.decisions import Decided
 from streaming.alerts.inert import inert
 from streaming.alerts.messages import message_of
 from streaming.alerts.targets import Target
+from tests.alerts.receiver import Receiver
+from tests.alerts.services import MailServer, Request, Services
 
 # What acts somewhere: a part of it is in each name below.
 _NAMES = (

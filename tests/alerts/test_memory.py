@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from alerts.build import DRIFT, rules, time_of
 from streaming.alerts.decisions import Decisions
 from streaming.alerts.deliveries import Deliveries
+from streaming.alerts.delivery_queues import DELIVERED, Delivery
 from streaming.alerts.firing import Observed, Seen, State, Subject, step
-from streaming.alerts.lanes import DELIVERED, Delivery
+from tests.alerts.build import DRIFT, rules, time_of
 
 
 def forget_statistics(lake: str, table: str) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from alerts.build import DRIFT, UNEVEN, rules
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.rules import SHIPPED, load_rules
 from streaming.cli import app
 from streaming.exceptions import SetupError
+from tests.alerts.build import DRIFT, UNEVEN, rules
 
 _GOOD = {
     "name": "lag",

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Writer, rules
-from alerts.receiver import Receiver
 from dashboards.lake import PageLake
 from streaming.alerts import Alerter, open_targets
-from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.config import JobSettings, Settings
+from streaming.config.settings import AlertSettings
 from streaming.tables import LakeReader
+from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Writer, rules
+from tests.alerts.receiver import Receiver
 
 GROUPS = 12
 DAY_MS = 86_400_000

@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 from deltalake import write_deltalake
 
-from alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 from streaming.alerts import Alerter
 from streaming.alerts.feed import LostTrackError
-from streaming.config import AlertSettings, JobSettings, Settings
+from streaming.config import JobSettings, Settings
+from streaming.config.settings import AlertSettings
+from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
 _DAY_S = 86_400
 

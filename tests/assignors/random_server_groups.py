@@ -6,7 +6,7 @@ from base64 import urlsafe_b64encode
 from dataclasses import replace
 from random import Random
 
-from assignors.server import ServerGroup, ServerMember, ServerTopic, Target
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, Target
 
 _NAMES = (
     "a", "a-1", "a-10", "a-2", "b", "t", "t0", "t1", "t10", "t2", "t3", "t4", "t5", "t6", "t7", "ä", "日本",

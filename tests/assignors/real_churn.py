@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from real_members import Joins, Member, StartMember
-
-from streaming.groups.inputs import MembershipRecord
+from streaming.records import MembershipRecord
+from tests.assignors.real_members import Joins, Member, StartMember
 
 __all__ = ["ChurningGroup", "Grow"]
 

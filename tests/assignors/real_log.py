@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from kafka import KafkaConsumer, TopicPartition
 
-from streaming.groups.facts import DriftRow
-from streaming.groups.inputs import MembershipRecord
+from streaming.groups.rows import DriftRow
 from streaming.offsets_log import GroupKey, decode_key, decode_membership
+from streaming.records import MembershipRecord
 from tests.groups.build import Life, make_tick, make_topic
 
 __all__ = ["core_verdicts", "offsets_log", "read_on"]

@@ -14,11 +14,11 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.errors import KafkaError
-from oracle.java_members import JavaMembers
-from oracle.members_process import MembersProcess
 
-from streaming.devcluster.kafka_python_member import wait_for_joins
-from streaming.devcluster.stage import QUIET_LIBRDKAFKA
+from streaming.demo.kafka_python_member import wait_for_joins
+from streaming.demo.stage import QUIET_LIBRDKAFKA
+from tests.oracle.java_members import JavaMembers
+from tests.oracle.members_process import MembersProcess
 
 __all__ = [
     "HASH_SEED",
@@ -112,8 +112,8 @@ def java_starter(members: JavaMembers) -> StartMember:
 class LibrdkafkaMembers(MembersProcess):
     """Members of confluent-kafka in a process of their own (real_librdkafka.py), because some of its leaders crash.
 
-    Its cooperative-sticky reads memory that it has freed (assignors/sticky/librdkafka.py). What was in the process is
-    gone then, as on any machine, and the group goes on.
+    Its cooperative-sticky reads memory that it has freed (assignors/clients/sticky/librdkafka.py). What was in the
+    process is gone then, as on any machine, and the group goes on.
     """
 
     def __init__(self) -> None:

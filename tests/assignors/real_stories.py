@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from kafka import KafkaConsumer
-from real_log import read_on
-from real_members import Member
 
-from streaming.groups.inputs import MembershipRecord
+from streaming.records import MembershipRecord
+from tests.assignors.real_log import read_on
+from tests.assignors.real_members import Member
 
 __all__ = ["Scaled", "follow", "leave_all"]
 

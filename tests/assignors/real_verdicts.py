@@ -8,15 +8,14 @@ from types import TracebackType
 from typing import Self
 
 from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
-from streaming.groups.facts import Rows
+from streaming.groups import Rows
 from streaming.job.operator import State, advance_key, group_config
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from streaming.probe import Probe
-from streaming.probe.exceptions import RoundAbandonedError
+from streaming.probe import Probe, RoundAbandonedError
 
 __all__ = ["Rounds", "judged", "settings_of"]
 

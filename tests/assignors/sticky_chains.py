@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from oracle.java_assignors import Case
-from random_groups import RACKS, names, random_ids
-
 from assignors import Assignment, Group, PartitionRacks, Subscription, pack, to_pairs
-from assignors.sticky.user_data import write_sticky
+from assignors.clients.sticky import write_sticky
+from tests.assignors.random_groups import RACKS, names, random_ids
+from tests.oracle.java_assignors import Case
 
 __all__ = ["Decide", "chain"]
 

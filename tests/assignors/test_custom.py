@@ -8,16 +8,28 @@ from importlib.metadata import EntryPoint
 import pytest
 
 import assignors.custom
-from assignors import CannotTell, Group, Library, Subscription, assign, from_pairs, same
-from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies, installed_strategies
-from assignors.exceptions import BadStrategy
-from assignors.what_if import Outcome, what_if
+from assignors import (
+    BadStrategy,
+    CannotTell,
+    CustomStrategies,
+    CustomStrategy,
+    Group,
+    Library,
+    Subscription,
+    assign,
+    custom_strategies,
+    from_pairs,
+    same,
+    what_if,
+)
+from assignors.custom import installed_strategies
+from assignors.measures import Outcome
 
 GROUP = Group((Subscription("b", ("t",)), Subscription("a", ("t",))), {"t": 3})
 
 
 def custom(attribute: str, **given: bool) -> CustomStrategy:
-    return CustomStrategy("mine", f"custom_examples:{attribute}", **given)
+    return CustomStrategy("mine", f"tests.assignors.custom_examples:{attribute}", **given)
 
 
 def test_a_class_is_made_and_asked() -> None:
@@ -31,7 +43,9 @@ def test_a_function_is_asked_and_a_path_may_have_dots_only() -> None:
     expected = from_pairs({"b": [("t", 0), ("t", 2)], "a": [("t", 1)]})
 
     assert same(assign(custom("reversed_range").strategy(), GROUP), expected)
-    assert same(assign(CustomStrategy("mine", "custom_examples.reversed_range").strategy(), GROUP), expected)
+    assert same(
+        assign(CustomStrategy("mine", "tests.assignors.custom_examples.reversed_range").strategy(), GROUP), expected
+    )
 
 
 @pytest.mark.parametrize("library", [None, "3.7.1", "librdkafka:2.16", Library("unknown")])
@@ -88,9 +102,9 @@ def test_installed_packages_offer_strategies_and_the_configuration_goes_before_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     points = [
-        EntryPoint("theirs", "custom_examples:FirstTakesAll", "evenkeel.assignors"),
-        EntryPoint("mine", "custom_examples:Dice", "evenkeel.assignors"),
-        EntryPoint("range", "custom_examples:Dice", "evenkeel.assignors"),
+        EntryPoint("theirs", "tests.assignors.custom_examples:FirstTakesAll", "evenkeel.assignors"),
+        EntryPoint("mine", "tests.assignors.custom_examples:Dice", "evenkeel.assignors"),
+        EntryPoint("range", "tests.assignors.custom_examples:Dice", "evenkeel.assignors"),
     ]
     monkeypatch.setattr(assignors.custom, "entry_points", lambda group: points if group == "evenkeel.assignors" else [])
 

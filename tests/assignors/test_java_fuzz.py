@@ -9,10 +9,10 @@ import os
 from random import Random
 
 import pytest
-from oracle.java_assignors import RELEASES, Case, Thrown, ask_java
-from random_groups import random_group, random_racks
 
 from assignors import assign, same
+from tests.assignors.random_groups import random_group, random_racks
+from tests.oracle.java_assignors import RELEASES, Case, Thrown, ask_java
 
 pytestmark = pytest.mark.java
 

@@ -10,14 +10,14 @@ import os
 from random import Random
 
 import pytest
-from oracle.java_assignors import Case
-from oracle.librdkafka_leaders import Unanswered, ask_librdkafka
-from plain_rules import goes_in_circles, librdkafka_compare
-from random_groups import random_group, random_racks
-from sticky_chains import chain
 
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, Subscription, assign, same
-from assignors.sticky.librdkafka import ABORTS
+from assignors.clients.sticky.librdkafka import ABORTS
+from tests.assignors.plain_rules import goes_in_circles, librdkafka_compare
+from tests.assignors.random_groups import random_group, random_racks
+from tests.assignors.sticky_chains import chain
+from tests.oracle.java_assignors import Case
+from tests.oracle.librdkafka_leaders import Unanswered, ask_librdkafka
 
 INSTALLED = "librdkafka:2.16"
 CASES = int(os.environ.get("CASES", "0"))

@@ -13,7 +13,9 @@ from types import SimpleNamespace
 import pytest
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from plain_rules import (
+
+from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, from_topics, same
+from tests.assignors.plain_rules import (
     franz_go_compare,
     goes_in_circles,
     librdkafka_compare,
@@ -21,9 +23,7 @@ from plain_rules import (
     plain_range,
     plain_roundrobin,
 )
-from random_groups import random_group
-
-from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, from_topics, same
+from tests.assignors.random_groups import random_group
 
 CASES = int(os.environ.get("CASES", "20000"))
 

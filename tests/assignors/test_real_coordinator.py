@@ -16,8 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
 from assignors import from_topics, same
-from assignors.server import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
-from streaming.groups.consumer_group import Decision, ModernGroup, take
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
+from streaming.groups.modern.consumer_group import Decision, ModernGroup, take
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 
 pytestmark = pytest.mark.kafka

@@ -21,11 +21,16 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
-from oracle.java_members import JavaMembers
-from probe.witness import Cluster
-from real_churn import ChurningGroup
-from real_log import offsets_log, read_on
-from real_members import (
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from assignors import AssignorError, Group, assign, from_topics, recognise, same
+from streaming.demo.broker import EmbeddedBroker
+from streaming.groups.classic.membership import leader_counts, subscription_of
+from streaming.records import MembershipRecord
+from tests.assignors.real_churn import ChurningGroup
+from tests.assignors.real_log import offsets_log, read_on
+from tests.assignors.real_members import (
     HASH_SEED,
     Joins,
     LibrdkafkaMembers,
@@ -34,14 +39,9 @@ from real_members import (
     librdkafka_starter,
     start_kafka_python,
 )
-from real_verdicts import Rounds, judged, settings_of
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-from assignors import AssignorError, Group, assign, from_topics, recognise, same
-from streaming.devcluster.broker import EmbeddedBroker
-from streaming.groups.inputs import MembershipRecord
-from streaming.groups.membership import leader_counts, subscription_of
+from tests.assignors.real_verdicts import Rounds, judged, settings_of
+from tests.oracle.java_members import JavaMembers
+from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
 

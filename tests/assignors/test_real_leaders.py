@@ -12,11 +12,11 @@ from collections import Counter
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from real_log import core_verdicts, offsets_log, read_on
-from real_members import Joins, LibrdkafkaMembers, Member, librdkafka_starter, start_kafka_python
-from real_stories import leave_all
 
-from streaming.groups.inputs import MembershipRecord
+from streaming.records import MembershipRecord
+from tests.assignors.real_log import core_verdicts, offsets_log, read_on
+from tests.assignors.real_members import Joins, LibrdkafkaMembers, Member, librdkafka_starter, start_kafka_python
+from tests.assignors.real_stories import leave_all
 
 pytestmark = pytest.mark.kafka
 

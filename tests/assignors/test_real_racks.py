@@ -10,19 +10,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from kafka import KafkaAdminClient
-from oracle.java_members import JavaMembers
-from pair_of_brokers import Pair, pair_of_brokers
-from probe.witness import Cluster, read_round
-from real_log import offsets_log
-from real_members import Joins, LibrdkafkaMembers, Member, StartMember, java_starter, librdkafka_starter
-from real_stories import Scaled, follow
 
 from assignors import Group, assign, from_topics, same
 from streaming.config import KafkaSettings, ProbeSettings, Settings
-from streaming.groups.inputs import MembershipRecord, TopicTick
-from streaming.groups.membership import subscription_of
+from streaming.groups.classic.membership import subscription_of
 from streaming.probe import Probe
+from streaming.records import MembershipRecord, TopicTick
+from tests.assignors.real_log import offsets_log
+from tests.assignors.real_members import Joins, LibrdkafkaMembers, Member, StartMember, java_starter, librdkafka_starter
+from tests.assignors.real_stories import Scaled, follow
 from tests.groups.build import Life, make_tick, make_topic
+from tests.oracle.java_members import JavaMembers
+from tests.pair_of_brokers import Pair, pair_of_brokers
+from tests.probe.witness import Cluster, read_round
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak]
 

@@ -9,12 +9,12 @@ import os
 from random import Random
 
 import pytest
-from oracle.java_assignors import STICKY_RELEASES, Case, Thrown, ask_java
-from random_groups import random_group
-from sticky_chains import chain
 
 from assignors import Assignment, CannotTell, LeaderWouldFail, assign, same
-from assignors.sticky.balance import NEVER_ENDS
+from assignors.clients.sticky.balance import NEVER_ENDS
+from tests.assignors.random_groups import random_group
+from tests.assignors.sticky_chains import chain
+from tests.oracle.java_assignors import STICKY_RELEASES, Case, Thrown, ask_java
 
 pytestmark = pytest.mark.java
 

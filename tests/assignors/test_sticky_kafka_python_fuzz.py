@@ -16,10 +16,10 @@ import pytest
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
-from oracle.java_assignors import Case
-from sticky_chains import chain
 
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, from_topics, same
+from tests.assignors.sticky_chains import chain
+from tests.oracle.java_assignors import Case
 
 CASES = int(os.environ.get("CASES", "20000"))
 LIBRARY = "kafka-python:3.0.12"

@@ -13,8 +13,9 @@ from contextlib import ExitStack
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
-from real_log import core_verdicts, offsets_log
-from real_members import (
+
+from tests.assignors.real_log import core_verdicts, offsets_log
+from tests.assignors.real_members import (
     HASH_SEED,
     Joins,
     LibrdkafkaMembers,
@@ -23,7 +24,7 @@ from real_members import (
     librdkafka_starter,
     start_kafka_python,
 )
-from real_stories import Scaled, follow
+from tests.assignors.real_stories import Scaled, follow
 
 pytestmark = pytest.mark.kafka
 

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from assignors.json_lines import assign_line
-from assignors.what_if_lines import what_if_line
+from assignors.jsonl import assign_line, what_if_line
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "tools.md").read_text("utf-8")
 EXAMPLES = re.findall(r"^    \$ echo '(.*)' \| evenkeel (assign|what-if)\n    (.*)$", PAGE, re.MULTILINE)

@@ -22,10 +22,10 @@ from assignors import (
     imbalance_least,
     least_moves,
     owners,
+    spend,
     violations,
 )
-from assignors.server import ServerGroup, ServerMember, ServerTopic, assign_on_server, member_orders
-from assignors.work import spend
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, member_orders
 from tests.assignors.random_groups import random_group
 
 _PLENTY = 10**12
@@ -76,7 +76,7 @@ def test_a_sticky_leader_of_partitions_that_are_not_there_is_refused_before_memo
 
 _COUNTED = """
 from assignors import assign, at_most, imbalance_least, least_moves
-from assignors.server import ServerGroup, ServerMember, ServerTopic, assign_on_server
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
 from tests.assignors.test_work import drawn, on_server
 group = drawn(30, 40, 15)
 had = assign("range", group)

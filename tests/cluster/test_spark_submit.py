@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark import cloudpickle
 
-from streaming.cluster import spark_submit
-from streaming.cluster.spark_submit import pack, submit
+from streaming.cluster import spark_submit, submit
+from streaming.cluster.spark_submit import pack
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import SetupError
 from streaming.job.operator import operator

@@ -5,7 +5,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from dashboards.charts import Heard, lag_chart, nice_steps, rebalance_chart, time_ticks
-from dashboards.words import Clock
+from dashboards.format import Clock
 
 END = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 SPAN = (END - timedelta(hours=1), END)

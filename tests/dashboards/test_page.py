@@ -11,9 +11,10 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import pytest
-from made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from playwright.sync_api import Locator, Page, WebSocketRoute, expect
-from served_page import served
+
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
+from tests.dashboards.served_page import served
 
 pytestmark = pytest.mark.timeout(400)
 

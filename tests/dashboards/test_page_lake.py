@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from dashboards.lake import PageLake
+from streaming.config import Thresholds
 from streaming.tables import DeltaLake, table_named
-from streaming.thresholds import Thresholds
 
 _COLUMNS = [column.name for column in table_named("rounds").columns]
 

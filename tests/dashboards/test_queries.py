@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from pyspark.sql import SparkSession
 
+from dashboards.format import Clock, reasons
 from dashboards.lake import PageLake
 from dashboards.query import FOLDER, Query, queries
-from dashboards.words import Clock, reasons
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
+from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from dashboards.format import DASH, Clock
 from dashboards.rebalances import rebalance_rows
-from dashboards.words import DASH, Clock
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DECISION = {

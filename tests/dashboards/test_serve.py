@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from served_page import served
 from starlette.websockets import WebSocket, WebSocketDisconnected, WebSocketState
 from websockets import ConnectionClosedError, Origin, Subprotocol
 from websockets.sync.client import connect
@@ -21,6 +20,7 @@ from websockets.sync.client import connect
 from dashboards.serve import is_news, options
 from dashboards.theme import DARK, LIGHT
 from streaming.config import PageSettings
+from tests.dashboards.served_page import served
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from dashboards.format import Clock
 from dashboards.what_if import better, what_if_html
-from dashboards.words import Clock
 
 NOW = datetime(2026, 11, 21, 14, 10, tzinfo=UTC)
 CLOCK = Clock(NOW, UTC)

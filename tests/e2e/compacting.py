@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka import TopicPartition
 
-from e2e.topics import Record
+from tests.e2e.topics import Record
 from tests.job.source.fake_reader import FakeReader
 
 __all__ = ["CompactedTopics"]

@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from e2e.recording import Recording, record, settings_for
 from streaming.config import Settings
-from streaming.devcluster import DEMO_OVERRIDES
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.job.run import start_query
 from streaming.tables import DeltaLake
+from tests.e2e.recording import Recording, record, settings_for
 
 UNDISTURBED_ROUNDS = 60
 """Read limit of the undisturbed run; the others have smaller ones."""

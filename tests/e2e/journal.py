@@ -14,7 +14,7 @@ Place = tuple[str, str, int]
 """Group, topic, partition."""
 
 UNCOUNTED = frozenset({"orders-java"})
-"""Groups whose members commit by themselves: nobody can say how often (`streaming.devcluster.java_member`)."""
+"""Groups whose members commit by themselves: nobody can say how often (`streaming.demo.java_member`)."""
 
 
 @dataclass(frozen=True, slots=True)

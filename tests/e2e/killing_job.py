@@ -1,4 +1,4 @@
-"""`python -m e2e.killing_job MOMENT TOLD ARGUMENTS...`: the job, which gets SIGKILL at one moment of one batch.
+"""`python -m tests.e2e.killing_job MOMENT TOLD ARGUMENTS...`: the job, which gets SIGKILL at one moment of one batch.
 
 MOMENT is `batch:moment:whom`. Moments, in the order in which a batch passes them:
 

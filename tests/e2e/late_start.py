@@ -21,15 +21,15 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
-from e2e.plain_job import PlainJob
-from e2e.readings import Owner, Reading, read_now
-from e2e.recording import settings_for
-from streaming.devcluster.broker import EmbeddedBroker
-from streaming.devcluster.java_tools import GroupOffset, describe_all_groups
-from streaming.groups.facts import Rows
+from streaming.demo.broker import EmbeddedBroker
+from streaming.demo.java_tools import GroupOffset, describe_all_groups
+from streaming.groups import Rows
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe
+from tests.e2e.plain_job import PlainJob
+from tests.e2e.readings import Owner, Reading, read_now
+from tests.e2e.recording import settings_for
 
 __all__ = ["LateStart", "play"]
 

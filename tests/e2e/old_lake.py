@@ -6,7 +6,7 @@ import base64
 import json
 from pathlib import Path
 
-from e2e.packed import read_packed
+from tests.e2e.packed import read_packed
 
 __all__ = ["OLD_LAKE", "files_of", "unpack_lake"]
 

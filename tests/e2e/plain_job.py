@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from streaming.groups.config import GroupConfig
-from streaming.groups.facts import DriftRow, GroupHealthRow, LagRow, MemberRow, Rows
+from streaming.groups import GroupConfig, Rows
+from streaming.groups.rows import DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key
 from streaming.job.source import SourceSettings
 from streaming.job.source.fetch import RangeReader

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.errors import CoordinatorLoadInProgressError, GroupIdNotFoundError, UnknownTopicOrPartitionError
 
-from e2e.journal import Place
+from tests.e2e.journal import Place
 
 __all__ = ["Bracket", "Owner", "Reading", "RoundsWatch", "group_ids", "owners", "read_now"]
 

@@ -1,12 +1,12 @@
-"""`python -m e2e.record_data`: record `data/` anew: topics of a small real run, and what this release makes of them.
+"""`python -m tests.e2e.record_data`: record `data/`: topics of a small real run, and what this release makes of them.
 
     topics.txt      the raw records of the offsets log, the events and the rounds
     streams.txt     per key and round the packed inputs that the source makes of them, and the rows that follow
     old_lake.txt    a lake and its checkpoint, half way through the topics
 
-Run it from the checkout with `tests` on the path. The files are what users of a release have: they are recorded once
-per release, beside the older ones, and never to make a failing test pass. `python -m e2e.record_data rows` only makes
-the rows of streams.txt anew, after a change of what the rows say.
+Run it from the checkout. The files are what users of a release have: they are recorded once
+per release, beside the older ones, and never to make a failing test pass. `python -m tests.e2e.record_data rows` only
+records the rows of streams.txt again, after a change of what the rows say.
 """
 
 from __future__ import annotations
@@ -17,14 +17,8 @@ from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from e2e.old_lake import OLD_LAKE, files_of
-from e2e.packed import write_packed
-from e2e.recording import record, settings_for
-from e2e.streams import STREAMS, RecordedStream, by_table, read_streams, rows_of, write_streams
-from e2e.topics import TOPICS, create_topics, dump_topics, half_of, put_back, settings_of_copy
 from streaming.config import Settings
-from streaming.devcluster import DEMO_OVERRIDES
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.job.run import start_query
 from streaming.job.session import start_session
 from streaming.job.source import SourceSettings
@@ -33,6 +27,11 @@ from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.tables import DeltaLake
+from tests.e2e.old_lake import OLD_LAKE, files_of
+from tests.e2e.packed import write_packed
+from tests.e2e.recording import record, settings_for
+from tests.e2e.streams import STREAMS, RecordedStream, by_table, read_streams, rows_of, write_streams
+from tests.e2e.topics import TOPICS, create_topics, dump_topics, half_of, put_back, settings_of_copy
 
 _STORIES = "1,3,4,9"
 """range with a member that is killed, static members, a leader that piles up, sticky and cooperative-sticky."""

@@ -20,11 +20,11 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
-from e2e.journal import Played
-from e2e.readings import Bracket, Owner, Reading, RoundsWatch, group_ids, owners, read_now
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.java_tools import GroupOffset, describe_all_groups
-from streaming.leash import LeashedProcess
+from streaming.demo.java_tools import GroupOffset, describe_all_groups
+from streaming.process import GuardedProcess
+from tests.e2e.journal import Played
+from tests.e2e.readings import Bracket, Owner, Reading, RoundsWatch, group_ids, owners, read_now
 
 __all__ = ["CLUSTER", "PLAY_S", "Recording", "record", "settings_for"]
 
@@ -114,7 +114,7 @@ def record(
     which = ["--stories", stories] if stories else []
     traffic = _start(
         folder / "traffic.log",
-        "streaming.devcluster.traffic",
+        "streaming.demo.traffic",
         *("--bootstrap", bootstrap, "--folder", str(folder), "--stay", *which),
     )
     began = time.monotonic()
@@ -159,9 +159,9 @@ def _remove_static_members(admin: KafkaAdminClient, groups: frozenset[str]) -> N
             admin.remove_group_members(group, [MemberToRemove(group_instance_id=name) for name in instances])
 
 
-def _start(log: Path, module: str, *arguments: str, environment: dict[str, str] | None = None) -> LeashedProcess:
+def _start(log: Path, module: str, *arguments: str, environment: dict[str, str] | None = None) -> GuardedProcess:
     setting = [f"{name}={value}" for name, value in (environment or {}).items()]
-    return LeashedProcess(["env", *setting, sys.executable, "-m", module, *arguments], log=log, cwd=_ROOT)
+    return GuardedProcess(["env", *setting, sys.executable, "-m", module, *arguments], log=log, cwd=_ROOT)
 
 
 def _wait_until(happened: Callable[[], bool], what: str) -> None:

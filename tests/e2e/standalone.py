@@ -16,7 +16,7 @@ from typing import Self
 import pyspark
 
 from streaming.java import find_java
-from streaming.leash import LeashedProcess
+from streaming.process import GuardedProcess
 
 __all__ = ["StandaloneCluster", "python_without_evenkeel"]
 
@@ -34,7 +34,7 @@ class StandaloneCluster:
     def __init__(self, folder: Path) -> None:
         self.work = folder / "work"
         self._folder = folder
-        self._processes: list[LeashedProcess] = []
+        self._processes: list[GuardedProcess] = []
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True)
@@ -56,7 +56,7 @@ class StandaloneCluster:
         ours = [name for name in os.environ if name.startswith(("EVENKEEL_", "SPARK_", "PY"))]
         without = ["/usr/bin/env", *(word for name in ours for word in ("-u", name))]
         self._processes.append(
-            LeashedProcess(
+            GuardedProcess(
                 [
                     *without,
                     Path(pyspark.__file__).parent / "bin" / "spark-class",

@@ -10,11 +10,10 @@ from typing import Any
 
 import msgspec
 
-from e2e.packed import read_packed, write_packed
-from e2e.recording import CLUSTER
-from streaming.groups.config import GroupConfig
-from streaming.groups.facts import Rows
+from streaming.groups import GroupConfig, Rows
 from streaming.job.operator import advance_key
+from tests.e2e.packed import read_packed, write_packed
+from tests.e2e.recording import CLUSTER
 
 __all__ = ["STREAMS", "RecordedStream", "read_streams", "rows_of", "write_streams"]
 
@@ -26,7 +25,7 @@ class RecordedStream:
     """One key of the operator.
 
     Attributes:
-        key: As `streaming.groups.keys` makes them.
+        key: As `streaming.records.keys` makes them.
         rounds: Payloads by round, in the order of the rounds; a round may have several, or none.
         rows: Rows by table, as JSON values.
     """

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from e2e.conftest import UNDISTURBED_ROUNDS, Recorded
-from e2e.lakes import contents, differences
-from e2e.recording import environment_of, settings_for
-from e2e.standalone import StandaloneCluster, python_without_evenkeel
-from streaming.leash import LeashedProcess
+from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
+from tests.e2e.conftest import UNDISTURBED_ROUNDS, Recorded
+from tests.e2e.lakes import contents, differences
+from tests.e2e.recording import environment_of, settings_for
+from tests.e2e.standalone import StandaloneCluster, python_without_evenkeel
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -33,7 +33,7 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
         # (This machine's name may resolve to an address that executors of a test do not reach.)
         here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
         command = ["submit", "--master", cluster.master, "--python", str(python), "--", *here]
-        submitted = LeashedProcess(
+        submitted = GuardedProcess(
             [sys.executable, "-c", "from streaming.cli import main; main()", *command],
             log=output,
             cwd=tmp_path,

@@ -10,13 +10,14 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from e2e.compacting import CompactedTopics
-from e2e.packed import read_packed
-from e2e.plain_job import PlainJob, present
-from e2e.recording import CLUSTER
-from e2e.topics import TOPICS, Record
-from streaming.groups.facts import LagRow, Rows
+from streaming.groups import Rows
+from streaming.groups.rows import LagRow
 from streaming.job.source import SourceSettings
+from tests.e2e.compacting import CompactedTopics
+from tests.e2e.packed import read_packed
+from tests.e2e.plain_job import PlainJob, present
+from tests.e2e.recording import CLUSTER
+from tests.e2e.topics import TOPICS, Record
 
 SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
 RECORDS = [Record.of(line) for line in read_packed(TOPICS)]

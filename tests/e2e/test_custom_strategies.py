@@ -19,13 +19,14 @@ from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pyspark.sql import SparkSession
 
-from e2e.conftest import run_to_the_end
-from streaming.config import CustomStrategySettings, Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.journal import CommitLedger, Journal
-from streaming.devcluster.kafka_python_member import KafkaPythonMember, MemberSettings
+from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.config.settings import CustomStrategySettings
+from streaming.demo.journal import CommitLedger, Journal
+from streaming.demo.kafka_python_member import KafkaPythonMember, MemberSettings
 from streaming.probe import Probe
 from streaming.tables import LakeReader
 from tests.assignors.real_log import offsets_log, read_on
+from tests.e2e.conftest import run_to_the_end
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from e2e.conftest import Recorded
-from e2e.recording import environment_of, settings_for
-from streaming.leash import LeashedProcess
+from streaming.process import GuardedProcess
+from tests.e2e.conftest import Recorded
+from tests.e2e.recording import environment_of, settings_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -38,7 +38,7 @@ streaming.job.run.batch_writer = lambda lake, done=None: no_space
 sys.exit(main(["--available-now"]))
 """
 
-Start = Callable[..., LeashedProcess]
+Start = Callable[..., GuardedProcess]
 
 
 @pytest.fixture
@@ -47,9 +47,9 @@ def start(recorded: Recorded, tmp_path: Path) -> Start:
     settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=10)
     environment = [f"{name}={value}" for name, value in environment_of(settings, tmp_path).items()]
 
-    def start(*arguments: str) -> LeashedProcess:
+    def start(*arguments: str) -> GuardedProcess:
         command = ["env", *environment, sys.executable, *arguments]
-        return LeashedProcess(command, log=tmp_path / "job.log", cwd=_ROOT)
+        return GuardedProcess(command, log=tmp_path / "job.log", cwd=_ROOT)
 
     return start
 

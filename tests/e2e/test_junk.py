@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from e2e.conftest import Recorded
-from streaming.devcluster.stories.junk import HOSTILE_GROUPS
+from streaming.demo.stories.junk import HOSTILE_GROUPS
 from streaming.tables import LakeReader
+from tests.e2e.conftest import Recorded
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
 

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import pytest
 
-from e2e.conftest import Recorded
-from e2e.lakes import contents, differences
-from e2e.recording import environment_of, settings_for
+from tests.e2e.conftest import Recorded
+from tests.e2e.lakes import contents, differences
+from tests.e2e.recording import environment_of, settings_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -72,7 +72,7 @@ def test_kills_inside_batches_and_another_read_limit_give_the_same_tables(
 
     for moment in kills_at:
         # The next run starts at once: an orphaned JVM of the killed one may still be there.
-        assert run("e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
+        assert run("tests.e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
     assert run("streaming.job", *job) == 0, _tail(tmp_path / "job.log")
 
     kills = [json.loads(line) for line in told.read_text("utf-8").splitlines()]

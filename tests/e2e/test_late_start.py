@@ -1,6 +1,6 @@
 """A log that the real cleaner has compacted, and those who read it: all along, after a pause, and for the first time.
 
-What is compared, and what is left out of it and why: `e2e.plain_job.PAST`.
+What is compared, and what is left out of it and why: `tests.e2e.plain_job.PAST`.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from e2e.conftest import run_to_the_end
-from e2e.late_start import OVERRIDES, LateStart, play
-from e2e.plain_job import PAST, present
-from e2e.recording import settings_for
-from streaming.devcluster.broker import EmbeddedBroker
-from streaming.groups.facts import Rows
+from streaming.demo.broker import EmbeddedBroker
+from streaming.groups import Rows
 from streaming.tables import LakeReader
+from tests.e2e.conftest import run_to_the_end
+from tests.e2e.late_start import OVERRIDES, LateStart, play
+from tests.e2e.plain_job import PAST, present
+from tests.e2e.recording import settings_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

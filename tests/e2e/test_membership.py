@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 
 import pytest
 
-from e2e.conftest import Recorded
-from e2e.journal import UNCOUNTED
 from streaming.tables import LakeReader
+from tests.e2e.conftest import Recorded
+from tests.e2e.journal import UNCOUNTED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
 

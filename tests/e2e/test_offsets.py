@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from e2e.conftest import Recorded
-from e2e.journal import UNCOUNTED, Place
 from streaming.tables import LakeReader
+from tests.e2e.conftest import Recorded
+from tests.e2e.journal import UNCOUNTED, Place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from e2e.conftest import run_to_the_end
-from e2e.lakes import Lake, contents, differences
-from e2e.old_lake import unpack_lake
-from e2e.packed import read_packed
-from e2e.topics import TOPICS, Record, create_topics, half_of, put_back, settings_of_copy
 from streaming.tables import DeltaLake
+from tests.e2e.conftest import run_to_the_end
+from tests.e2e.lakes import Lake, contents, differences
+from tests.e2e.old_lake import unpack_lake
+from tests.e2e.packed import read_packed
+from tests.e2e.topics import TOPICS, Record, create_topics, half_of, put_back, settings_of_copy
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
 

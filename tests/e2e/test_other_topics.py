@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
-from probe.witness import Cluster
 
-from e2e.conftest import Recorded
-from e2e.plain_job import PlainJob
-from e2e.recording import environment_of, settings_for
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.job.run import checkpoint_of
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe
 from streaming.tables import LakeReader
+from tests.e2e.conftest import Recorded
+from tests.e2e.plain_job import PlainJob
+from tests.e2e.recording import environment_of, settings_for
+from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from e2e.streams import RecordedStream, by_table, counted, read_streams, rows_of
+from tests.e2e.streams import RecordedStream, by_table, counted, read_streams, rows_of
 
 STREAMS = {stream.key: stream for stream in read_streams()}
 

@@ -15,11 +15,10 @@ import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from e2e.conftest import Recorded
-from e2e.journal import UNCOUNTED
-from streaming.devcluster import DEMO_OVERRIDES
-from streaming.devcluster.broker import EmbeddedBroker
-from streaming.devcluster.stories import ALL_STORIES
+from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
+from streaming.demo.stories import ALL_STORIES
+from tests.e2e.conftest import Recorded
+from tests.e2e.journal import UNCOUNTED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.spark, pytest.mark.timeout(1800)]
 
@@ -102,7 +101,7 @@ def test_aborted_offsets_are_not_what_the_group_has_committed(recorded: Recorded
 
 def test_traffic_that_is_killed_leaves_no_member_behind(tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker", overrides=DEMO_OVERRIDES) as broker:
-        command = [sys.executable, "-m", "streaming.devcluster.traffic", "--bootstrap", broker.bootstrap]
+        command = [sys.executable, "-m", "streaming.demo.traffic", "--bootstrap", broker.bootstrap]
         traffic = subprocess.Popen(
             [*command, "--folder", str(tmp_path), "--stories", "1"], env={**os.environ, "PYTHONPATH": str(_ROOT)}
         )

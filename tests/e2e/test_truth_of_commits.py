@@ -14,22 +14,23 @@ from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaAdminClient, TopicPartition
-from probe.witness import Cluster
 
-from e2e.plain_job import PlainJob
+from streaming.alerts import Alerter
 from streaming.alerts.decisions import Decided
 from streaming.alerts.rules import SHIPPED, load_rules
-from streaming.alerts.run import Alerter
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.java_tools import run_java
+from streaming.demo.java_tools import run_java
 from streaming.events import RoundClosed
-from streaming.groups.facts import GroupHealthRow, LagRow, Rows
+from streaming.groups import Rows
+from streaming.groups.rows import GroupHealthRow, LagRow
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.holds import HELD_ROUNDS
 from streaming.tables import TABLES, DeltaLake
+from tests.e2e.plain_job import PlainJob
+from tests.probe.witness import Cluster
 
 pytestmark = pytest.mark.kafka
 

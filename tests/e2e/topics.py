@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, Message, Producer
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
 
-from e2e.recording import settings_for
 from streaming.config import Settings
 from streaming.events import RoundClosed, decode_round
+from tests.e2e.recording import settings_for
 
 __all__ = ["TOPICS", "Record", "create_topics", "dump_topics", "half_of", "put_back", "settings_of_copy"]
 

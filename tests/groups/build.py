@@ -6,10 +6,9 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streaming.groups.advance import advance
-from streaming.groups.config import GroupConfig
-from streaming.groups.facts import Rows
-from streaming.groups.inputs import (
+from streaming.groups import GroupConfig, Rows, advance, decode_state, encode_state
+from streaming.groups.state import GroupState
+from streaming.records import (
     CommitWindow,
     GroupInput,
     Member,
@@ -19,7 +18,6 @@ from streaming.groups.inputs import (
     TopicTick,
     merge_windows,
 )
-from streaming.groups.state import GroupState, decode_state, encode_state
 
 GROUP = "orders-app"
 LOG_PARTITION = 7

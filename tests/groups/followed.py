@@ -12,15 +12,16 @@ from types import TracebackType
 from typing import Self
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.groups.facts import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow, Rows
-from streaming.groups.keys import group_key
+from streaming.groups import Rows
+from streaming.groups.rows import ChurnRow, DriftRow, GroupHealthRow, LagRow, MemberRow
 from streaming.job.operator import advance_key, group_config
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
-from streaming.probe.run import Probe
+from streaming.probe import Probe
+from streaming.records import group_key
 
 __all__ = ["Followed", "until"]
 

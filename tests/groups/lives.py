@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from streaming.groups.advance import advance
-from streaming.groups.inputs import GroupInput
+from streaming.groups import advance
 from streaming.groups.state import GroupState
+from streaming.records import GroupInput
 from tests.groups.build import CONFIG, GROUP, SECOND, START, make_commit, make_tick, make_topic
 
 __all__ = ["DAY", "HOUR", "INTERVAL", "MINUTE", "Life", "first", "statuses"]

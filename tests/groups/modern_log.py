@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from streaming.groups.inputs import GroupInput, Tick
 from streaming.offsets_log import Compactor
+from streaming.records import GroupInput, Tick
 from tests.groups.build import GROUP, SECOND, START, make_tick, make_topic
 from tests.groups.coordinator import TOPIC, Written
-from tests.offsets_log.written import (
-    current_assignment,
-    group_epoch,
-    member_metadata,
-    other_key,
-    target_assignment,
-)
+from tests.offsets_log.written import current_assignment, group_epoch, member_metadata, other_key, target_assignment
 
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
 """Of the topic orders, as Kafka prints it."""

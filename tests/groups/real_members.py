@@ -8,11 +8,11 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from oracle.java_members import JavaMembers
 
-from streaming.devcluster.java_tools import describe_groups
-from streaming.groups.facts import LagRow
+from streaming.demo.java_tools import describe_groups
+from streaming.groups.rows import LagRow
 from tests.groups.followed import Followed, until
+from tests.oracle.java_members import JavaMembers
 
 __all__ = ["Party", "assert_as_the_tool_says", "make_topics"]
 

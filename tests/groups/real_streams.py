@@ -6,10 +6,10 @@ import os
 import re
 from pathlib import Path
 
-from streaming.devcluster.java_tools import run_java
+from streaming.demo.java_tools import run_java
 from streaming.jars import classpath
 from streaming.java import find_java
-from streaming.leash import LeashedProcess
+from streaming.process import GuardedProcess
 
 __all__ = ["describe_streams_group", "streams_member"]
 
@@ -19,7 +19,7 @@ _TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 Place = tuple[str, int]
 
 
-def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> LeashedProcess:
+def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> GuardedProcess:
     """Start an application of one thread that reads a topic; it commits all it has read."""
     settings = {
         "bootstrap.servers": bootstrap,
@@ -32,7 +32,7 @@ def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> Leas
     jars = os.pathsep.join(map(str, classpath("streams")))
     told = [part for setting in settings.items() for part in setting]
     folder.mkdir()
-    return LeashedProcess([find_java(), *flags, "-cp", jars, _SOURCE, topic, *told], log=folder / "log")
+    return GuardedProcess([find_java(), *flags, "-cp", jars, _SOURCE, topic, *told], log=folder / "log")
 
 
 def describe_streams_group(

@@ -17,20 +17,22 @@ from typing import Any, Final
 
 import msgspec
 
-from streaming.groups.inputs import Compacted, GroupInput, TopicTick
-from streaming.groups.modern_inputs import (
+from streaming.groups import encode_state
+from streaming.groups.state import STATE_VERSION, GroupState
+from streaming.log_health import PartitionState, RoundsState
+from streaming.records import (
     STREAMS,
+    Compacted,
     CurrentAssignment,
     GroupEpoch,
+    GroupInput,
     KnownTopics,
     ModernMember,
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
+    TopicTick,
 )
-from streaming.groups.quarantine import PartitionState
-from streaming.groups.rounds import RoundsState
-from streaming.groups.state import STATE_VERSION, GroupState, encode_state
 from tests.groups.build import (
     GROUP,
     SECOND,
@@ -47,13 +49,7 @@ from tests.groups.build import (
 )
 from tests.groups.coordinator import TOPIC, Written
 from tests.groups.modern_log import TOPIC_ID, epoch, gone, metadata, owns, read, stands, target
-from tests.offsets_log.written import (
-    current_assignment,
-    member_metadata,
-    other_key,
-    regular_expression,
-    target_epoch,
-)
+from tests.offsets_log.written import current_assignment, member_metadata, other_key, regular_expression, target_epoch
 
 __all__ = ["GOLDEN", "KINDS", "SHAPES", "STATES", "filled", "shape_of", "structs_of", "told"]
 

@@ -17,15 +17,8 @@ from itertools import pairwise
 import msgspec
 from hypothesis import strategies as st
 
-from streaming.groups.inputs import (
-    CommitWindow,
-    GroupInput,
-    Member,
-    Tick,
-    TopicPartitions,
-    merge_windows,
-)
 from streaming.offsets_log import Compactor
+from streaming.records import CommitWindow, GroupInput, Member, Tick, TopicPartitions, merge_windows
 from tests.groups.build import (
     GROUP,
     MINUTE,

@@ -5,10 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups.advance import advance
-from streaming.groups.facts import GroupHealthRow, decode_rows, encode_rows
-from streaming.groups.inputs import GroupInput, Tick
-from streaming.groups.state import encode_state
+from streaming.groups import advance, encode_rows, encode_state
+from streaming.groups.rows import GroupHealthRow, decode_rows
+from streaming.records import GroupInput, Tick
 from tests.groups.build import (
     CONFIG,
     GROUP,

@@ -8,34 +8,31 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups.facts import Rows, encode_rows
-from streaming.groups.inputs import (
-    CommitWindow,
-    GroupInput,
-    Member,
-    MembershipRecord,
-    MembershipTombstone,
-    Tick,
-    TopicTick,
-    decode_inputs,
-    encode_inputs,
-)
-from streaming.groups.modern_inputs import (
+from streaming.groups import Rows, encode_rows
+from streaming.records import (
     CONSUMER,
     SHARE,
     STREAMS,
+    CommitWindow,
     CurrentAssignment,
     GroupEpoch,
+    GroupInput,
     KnownTopics,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
     ModernMember,
     Removed,
     ResolvedRegex,
     StreamsTopology,
     TargetAssignment,
     TargetEpoch,
+    Tick,
+    TopicTick,
+    decode_inputs,
+    encode_inputs,
 )
-from streaming.tables.columns import to_arrow
-from streaming.tables.schema import table_named
+from streaming.tables import table_named, to_arrow
 from tests.groups.build import Life, packed
 
 INT64 = st.sampled_from((-(2**63), -1, 0, 1, 1_767_225_600_000, 2**63 - 1)) | st.integers(-(2**63), 2**63 - 1)

@@ -12,11 +12,10 @@ from random import Random
 import pytest
 
 from assignors import Group, Subscription, assign, at_most
-from assignors.sticky.user_data import write_sticky
-from streaming.groups import budget
-from streaming.groups.config import GroupConfig
-from streaming.groups.facts import DriftedPartition, DriftRow, Rows
-from streaming.groups.inputs import GroupInput, Member, MembershipRecord
+from assignors.clients.sticky import write_sticky
+from streaming.groups import GroupConfig, Rows, budget
+from streaming.groups.rows import DriftedPartition, DriftRow
+from streaming.records import GroupInput, Member, MembershipRecord
 from tests.groups.build import Life, even, make_member, make_record, make_tick, make_topic
 from tests.groups.modern_log import FIRST, SECOND_MEMBER, read, tick
 from tests.groups.verdicts import seen_for_long, verdict_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups.facts import Rows
-from streaming.groups.inputs import decode_inputs, encode_inputs
+from streaming.groups import Rows
+from streaming.records import decode_inputs, encode_inputs
 from tests.groups.build import Life
 from tests.groups.streams import Step, batches, streams
 

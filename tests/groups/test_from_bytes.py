@@ -7,28 +7,13 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups.facts import Rows
-from streaming.groups.inputs import (
-    CommitWindow,
-    GroupInput,
-    Member,
-    MembershipRecord,
-    MembershipTombstone,
-    Tick,
-)
+from streaming.groups import Rows
 from streaming.offsets_log import Compactor
+from streaming.records import CommitWindow, GroupInput, Member, MembershipRecord, MembershipTombstone, Tick
 from tests.groups.build import GROUP, Life
 from tests.groups.streams import Logged, Step, streams
 from tests.groups.test_cuts import counted
-from tests.offsets_log.written import (
-    assignment,
-    group_key,
-    group_value,
-    member,
-    offset_key,
-    offset_value,
-    subscription,
-)
+from tests.offsets_log.written import assignment, group_key, group_value, member, offset_key, offset_value, subscription
 
 Record = tuple[int, int, bytes, bytes | None]
 

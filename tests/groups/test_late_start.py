@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups.inputs import Compacted, in_order
-from streaming.groups.modern_inputs import CONSUMER, Removed
-from streaming.groups.state import GroupState, decode_state
+from streaming.groups import decode_state
+from streaming.groups.state import GroupState
+from streaming.records import CONSUMER, Compacted, Removed, in_order
 from tests.groups.build import (
     MINUTE,
     START,

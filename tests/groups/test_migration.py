@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming.groups.facts import ChurnRow
-from streaming.groups.inputs import GroupInput
+from streaming.groups.rows import ChurnRow
+from streaming.records import GroupInput
 from tests.groups.build import (
     GROUP,
     Life,

@@ -14,8 +14,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, Library, assign, topics_without_metadata
-from streaming.groups.inputs import Member
-from streaming.groups.membership import subscription_of
+from streaming.groups.classic.membership import subscription_of
+from streaming.records import Member
 from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
 
 # Library, and the subscription bytes that such a member writes for range and roundrobin: version, user data.

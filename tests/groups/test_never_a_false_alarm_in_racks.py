@@ -14,8 +14,8 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from assignors import CannotTell, Group, LeaderWouldFail, Library, assign
-from streaming.groups.inputs import Member
-from streaming.groups.membership import subscription_of
+from streaming.groups.classic.membership import subscription_of
+from streaming.records import Member
 from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
 
 DECIDED, GRACE, INTERVAL = 4_000, 600, 10

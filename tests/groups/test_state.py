@@ -10,29 +10,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from streaming.groups import decode_reserved, decode_state, encode_reserved, encode_state
 from streaming.groups.exceptions import UnknownStateVersion
-from streaming.groups.quarantine import PartitionState
-from streaming.groups.rounds import RoundsState
-from streaming.groups.state import (
-    STATE_VERSION,
-    GroupState,
-    decode_reserved,
-    decode_state,
-    encode_reserved,
-    encode_state,
-)
+from streaming.groups.state import STATE_VERSION, GroupState
+from streaming.log_health import PartitionState, RoundsState
 from tests.groups import record_states
-from tests.groups.build import (
-    SECOND,
-    START,
-    Life,
-    even,
-    make_commit,
-    make_member,
-    make_record,
-    make_tick,
-    make_topic,
-)
+from tests.groups.build import SECOND, START, Life, even, make_commit, make_member, make_record, make_tick, make_topic
 from tests.groups.modern_log import TOPIC_ID, read, stands
 from tests.groups.record_states import filled, shape_of, told
 

@@ -5,14 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streaming.groups.facts import DriftRow, WhatIfRow
-from streaming.groups.inputs import Member
-from tests.groups.build import (
-    Life,
-    make_record,
-    make_tick,
-    make_topic,
-)
+from streaming.groups.rows import DriftRow, WhatIfRow
+from streaming.records import Member
+from tests.groups.build import Life, make_record, make_tick, make_topic
 
 LIBRDKAFKA: dict[str, Any] = {"user_data": b"", "client_id": "rdkafka"}
 KAFKA_PYTHON: dict[str, Any] = {"user_data": b"", "subscription_version": 0, "client_id": "kafka-python-3.0.12"}

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from pyspark.sql.types import BinaryType, IntegerType, StructField, StructType
 from pyspark.worker import wrap_grouped_map_pandas_udf_with_state
 
-from streaming.groups.facts import GapRow, Rows, decode_rows, encode_rows
+from streaming.groups import GapRow, Rows, encode_rows
+from streaming.groups.rows import decode_rows
 from streaming.job.arrow_state import ArrowState, install
 
 _ROWS = StructType([StructField("rows", BinaryType())])

@@ -6,12 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from streaming.groups.inputs import CommitWindow, GroupInput
-from streaming.groups.quarantine import CountedRecords, PartitionInput
-from streaming.offsets_log import Compactor
-from streaming.offsets_log.record_columns import PADDING, RecordColumns
-
-from .one_by_one import Record
+from streaming.offsets_log import PADDING, Compactor, RecordColumns
+from streaming.records import CommitWindow, CountedRecords, GroupInput, PartitionInput
+from tests.offsets_log.one_by_one import Record
 
 
 def compacted(

@@ -9,14 +9,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from streaming.groups.inputs import (
-    CommitWindow,
-    GroupInput,
-    MembershipRecord,
-    MembershipTombstone,
-    merge_windows,
-)
-from streaming.groups.quarantine import CountedRecords, PartitionInput, QuarantinedRecord
 from streaming.offsets_log import (
     GroupKey,
     OffsetCommit,
@@ -30,8 +22,18 @@ from streaming.offsets_log import (
     decode_modern,
     decode_offset_commit,
     partition_for,
+    printed,
 )
-from streaming.offsets_log.topic_id import printed
+from streaming.records import (
+    CommitWindow,
+    CountedRecords,
+    GroupInput,
+    MembershipRecord,
+    MembershipTombstone,
+    PartitionInput,
+    QuarantinedRecord,
+    merge_windows,
+)
 from streaming.terminal import visible
 
 

@@ -6,9 +6,8 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
-from streaming.groups.inputs import CommitWindow, GroupInput, MembershipRecord
-from streaming.groups.quarantine import PartitionInput
 from streaming.offsets_log import Compactor
+from streaming.records import CommitWindow, GroupInput, MembershipRecord, PartitionInput
 
 pytestmark = pytest.mark.kafka
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oracle.members_process import MembersProcess
 from streaming.jars import classpath
 from streaming.java import find_java
+from tests.oracle.members_process import MembersProcess
 
 __all__ = ["JavaMembers"]
 

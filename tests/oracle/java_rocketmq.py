@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from assignors.rocketmq import MessageQueue, Options, Queues
-from oracle.java_runner import JavaRunner, hexed, joined, unhexed
+from tests.oracle.java_runner import JavaRunner, hexed, joined, unhexed
 
 __all__ = ["RELEASE", "Answer", "RocketMq", "RocketMqCase", "Thrown"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from assignors.server import ServerGroup, ServerMember, Target
-from oracle.java_runner import JavaRunner, hexed, joined, unhexed
+from assignors.brokers import ServerGroup, ServerMember, Target
+from tests.oracle.java_runner import JavaRunner, hexed, joined, unhexed
 
 __all__ = ["RELEASES", "ServerCase", "Servers", "Thrown"]
 

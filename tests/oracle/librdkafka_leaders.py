@@ -20,10 +20,9 @@ from enum import Enum
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Condition, Thread
 
-from random_groups import RACKS
-
 from assignors import Assignment, Subscription, from_pairs
-from oracle.java_assignors import Case
+from tests.assignors.random_groups import RACKS
+from tests.oracle.java_assignors import Case
 
 __all__ = ["Unanswered", "ask_librdkafka"]
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaAdminClient
 
-from probe.witness import Cluster, MakeSettings
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from tests.probe.witness import Cluster, MakeSettings
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 from kafka import KafkaAdminClient
-from pair_of_brokers import Pair, pair_of_brokers
 
-from probe.witness import Cluster, read_round
 from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
@@ -18,6 +16,8 @@ from streaming.probe import Probe, RoundAbandonedError
 from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.requests import GroupRequests, Refused
+from tests.pair_of_brokers import Pair, pair_of_brokers
+from tests.probe.witness import Cluster, read_round
 
 pytestmark = pytest.mark.kafka
 

@@ -7,10 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from probe.witness import Cluster, read_round
 from streaming.config import Filters, Settings
 from streaming.events import Event, GroupEvent, GroupGone, RoundClosed
-from streaming.groups.lag import WINDOW
+from streaming.groups.lag.partitions import WINDOW
 from streaming.probe import Probe
 from streaming.probe.idle import IDLE_ROUNDS
 from streaming.probe.observe import (
@@ -24,6 +23,7 @@ from streaming.probe.observe import (
     recall,
     round_events,
 )
+from tests.probe.witness import Cluster, read_round
 
 INTERVAL = 10_000
 PERIOD = 600_000

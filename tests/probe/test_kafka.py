@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from streaming.config import Filters
+from streaming.probe import RoundAbandonedError
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.kafka import KafkaCluster, OffsetsLog
 from streaming.probe.observe import Group, Memory
 from streaming.probe.requests import Committed, Metadata, Refused, TopicPlaces

@@ -28,7 +28,7 @@ from kafka.admin import (
 )
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.probe import Probe, RoundAbandonedError, check

@@ -9,11 +9,11 @@ from kafka import TopicPartition
 from kafka.errors import NoError
 from kafka.structs import OffsetAndMetadata
 
-from probe.witness import Cluster, read_round
 from streaming.config import Settings
 from streaming.probe import Probe
 from streaming.probe.connections import chunks_by_node
 from streaming.probe.requests import GROUPS_PER_REQUEST
+from tests.probe.witness import Cluster, read_round
 
 GROUPS = 1_000
 

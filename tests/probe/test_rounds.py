@@ -12,12 +12,12 @@ from confluent_kafka import TopicPartition as LibrdkafkaPartition
 from kafka import KafkaConsumer, TopicPartition
 from kafka.admin import OffsetSpec
 
-from probe.witness import Cluster, MakeSettings, read, read_round
 from streaming.config import Settings
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
 from streaming.probe.holds import HELD_ROUNDS
+from tests.probe.witness import Cluster, MakeSettings, read, read_round
 
 pytestmark = pytest.mark.kafka
 

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from probe.witness import Cluster, MakeSettings, read
 from streaming.config import KafkaSettings, Settings
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.run import _ticks, run
+from tests.probe.witness import Cluster, MakeSettings, read
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from streaming.config import KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.java import find_java
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader

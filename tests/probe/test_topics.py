@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from probe.witness import Cluster
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.probe import Probe, check
+from tests.probe.witness import Cluster
 
 pytestmark = pytest.mark.kafka
 

@@ -14,10 +14,7 @@ from kafka.errors import CorruptRecordError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from streaming.record_batches import whole_batches
-from streaming.record_batches.batches import FetchedRun, Missing
-from streaming.record_batches.walk import Record, walk
-from streaming.record_batches.whole_batches import take_whole_batches
+from streaming.record_batches import FetchedRun, Missing, Record, take_whole_batches, walk, whole_batches
 
 PARTITION = TopicPartition("t", 0)
 OURS = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords

@@ -11,7 +11,7 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from streaming.job.source.fetch import FetchedBatch
-from streaming.record_batches.walk import Record, walk
+from streaming.record_batches import Record, walk
 
 CODECS = [0, 1, 2, 3, 4]  # none, gzip, snappy, lz4, zstd
 

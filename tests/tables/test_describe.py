@@ -2,9 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streaming.tables import VIEWS
+from streaming.tables import ALL_TABLES, VIEWS
 from streaming.tables.describe import describe
-from streaming.tables.schema import ALL_TABLES
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, table_named
-from streaming.tables.columns import to_arrow
+from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, table_named, to_arrow
 
 _ROUND: list[Any] = ["c", None, 7, 1_700_000_000_000, 19_675, 1_700_000_000_500, 2000, "p", 3, 9, 50, 0, 120, 4000, 7]
 

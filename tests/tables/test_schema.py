@@ -3,9 +3,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups import facts
-from streaming.tables import ALL_TABLES, TABLES, ddl, table_named
-from streaming.tables.schema import Table
+from streaming.groups import rows as facts
+from streaming.tables import ALL_TABLES, TABLES, Table, ddl, table_named
 
 _ROW_CLASSES = {
     "rebalance_churn": facts.ChurnRow,

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
+from streaming.config import Thresholds
 from streaming.tables import DeltaLake, LakeReader, table_named
-from streaming.thresholds import Thresholds
+from streaming.up import print_summary, watch
 from streaming.up.cells import cell
 from streaming.up.live import Quiet, render
-from streaming.up.run import _View, watch
-from streaming.up.summary import print_summary
+from streaming.up.run import _View
 
 _HOSTILE = ("[bold red]markup[/]", "[/x]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)
 

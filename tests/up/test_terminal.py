@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from streaming.up.run import stop_signals
+from streaming.up import stop_signals
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,8 +26,8 @@ import sys
 import streaming.up.run as run
 from pathlib import Path
 from rich.console import Console
-from streaming.config import Settings
-from streaming.up.processes import Program
+from streaming.config.settings import Settings
+from streaming.process.programs import Program
 
 waits = '''
 import signal, sys, time
@@ -118,7 +118,7 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
         screen.until("page at http://127.0.0.1:8501")
         screen.until("waiting for the first round")
         screen.until("needs cannot run: The port is taken. It is tried again every 300 s.")
-        # Supervisor and its leash, and two programs each with a leash; the third rests.
+        # Supervisor and its guard, and two programs each with a guard; the third rests.
         children = psutil.Process(running.pid).children(recursive=True)
         assert len(children) == 6
         running.send_signal(signal.SIGINT)

@@ -21,7 +21,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
 
@@ -103,9 +103,9 @@ class _Up:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def of(self, *words: str) -> set[psutil.Process]:
-        """The running processes whose command lines have all these words, and are no leashes."""
+        """The running processes whose command lines have all these words, and are no guards."""
         told = {process: _command_line(process) for process in self.children()}
-        return {process for process, line in told.items() if all(w in line for w in words) and "_leash.py" not in line}
+        return {process for process, line in told.items() if all(w in line for w in words) and "_guard.py" not in line}
 
     def until(self, true: Callable[[], Any], what: str, seconds: float = 240) -> Any:
         deadline = time.monotonic() + seconds

@@ -6,7 +6,8 @@ per group.
 
 from __future__ import annotations
 
+from streaming.job.source.exceptions import AnotherClusterError
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.source import EvenkeelSource
 
-__all__ = ["EvenkeelSource", "SourceSettings"]
+__all__ = ["AnotherClusterError", "EvenkeelSource", "SourceSettings"]

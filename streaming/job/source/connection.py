@@ -16,7 +16,7 @@ from kafka.errors import RetriableError
 
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.settings import SourceSettings
-from streaming.record_batches.whole_batches import take_whole_batches
+from streaming.record_batches import take_whole_batches
 
 __all__ = ["kept_reader"]
 

@@ -22,8 +22,8 @@ from kafka.errors import (
 
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.identity import Identity
-from streaming.offsets_log.topic_id import printed
-from streaming.record_batches.batches import FetchedBatch, FetchedRun, Missing
+from streaming.offsets_log import printed
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing
 
 __all__ = [
     "TO_THE_END",

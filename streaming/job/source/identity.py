@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from streaming.groups.quarantine import LogGap
 from streaming.job.source.positions import Positions
 from streaming.job.source.settings import SourceSettings
+from streaming.records import LogGap
 
 __all__ = ["Identity", "Shorter", "another_cluster", "gaps_of_turn", "named", "recreated", "turn"]
 

@@ -16,9 +16,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from streaming.events import Rejected, Round, RoundClosed, UnknownType
-from streaming.groups.log_holds import HeldPartition
-from streaming.groups.rounds import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound
 from streaming.job.source.positions import Positions
+from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
 
 __all__ = [
     "LATEST_MS",

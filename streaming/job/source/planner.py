@@ -18,8 +18,6 @@ from kafka import TopicPartition
 from kafka.errors import KafkaError
 
 from streaming.events import RoundClosed
-from streaming.groups.quarantine import LogGap
-from streaming.groups.rounds import LONGEST_INTERVAL_MS, SILENT_INTERVALS
 from streaming.job.source.exceptions import AnotherClusterError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.identity import (
@@ -36,6 +34,7 @@ from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
+from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, LogGap
 from streaming.terminal import visible
 
 __all__ = ["Planner"]

@@ -12,19 +12,26 @@ from itertools import islice
 import pyarrow as pa
 from kafka.errors import CorruptRecordError
 
-from streaming.groups.inputs import GroupInput, Member, MembershipRecord, Tick, TopicTick, encode_inputs
-from streaming.groups.keys import group_key
-from streaming.groups.quarantine import LogGap, PartitionInput
+from streaming.job.source.columnar_records import pieces
 from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange, RangeReader
-from streaming.job.source.lanes import pieces
+from streaming.job.source.observations import TickAssembler
 from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
-from streaming.job.source.ticks import TickAssembler
 from streaming.job.source.unreadable import ROW_BYTES, partition_rows, unwalkable
-from streaming.offsets_log import CompactedStretches, Compactor, partition_for
-from streaming.offsets_log.record_columns import RecordColumns
-from streaming.record_batches.walk import Record, walk
+from streaming.offsets_log import CompactedStretches, Compactor, RecordColumns, partition_for
+from streaming.record_batches import Record, walk
+from streaming.records import (
+    GroupInput,
+    LogGap,
+    Member,
+    MembershipRecord,
+    PartitionInput,
+    Tick,
+    TopicTick,
+    encode_inputs,
+    group_key,
+)
 
 __all__ = ["SCHEMA", "arrow_batches", "task_rows"]
 

@@ -16,6 +16,7 @@ import numpy as np
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
+from streaming.job.source.columnar_records import pieces
 from streaming.job.source.fetch import (
     TO_THE_END,
     FetchedBatch,
@@ -25,11 +26,8 @@ from streaming.job.source.fetch import (
     OffsetRange,
     RangeReader,
 )
-from streaming.job.source.lanes import pieces
-from streaming.offsets_log import CompactedStretches
-from streaming.offsets_log.compaction import StretchEnd
-from streaming.offsets_log.record_columns import RecordColumns
-from streaming.record_batches.walk import walk
+from streaming.offsets_log import CompactedStretches, RecordColumns, StretchEnd
+from streaming.record_batches import walk
 
 __all__ = ["read_on"]
 

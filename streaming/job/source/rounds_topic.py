@@ -9,11 +9,11 @@ from itertools import islice
 from kafka.errors import CorruptRecordError
 
 from streaming.events import Rejected, RoundClosed, RoundOpened, decode_round
-from streaming.groups.quarantine import ONE_BY_ONE
 from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.plan import RoundRecord
 from streaming.job.source.unreadable import unwalkable
 from streaming.record_batches import FetchedBatch, walk
+from streaming.records import ONE_BY_ONE
 
 __all__ = ["RoundsTopic", "SeenRecord", "Upcoming"]
 

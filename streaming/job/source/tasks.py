@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pyspark.sql.datasource import InputPartition
 
 from streaming.events import UnknownType
-from streaming.groups.keys import ROUNDS_KEY
-from streaming.groups.quarantine import DAY_MS, LogGap, PartitionInput, Window
-from streaming.groups.rounds import encode_closed_rounds
+from streaming.job.source.observations import EventRound, event_rounds
 from streaming.job.source.plan import Batch, TakenRound
 from streaming.job.source.positions import Positions
-from streaming.job.source.ticks import EventRound, event_rounds
 from streaming.job.source.unreadable import partition_rows
 from streaming.offsets_log import LogRecord, Unread, Windows
+from streaming.records import ROUNDS_KEY, LogGap, PartitionInput, Window, encode_closed_rounds
+from streaming.times import DAY_MS
 
 __all__ = ["EventsShare", "LogShare", "SourceTask", "ready_rows", "share_out"]
 

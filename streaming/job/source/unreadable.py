@@ -6,10 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from kafka.errors import CorruptRecordError
 
-from streaming.groups.keys import partition_key
-from streaming.groups.quarantine import CountedRecords, LogGap, PartitionInput, encode_partition_inputs
 from streaming.offsets_log import LogRecord
 from streaming.record_batches import FetchedBatch
+from streaming.records import CountedRecords, LogGap, PartitionInput, encode_partition_inputs, partition_key
 
 __all__ = ["ROW_BYTES", "partition_rows", "unwalkable"]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka.protocol.metadata import MetadataRequest
 
-from streaming.offsets_log.topic_id import printed
+from streaming.offsets_log import printed
 from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Message, Producer
 from kafka import KafkaAdminClient
-from probe.witness import Cluster
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe
+from tests.probe.witness import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -30,12 +30,12 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limi
 
 def under_limit(scenario: str, *arguments: str) -> dict[str, Any]:
     """Run a scenario in a process with little memory."""
-    path = os.pathsep.join([str(ROOT / "tests"), str(ROOT)])
+    path = str(ROOT)
     # (Each thread of a pool reserves space for its stack and arena.)
     few_threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
     env = os.environ | few_threads | {"PYTHONPATH": path}
     run = subprocess.run(
-        [sys.executable, "-m", "job.source.under_limit", scenario, *arguments],
+        [sys.executable, "-m", "tests.job.source.under_limit", scenario, *arguments],
         cwd=ROOT,
         env=env,
         capture_output=True,

@@ -11,8 +11,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 
-from streaming.devcluster.broker import EmbeddedBroker
-from streaming.job.source import lanes as lanes_module
+from streaming.demo.broker import EmbeddedBroker
+from streaming.job.source import columnar_records as lanes_module
+from streaming.job.source.columnar_records import lanes
 from streaming.job.source.exceptions import UnreadableTopicError
 from streaming.job.source.fetch import (
     FetchedBatch,
@@ -21,11 +22,8 @@ from streaming.job.source.fetch import (
     OffsetRange,
     RangeReader,
 )
-from streaming.job.source.lanes import lanes
-from streaming.offsets_log.record_columns import RecordColumns
-from streaming.record_batches import whole_batches
-from streaming.record_batches.walk import Record, walk
-from streaming.record_batches.whole_batches import take_whole_batches
+from streaming.offsets_log import RecordColumns
+from streaming.record_batches import Record, take_whole_batches, walk, whole_batches
 
 pytestmark = pytest.mark.kafka
 

@@ -9,10 +9,10 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
-from job.source.test_fetch import reader
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source.fetch import FetchedBatch, OffsetRange
-from streaming.record_batches.walk import walk
+from streaming.record_batches import walk
+from tests.job.source.test_fetch import reader
 
 pytestmark = pytest.mark.kafka
 

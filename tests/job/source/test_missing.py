@@ -24,9 +24,7 @@ from streaming.job.source.fetch import (
     OffsetRange,
     RangeReader,
 )
-from streaming.record_batches import whole_batches
-from streaming.record_batches.walk import walk
-from streaming.record_batches.whole_batches import take_whole_batches
+from streaming.record_batches import take_whole_batches, walk, whole_batches
 
 PLACE = TopicPartition("t", 0)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from job.source.made_rounds import CLUSTER, FAR, at, closed, opened
 from streaming.events import Rejected, RoundClosed
 from streaming.job.source.plan import Batch, Limits, MostRead, RoundRecord, plan_batch
 from streaming.job.source.positions import INITIAL, Positions
+from tests.job.source.made_rounds import CLUSTER, FAR, at, closed, opened
 
 START = Positions.read(INITIAL)
 

@@ -5,16 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from job.source.fake_reader import FakeReader
-from job.source.made_rounds import closed, opened
-from job.source.world import SETTINGS, World, rounds_of, told, unread_of
 from streaming.events import encode_round
-from streaming.groups.quarantine import (
-    CountedRecords,
-    QuarantinedRecord,
-)
 from streaming.job.source import rounds_topic
 from streaming.job.source.positions import INITIAL
+from streaming.records import CountedRecords, QuarantinedRecord
+from tests.job.source.fake_reader import FakeReader
+from tests.job.source.made_rounds import closed, opened
+from tests.job.source.world import SETTINGS, World, rounds_of, told, unread_of
 
 
 @pytest.fixture

@@ -9,20 +9,28 @@ from hypothesis import strategies as st
 from kafka import TopicPartition
 from kafka.errors import CorruptRecordError, KafkaConnectionError
 
-from job.source.fake_probe import commit_key, commit_value
-from job.source.fake_reader import FakeReader
-from streaming.bench.log_records import group_key as commit_group_key
-from streaming.bench.log_records import group_value
-from streaming.groups.advance import advance
-from streaming.groups.config import GroupConfig
-from streaming.groups.facts import Rows
-from streaming.groups.inputs import CommitWindow, Compacted, Tick, decode_inputs
-from streaming.groups.keys import group_key, group_of, partition_key
-from streaming.groups.quarantine import LogGap, PartitionInput, QuarantinedRecord, decode_partition_inputs
+from streaming.groups import GroupConfig, Rows, advance
+from streaming.job.source import SourceSettings
 from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange
 from streaming.job.source.read import arrow_batches, task_rows
-from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
+from streaming.records import (
+    CommitWindow,
+    Compacted,
+    LogGap,
+    PartitionInput,
+    QuarantinedRecord,
+    Tick,
+    decode_inputs,
+    decode_partition_inputs,
+    group_key,
+    group_of,
+    partition_key,
+)
+from tests.benchmarks.log_records import group_key as commit_group_key
+from tests.benchmarks.log_records import group_value
+from tests.job.source.fake_probe import commit_key, commit_value
+from tests.job.source.fake_reader import FakeReader
 
 SETTINGS = SourceSettings(cluster="test", kafka={}, offsets_topic="log", events_topic="events")
 

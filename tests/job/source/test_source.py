@@ -14,15 +14,25 @@ from kafka.structs import OffsetAndMetadata
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
-from job.source.fake_probe import FakeProbe, commit_key, commit_value
-from streaming.devcluster.broker import EmbeddedBroker
+from streaming.demo.broker import EmbeddedBroker
 from streaming.events import encode_round
-from streaming.groups.inputs import CommitWindow, GroupInput, Tick, decode_inputs
-from streaming.groups.keys import ROUNDS_KEY, group_of, partition_key
-from streaming.groups.quarantine import LogGap, PartitionInput, QuarantinedRecord, decode_partition_inputs
-from streaming.groups.rounds import decode_closed_rounds
 from streaming.job.source import SourceSettings
 from streaming.offsets_log import partition_for
+from streaming.records import (
+    ROUNDS_KEY,
+    CommitWindow,
+    GroupInput,
+    LogGap,
+    PartitionInput,
+    QuarantinedRecord,
+    Tick,
+    decode_closed_rounds,
+    decode_inputs,
+    decode_partition_inputs,
+    group_of,
+    partition_key,
+)
+from tests.job.source.fake_probe import FakeProbe, commit_key, commit_value
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

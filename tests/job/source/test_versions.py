@@ -14,14 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 from kafka import KafkaAdminClient
-from probe.witness import Cluster
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.events import GroupEvent, GroupGone, LogHold, RoundClosed, RoundOpened, TopicEvent
-from streaming.groups.inputs import Tick, decode_inputs
-from streaming.groups.keys import ROUNDS_KEY, group_of
-from streaming.groups.quarantine import CountedRecords, PartitionInput, decode_partition_inputs
-from streaming.groups.rounds import ClosedRound, decode_closed_rounds
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
@@ -31,6 +26,18 @@ from streaming.probe import Probe
 from streaming.probe import writer as writer_module
 from streaming.probe.deadline import Deadline
 from streaming.probe.readback import remember
+from streaming.records import (
+    ROUNDS_KEY,
+    ClosedRound,
+    CountedRecords,
+    PartitionInput,
+    Tick,
+    decode_closed_rounds,
+    decode_inputs,
+    decode_partition_inputs,
+    group_of,
+)
+from tests.probe.witness import Cluster
 
 pytestmark = pytest.mark.kafka
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 from kafka import KafkaAdminClient
-from probe.witness import Cluster
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.groups.inputs import CommitWindow, Tick, decode_inputs
-from streaming.groups.keys import ROUNDS_KEY, group_of
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 from streaming.probe import Probe
+from streaming.records import ROUNDS_KEY, CommitWindow, Tick, decode_inputs, group_of
+from tests.probe.witness import Cluster
 
 pytestmark = pytest.mark.kafka
 

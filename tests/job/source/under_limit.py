@@ -1,6 +1,6 @@
 """What a task and a probe read of topics that somebody filled with bombs, in a process with little memory.
 
-`python -m job.source.under_limit SCENARIO [argument]`, with `tests` on the path; prints what it found as JSON. The
+`python -m tests.job.source.under_limit SCENARIO [argument]` prints what it found as JSON. The
 limit is on the address space, and counts from what the process has once everything is imported.
 """
 
@@ -19,19 +19,17 @@ from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.config import Settings
 from streaming.events import GroupEvent, encode_event
-from streaming.groups.inputs import decode_inputs
-from streaming.groups.keys import group_of
-from streaming.groups.quarantine import CountedRecords, QuarantinedRecord, decode_partition_inputs
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.job.source.fetch import OffsetRange
+from streaming.job.source.observations import EventRound
 from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
-from streaming.job.source.ticks import EventRound
 from streaming.probe import Probe
 from streaming.record_batches import FetchedBatch
+from streaming.records import CountedRecords, QuarantinedRecord, decode_inputs, decode_partition_inputs, group_of
 
 MORE_BYTES = 512 * 1024 * 1024
 """Beside what is imported: a batch of 64 MB with two copies, what tasks hold of the log (128 MB), responses, Arrow."""

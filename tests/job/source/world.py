@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from job.source.fake_reader import FakeReader
-from job.source.made_rounds import CLUSTER, closed, opened
 from streaming.events import encode_round
-from streaming.groups.keys import ROUNDS_KEY, partition_key
-from streaming.groups.quarantine import (
+from streaming.job.source import SourceSettings
+from streaming.job.source.planner import Planner
+from streaming.job.source.tasks import SourceTask
+from streaming.records import (
+    ROUNDS_KEY,
+    ClosedRound,
     LogGap,
     PartitionInput,
     QuarantinedRecord,
+    decode_closed_rounds,
     decode_partition_inputs,
+    partition_key,
 )
-from streaming.groups.rounds import ClosedRound, decode_closed_rounds
-from streaming.job.source.planner import Planner
-from streaming.job.source.settings import SourceSettings
-from streaming.job.source.tasks import SourceTask
+from tests.job.source.fake_reader import FakeReader
+from tests.job.source.made_rounds import CLUSTER, closed, opened
 
 __all__ = ["SETTINGS", "World", "closed_rounds", "gaps_of", "rounds_of", "told", "unread_of"]
 

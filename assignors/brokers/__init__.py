@@ -1,0 +1,33 @@
+"""What the assignors of Kafka's brokers compute for groups of the consumer protocol (KIP-848), recomputed exactly.
+
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
+
+topic = ServerTopic("AAAAAAAAAAAAAAAAAAAAKg", 3)
+group = ServerGroup((ServerMember("a", ("t",)), ServerMember("b", ("t",))), {"t": topic})
+assign_on_server("server-range", group, "4.0.1")  # {"a": {"AAAA...": range(0, 2)}, "b": {"AAAA...": range(2, 3)}}
+"""
+
+from __future__ import annotations
+
+from assignors.brokers.exceptions import BadTarget, BadUuid
+from assignors.brokers.hash_order import member_orders, names_in_hash_order
+from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target
+from assignors.brokers.registry import assign_on_server, known_server_strategies
+from assignors.brokers.uuid import Uuid, uuid_of
+from assignors.brokers.what_if import what_if_on_server
+
+__all__ = [
+    "BadTarget",
+    "BadUuid",
+    "ServerGroup",
+    "ServerMember",
+    "ServerTopic",
+    "Target",
+    "Uuid",
+    "assign_on_server",
+    "known_server_strategies",
+    "member_orders",
+    "names_in_hash_order",
+    "uuid_of",
+    "what_if_on_server",
+]

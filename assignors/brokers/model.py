@@ -1,0 +1,161 @@
+"""The inputs of a broker's assignor (KIP-848): who is in the group, its topics, and what each member had as target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from assignors.brokers.exceptions import BadTarget, BadUuid
+from assignors.brokers.uuid import Uuid, uuid_of
+from assignors.exceptions import BadPartitionCount, DuplicateMember
+from assignors.model import MAX_PARTITIONS
+
+__all__ = ["ServerGroup", "ServerMember", "ServerTopic", "Target"]
+
+Target = tuple[tuple[str, Sequence[int]], ...]
+"""Partitions by topic id, in the order of the record: ((topic id, (partition, ...)), ...)."""
+
+_INT32 = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTopic:
+    """A topic of the broker's metadata.
+
+    Attributes:
+        topic_id: Uuid as Kafka prints it.
+        partitions: Partition count.
+    """
+
+    topic_id: str
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServerMember:
+    """What the coordinator knows of one member.
+
+    Attributes:
+        member_id: Member id.
+        topics: Names of subscribed topics, in the order in which the assignor is shown them; a name twice counts
+            once. The order counts only where two ids share a bucket. A coordinator shows them in the order of a
+            HashSet of names: `assignors.brokers.hash_order.names_in_hash_order` of the record's.
+        target: Previous target assignment, in record order (type 7).
+        group_instance_id: `group.instance.id`; None for a dynamic member.
+        rack: `client.rack`; no built-in assignor looks at it (since 3.8).
+    """
+
+    member_id: str
+    topics: tuple[str, ...]
+    target: Target = ()
+    group_instance_id: str | None = None
+    rack: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerGroup:
+    """One group at the coordinator's decision.
+
+    Attributes:
+        members: Members in the order in which they were put into the coordinator's HashMap; it counts only where
+            two of them share a bucket.
+        topics: Topics that exist, by name. A subscribed name that is not among them is passed over, as the
+            coordinator does (`TopicIds`), save that it makes subscriptions different.
+        counts: Partition counts by topic id.
+        uuids: Topic ids by their text, also those of targets whose topics are gone.
+        least_work: Units that any assignor takes (`assignors.work`): it walks members, topics and targets.
+
+    Raises:
+        DuplicateMember: A member id stands twice.
+        BadPartitionCount: A count is negative or no whole number, or all together are above `MAX_PARTITIONS`.
+        BadUuid: A topic id is no uuid, or two topics have the same.
+        BadTarget: A target holds a topic twice, or a partition that is no int32.
+    """
+
+    members: tuple[ServerMember, ...]
+    topics: Mapping[str, ServerTopic]
+    counts: dict[str, int] = field(init=False, repr=False, compare=False)
+    uuids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
+    least_work: int = field(init=False, repr=False, compare=False)
+    _ids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
+    _subscribed: dict[tuple[str, ...], tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        uuids = _Uuids()
+        seen: set[str] = set()
+        walked = 0
+        for member in self.members:
+            walked += 2 + len(member.topics) // 4 + len(member.target)
+            if member.member_id in seen:
+                message = f"Member {member.member_id!r} stands twice in the group: list each member once."
+                raise DuplicateMember(message)
+            seen.add(member.member_id)
+            if len({uuids[topic_id].text for topic_id, _ in member.target}) != len(member.target):
+                message = f"A topic stands twice in the target of member {member.member_id!r}: the broker refuses it."
+                raise BadTarget(message)
+        walked += _check_partitions(self.members) // 4
+        ids: dict[str, Uuid] = {}
+        counts: dict[str, int] = {}
+        for name, topic in self.topics.items():
+            uuid = uuids[topic.topic_id]
+            if uuid.text in counts:
+                message = f"Topic id {uuid.text} stands twice: each topic has its own."
+                raise BadUuid(message)
+            if type(topic.partitions) is not int or not 0 <= topic.partitions <= MAX_PARTITIONS:
+                message = f"Topic {name!r} has the partition count {topic.partitions!r}: give 0 to {MAX_PARTITIONS}."
+                raise BadPartitionCount(message)
+            ids[name] = uuid
+            counts[uuid.text] = topic.partitions
+        if sum(counts.values()) > MAX_PARTITIONS:
+            message = (
+                f"The group's topics have {sum(counts.values())} partitions together: {MAX_PARTITIONS} is the most."
+            )
+            raise BadPartitionCount(message)
+        subscribed = {
+            names: tuple(ids[name] for name in dict.fromkeys(names) if name in ids)
+            for names in {member.topics for member in self.members}
+        }
+        object.__setattr__(self, "least_work", walked + sum(counts.values()) // 4)
+        object.__setattr__(self, "counts", counts)
+        object.__setattr__(self, "uuids", uuids)
+        object.__setattr__(self, "_ids", ids)
+        object.__setattr__(self, "_subscribed", subscribed)
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether every subscribed name is subscribed by every member (`ModernGroup.subscriptionType`)."""
+        return len({frozenset(names) for names in self._subscribed}) <= 1
+
+    def subscribed(self, member: ServerMember) -> tuple[Uuid, ...]:
+        """Ids of a member's topics that exist, in its order, once each."""
+        return self._subscribed[member.topics]
+
+
+class _Uuids(dict[str, Uuid]):
+    """Uuids by text, read once each."""
+
+    def __missing__(self, text: str) -> Uuid:
+        uuid = self[text] = uuid_of(text)
+        return uuid
+
+
+def _check_partitions(members: tuple[ServerMember, ...]) -> int:
+    """Refuse partitions that are no int32; how many there are in all targets."""
+    lists = [partitions for member in members for _, partitions in member.target]
+    size = sum(map(len, lists))
+    if set(map(type, chain.from_iterable(lists))) <= {int}:
+        lowest = min(chain.from_iterable(lists), default=0)
+        highest = max(chain.from_iterable(lists), default=0)
+        if -_INT32 <= lowest <= highest < _INT32:
+            return size
+    for member in members:
+        for topic_id, partitions in member.target:
+            for partition in partitions:
+                if type(partition) is not int or not -_INT32 <= partition < _INT32:
+                    message = (
+                        f"The target of member {member.member_id!r} has a partition {partition!r} of {topic_id}: "
+                        "give int32 numbers."
+                    )
+                    raise BadTarget(message)
+    return size

@@ -1,0 +1,74 @@
+"""`range` of the brokers before 3.9, which keeps what members had and deals only the rest in blocks.
+
+Follows `org.apache.kafka.coordinator.group.assignor.RangeAssignor` of 3.8.
+"""
+
+from __future__ import annotations
+
+from assignors.assignment import Assignment, Partitions
+from assignors.brokers.hash_order import members_in_hash_order
+from assignors.brokers.model import ServerGroup
+from assignors.exceptions import LeaderWouldFail
+
+__all__ = ["cut_ranges_keeping_the_target"]
+
+
+def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
+    """What 3.8 assigns: per topic up to quota partitions stay, the lowest first, in the order of the member map.
+
+    Raises:
+        LeaderWouldFail: There are no members, or previous owners contradict each other so that a block would
+            reach beyond what is left.
+        CannotTell: The order of the member map is not followed.
+    """
+    if not group.members:
+        reason = "the broker's range before 3.9 throws NoSuchElementException on a group without members"
+        raise LeaderWouldFail(reason)
+    by_id = {member.member_id: member for member in group.members}
+    takers: dict[str, list[str]] = {}
+    for member_id in members_in_hash_order(by_id):
+        for uuid in group.subscribed(by_id[member_id]):
+            takers.setdefault(uuid.text, []).append(member_id)
+    had = {
+        member.member_id: {group.uuids[topic_id].text: sorted(set(parts)) for topic_id, parts in member.target}
+        for member in group.members
+    }
+    result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
+    for topic_id in sorted(takers):
+        dealt = _deal(
+            group.counts[topic_id], {member_id: had[member_id].get(topic_id, []) for member_id in takers[topic_id]}
+        )
+        for member_id, partitions in dealt.items():
+            if partitions:
+                result[member_id][topic_id] = partitions
+    return result
+
+
+def _deal(count: int, had: dict[str, list[int]]) -> dict[str, list[int]]:
+    """One topic: what each subscriber gets, from what it had, sorted; both in the order of the map."""
+    quota, larger = divmod(count, len(had))
+    result: dict[str, list[int]] = {}
+    lacking: dict[str, int] = {}
+    for member_id, partitions in had.items():
+        keep = min(len(partitions), quota)
+        if len(partitions) > quota and larger:
+            larger -= 1
+            keep += 1
+        else:
+            lacking[member_id] = quota - len(partitions)
+        result[member_id] = partitions[:keep]
+    kept = {partition for partitions in result.values() for partition in partitions}
+    left = [partition for partition in range(count) if partition not in kept]
+    start = 0
+    for member_id, lack in lacking.items():
+        more = lack
+        if larger:
+            larger -= 1
+            more += 1
+        if more > 0:
+            if start + more > len(left):
+                reason = "the broker's range before 3.9 throws IndexOutOfBoundsException on these previous owners"
+                raise LeaderWouldFail(reason)
+            result[member_id] = list(dict.fromkeys([*result[member_id], *left[start : start + more]]))
+            start += more
+    return result

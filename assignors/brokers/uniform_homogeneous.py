@@ -1,0 +1,156 @@
+"""`uniform` of the broker for members that all subscribe to the same topics.
+
+Follows `UniformHomogeneousAssignmentBuilder`: members keep what they had up to their quota, in the order of the
+maps; what is left is dealt in one go, one member filled before the next. Nothing is dealt one by one: the rest is
+a list of pieces, of which each member takes a slice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+from assignors.assignment import Assignment, Partitions
+from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_hash_order
+from assignors.brokers.model import ServerGroup, ServerMember
+from assignors.exceptions import LeaderWouldFail
+
+__all__ = ["keep_and_fill", "keep_and_fill_giving_extras_back"]
+
+_Piece = tuple[str, Sequence[int]]
+
+
+def keep_and_fill(group: ServerGroup) -> Assignment:
+    """Before 4.0.1: the first members of the map may have one more, whether they had so many or not."""
+    return _keep_and_fill(group, give_back=False)
+
+
+def keep_and_fill_giving_extras_back(group: ServerGroup) -> Assignment:
+    """Since 4.0.1 (KAFKA-18688): a member below its quota leaves the one more to a later member that may have it."""
+    return _keep_and_fill(group, give_back=True)
+
+
+@dataclass(slots=True)
+class _Unfilled:
+    member_id: str
+    lack: int
+
+
+def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
+    """Raises LeaderWouldFail where partitions are left over, CannotTell where an order of maps is not followed."""
+    by_id = {member.member_id: member for member in group.members}
+    result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
+    order = members_in_hash_order(by_id)
+    first = by_id[order[0]]
+    subscribed = group.subscribed(first)
+    # (`TopicIds.size()`, by which the table is sized, counts the names, those without a topic too.)
+    in_set = in_hash_set([uuid.code for uuid in subscribed], listed=len(set(first.topics)))
+    topics = [subscribed[position].text for position in in_set]
+    if not topics:
+        return result
+    had = {topic_id: _Had(group, topic_id) for topic_id in topics}
+    for member in group.members:
+        for topic_id, partitions in member.target:
+            of_topic = had.get(group.uuids[topic_id].text)
+            if of_topic is not None:
+                of_topic.lists.append(partitions)
+    rest: list[_Piece] = [(topic_id, of_topic.unassigned()) for topic_id, of_topic in had.items()]
+    quota, extras = divmod(sum(group.counts[topic_id] for topic_id in topics), len(order))
+    unfilled: list[_Unfilled] = []
+    for position, member_id in enumerate(order):
+        lack, extra = quota, extras > 0
+        lack += extra
+        for topic_id, partitions in _in_map_order(group, by_id[member_id]):
+            of_topic = had.get(topic_id)
+            if of_topic is None:
+                continue
+            kept = partitions if of_topic.distinct else list(dict.fromkeys(partitions))
+            if len(kept) > lack:
+                walked = _in_set_order(kept, len(partitions))
+                kept = walked[:lack]
+                rest.append((topic_id, walked[lack:]))
+            lack -= len(kept)
+            if kept:
+                result[member_id][topic_id] = kept
+        if extra and not (give_back and lack > 0 and len(order) - position > extras):
+            extras -= 1
+        elif extra:
+            lack -= 1
+        if lack > 0:
+            unfilled.append(_Unfilled(member_id, lack))
+    _fill(result, unfilled, rest)
+    return result
+
+
+class _Had:
+    """What members had of one topic.
+
+    Attributes:
+        lists: Partitions in the targets of members, a list a member.
+        distinct: Whether no partition stands twice in them; known after `unassigned`.
+    """
+
+    __slots__ = ("_count", "distinct", "lists")
+
+    def __init__(self, group: ServerGroup, topic_id: str) -> None:
+        self._count = group.counts[topic_id]
+        self.lists: list[Sequence[int]] = []
+        self.distinct = True
+
+    def unassigned(self) -> Sequence[int]:
+        """Partitions that no member had, ascending."""
+        if not self.lists:
+            return range(self._count)
+        size = sum(map(len, self.lists))
+        partitions = np.fromiter(chain.from_iterable(self.lists), dtype=np.int64, count=size)
+        exist = (partitions >= 0) & (partitions < self._count)
+        taken = np.zeros(self._count, dtype=bool)
+        taken[partitions[exist]] = True
+        self.distinct = int(np.count_nonzero(taken)) == partitions.size
+        free: list[int] = np.flatnonzero(~taken).tolist()
+        return free
+
+
+def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
+    """The member's target as its HashMap iterates it (`Assignment.fromRecord`)."""
+    if len(member.target) < 2:
+        for topic_id, partitions in member.target:
+            yield group.uuids[topic_id].text, partitions
+        return
+    uuids = [group.uuids[topic_id] for topic_id, _ in member.target]
+    for position in in_hash_map([uuid.code for uuid in uuids]):
+        yield uuids[position].text, member.target[position][1]
+
+
+def _in_set_order(partitions: Sequence[int], listed: int) -> list[int]:
+    """Partitions as `new HashSet<>(list)` iterates them; a number is its own hash code."""
+    codes = np.fromiter(partitions, dtype=np.int64, count=len(partitions)).astype(np.uint32)
+    return list(map(partitions.__getitem__, in_hash_set(codes, listed)))
+
+
+def _fill(result: dict[str, dict[str, Partitions]], unfilled: Sequence[_Unfilled], rest: Sequence[_Piece]) -> None:
+    pieces = iter(rest)
+    topic_id, piece = next(pieces, ("", ()))
+    start = 0
+    for member in unfilled:
+        owned = result[member.member_id]
+        lack = member.lack
+        while lack > 0:
+            if start == len(piece):
+                following = next(pieces, None)
+                if following is None:
+                    return
+                topic_id, piece = following
+                start = 0
+                continue
+            part = piece[start : start + lack]
+            start += len(part)
+            lack -= len(part)
+            earlier = owned.get(topic_id)
+            owned[topic_id] = part if earlier is None else list(dict.fromkeys(chain(earlier, part)))
+    if start < len(piece) or any(piece for _, piece in pieces):
+        reason = 'the broker\'s uniform throws "Partitions were left unassigned" on these previous owners'
+        raise LeaderWouldFail(reason)

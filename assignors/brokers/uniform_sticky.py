@@ -1,0 +1,281 @@
+"""`uniform` of the brokers before 4.0 for members that subscribe to different topics.
+
+Follows `UniformHeterogeneousAssignmentBuilder` of 3.8 and 3.9, a port of the clients' sticky algorithm: members
+keep what they had, the rest goes partition by partition to the least loaded, then partitions move one by one while
+that evens something out. Its check of movements is the wrong way round: it throws as soon as two partitions of a
+topic would move in opposite directions, where the clients' algorithm takes the first move back.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+
+import numpy as np
+
+from assignors.assignment import Assignment, Partitions
+from assignors.brokers.hash_order import grown, in_hash_map, members_in_hash_order, order_in_table
+from assignors.brokers.model import ServerGroup, ServerMember
+from assignors.brokers.uuid import Uuid
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.order import utf16
+from assignors.work import spend
+
+__all__ = ["MOST_CHECKS", "deal_and_move"]
+
+# Steps of the balance check, which the class makes after every move, of all moves together: about ten seconds
+# here, where the class itself takes minutes.
+MOST_CHECKS = 20_000_000
+
+
+def deal_and_move(group: ServerGroup) -> Assignment:
+    """What 3.8 and 3.9 assign.
+
+    Raises:
+        LeaderWouldFail: The class throws on this input, as it does on many.
+        CannotTell: The order of a map is not followed, or it would take too long.
+    """
+    board = _Board(group)
+    if not board.subscribers:
+        return {member_id: {} for member_id in board.member_ids}
+    board.keep_targets()
+    board.deal_the_rest()
+    board.balance()
+    return board.assignment()
+
+
+class _Board:
+    """Who has what while it is being worked out; members are numbers in the order of the member map.
+
+    Called in this order: `keep_targets`, `deal_the_rest`, `balance`, `assignment`.
+    """
+
+    def __init__(self, group: ServerGroup) -> None:
+        by_id = {member.member_id: member for member in group.members}
+        self.member_ids = members_in_hash_order(by_id)
+        self._group = group
+        self._members: list[ServerMember] = [by_id[member_id] for member_id in self.member_ids]
+        self._wanted = [group.subscribed(member) for member in self._members]
+        self.subscribers: dict[Uuid, list[int]] = {}
+        for number, topics in enumerate(self._wanted):
+            for topic in topics:
+                self.subscribers.setdefault(topic, []).append(number)
+        # Topics with the same subscribers share a number.
+        numbers: dict[tuple[int, ...], int] = {}
+        self._alike = {
+            topic: numbers.setdefault(tuple(of_topic), len(numbers)) for topic, of_topic in self.subscribers.items()
+        }
+        self._counts = {topic: group.counts[topic.text] for topic in self.subscribers}
+        in_order = sorted(range(len(self._members)), key=lambda number: utf16(self.member_ids[number]))
+        # Members are compared by size, then by id.
+        self._rank = [0] * len(in_order)
+        for rank, number in enumerate(in_order):
+            self._rank[number] = rank
+        self._sizes = [0] * len(self._members)
+        self._most = [sum(self._counts[topic] for topic in topics) for topics in self._wanted]
+        self._has: list[dict[Uuid, set[int]]] = [{} for _ in self._members]
+        self._owners: dict[Uuid, list[int | None]] = {topic: [None] * count for topic, count in self._counts.items()}
+        # Whom the class looks through for a new owner: members below their most.
+        self._open = {number for number in range(len(self._members)) if self._most[number] > 0}
+        self._partitions = self._sorted_partitions()
+        self._moved: set[tuple[Uuid, int]] = set()
+        self._moves: set[tuple[Uuid, int, int]] = set()
+        self._contested = False
+        self._checks_left = MOST_CHECKS
+
+    def keep_targets(self) -> None:
+        """What members had of topics they still subscribe to stays theirs, also what another had too."""
+        for number, member in enumerate(self._members):
+            wanted = {topic.text: topic for topic in self._wanted[number]}
+            for topic_id, partitions in member.target:
+                topic = wanted.get(self._group.uuids[topic_id].text)
+                if topic is None:
+                    continue
+                for partition in set(partitions):
+                    if 0 <= partition < self._counts[topic]:
+                        self._contested |= self._owners[topic][partition] is not None
+                    self._give(topic, partition, number)
+
+    def deal_the_rest(self) -> None:
+        """Each partition without an owner goes to its least loaded subscriber that may have more."""
+        heaps: dict[int, list[tuple[int, int, int]]] = {}
+        spend(2 * len(self._partitions))
+        for topic, partition in self._partitions:
+            if self._owners[topic][partition] is not None:
+                continue
+            key = self._alike[topic]
+            heap = heaps.get(key)
+            if heap is None:
+                subscribers = self.subscribers[topic]
+                spend(len(subscribers))
+                heap = heaps[key] = [(self._sizes[number], self._rank[number], number) for number in subscribers]
+                heapq.heapify(heap)
+            number = self._least(heap)
+            if number is None:
+                reason = 'the broker\'s uniform before 4.0 throws "Some partitions were left unassigned" here'
+                raise LeaderWouldFail(reason)
+            self._give(topic, partition, number)
+
+    def balance(self) -> None:
+        """Move partitions of topics with several subscribers until a pass over all of them moved none."""
+        movable = [pair for pair in self._partitions if len(self.subscribers[pair[0]]) > 1]
+        modified = True
+        while modified:
+            modified = moved = False
+            # What has moved is not looked at again.
+            movable = [pair for pair in movable if pair not in self._moved]
+            smallest: dict[int, int] = {}
+            spend(len(movable))
+            for topic, partition in movable:
+                if moved:
+                    if self._is_balanced():
+                        return
+                    smallest.clear()
+                moved = False
+                key = self._alike[topic]
+                if key not in smallest:
+                    smallest[key] = min(self._sizes[number] for number in self.subscribers[topic])
+                    self._count_checks(len(self.subscribers[topic]))
+                owner = self._owners[topic][partition]
+                if owner is not None and self._sizes[owner] > smallest[key] + 1:
+                    self._move(topic, partition, owner)
+                    modified = moved = True
+
+    def assignment(self) -> Assignment:
+        """What each member has."""
+        result: dict[str, dict[str, Partitions]] = {}
+        for member_id, has in zip(self.member_ids, self._has, strict=True):
+            result[member_id] = {topic.text: sorted(partitions) for topic, partitions in has.items() if partitions}
+        return result
+
+    def _sorted_partitions(self) -> list[tuple[Uuid, int]]:
+        """All partitions: most partitions a subscriber first, then fewest subscribers, then lowest number.
+
+        What is equal in all three (partitions of different topics) stays in the order of a HashSet of
+        `TopicIdPartition`, filled topic by topic in the order of a HashSet of ids.
+        """
+        listed = list(self.subscribers)
+        topics = [listed[position] for position in in_hash_map([topic.code for topic in listed])]
+        counts = [self._counts[topic] for topic in topics]
+        if not sum(counts):
+            return []
+        of_topic = np.repeat(np.arange(len(topics)), counts)
+        number = np.concatenate([np.arange(count) for count in counts])
+        codes = np.asarray([31 * (31 + topic.code) & 0xFFFFFFFF for topic in topics], dtype=np.int64)
+        hashes = ((codes[of_topic] + number) & 0xFFFFFFFF).tolist()
+        subscribers = np.asarray([len(self.subscribers[topic]) for topic in topics])
+        ratio = np.asarray(counts) / subscribers
+        if len(set(zip(ratio.tolist(), subscribers.tolist(), strict=True))) == len(topics):
+            in_set = np.arange(len(hashes))  # no ties: the order of the set does not matter
+        else:
+            # (The set grows from its smallest table: it must not be crowded on the way either.)
+            for size_before in _smaller_tables(len(hashes)):
+                order_in_table(hashes[: size_before * 3 // 4 + 1], size_before)
+            in_set = np.asarray(order_in_table(hashes, grown(len(hashes))))
+        of_topic, number = of_topic[in_set], number[in_set]
+        order = np.lexsort((number, subscribers[of_topic], -ratio[of_topic]))
+        return [
+            (topics[topic], partition)
+            for topic, partition in zip(of_topic[order].tolist(), number[order].tolist(), strict=True)
+        ]
+
+    def _least(self, heap: list[tuple[int, int, int]]) -> int | None:
+        """The least loaded member of a heap that may have more; sizes in it may be out of date, and only too low."""
+        while heap:
+            size, rank, number = heap[0]
+            if self._sizes[number] >= self._most[number]:
+                heapq.heappop(heap)
+            elif size != self._sizes[number]:
+                heapq.heapreplace(heap, (self._sizes[number], rank, number))
+            else:
+                return number
+        return None
+
+    def _give(self, topic: Uuid, partition: int, number: int) -> None:
+        self._has[number].setdefault(topic, set()).add(partition)
+        if 0 <= partition < self._counts[topic]:
+            self._owners[topic][partition] = number
+        self._resize(number, 1)
+
+    def _take(self, topic: Uuid, partition: int, number: int) -> None:
+        has = self._has[number].get(topic)
+        if has is not None:
+            has.discard(partition)
+            if not has:
+                del self._has[number][topic]
+        self._resize(number, -1)
+
+    def _resize(self, number: int, by: int) -> None:
+        self._sizes[number] = max(0, self._sizes[number] + by)
+        if self._sizes[number] < self._most[number]:
+            self._open.add(number)
+        else:
+            self._open.discard(number)
+
+    def _move(self, topic: Uuid, partition: int, owner: int) -> None:
+        spend(len(self.subscribers[topic]))
+        takers = self._open.intersection(self.subscribers[topic])
+        if not takers:
+            reason = 'the broker\'s uniform before 4.0 throws "No suitable new owner was found" here'
+            raise LeaderWouldFail(reason)
+        taker = self._first(takers)
+        if (topic, taker, owner) in self._moves:
+            reason = 'the broker\'s uniform before 4.0 throws "Mismatch in partition movement record" here'
+            raise LeaderWouldFail(reason)
+        self._moved.add((topic, partition))
+        self._moves.add((topic, owner, taker))
+        self._take(topic, partition, owner)
+        self._give(topic, partition, taker)
+
+    def _first(self, numbers: Iterable[int]) -> int:
+        return min(numbers, key=lambda number: (self._sizes[number], self._rank[number]))
+
+    def _is_balanced(self) -> bool:
+        if not self._open:
+            reason = "the broker's uniform before 4.0 throws NoSuchElementException where nobody may have more"
+            raise LeaderWouldFail(reason)
+        spend(len(self._open) // 4)
+        sizes = [self._sizes[number] for number in self._open]
+        if min(sizes) >= max(sizes) - 1:
+            return True
+        return not (self._could_take_contested() if self._contested else self._could_take())
+
+    def _could_take(self) -> bool:
+        """Whether a member below its most could take a partition from one with at least two more."""
+        largest = {}
+        for topic, owners in self._owners.items():
+            of_topic = {owner for owner in owners if owner is not None}
+            self._count_checks(len(owners))
+            largest[topic] = max((self._sizes[owner] for owner in of_topic), default=0)
+        for number in self._open:
+            spend(len(self._wanted[number]))
+            if any(largest[topic] > self._sizes[number] + 1 for topic in self._wanted[number]):
+                return True
+        return False
+
+    def _could_take_contested(self) -> bool:
+        """The same where a member may have what another owns: that it could not take."""
+        for number in self._open:
+            for topic in self._wanted[number]:
+                self._count_checks(self._counts[topic])
+                has = self._has[number].get(topic, ())
+                for partition, owner in enumerate(self._owners[topic]):
+                    if partition not in has and owner is not None and self._sizes[owner] > self._sizes[number] + 1:
+                        return True
+        return False
+
+    def _count_checks(self, count: int) -> None:
+        spend(count // 4)
+        self._checks_left -= count
+        if self._checks_left < 0:
+            reason = "too many members and partitions for the broker's uniform before 4.0: not recomputed"
+            raise CannotTell(reason)
+
+
+def _smaller_tables(count: int) -> list[int]:
+    sizes = []
+    size = grown(0)
+    while size < grown(count):
+        sizes.append(size)
+        size *= 2
+    return sizes

@@ -1,0 +1,9 @@
+"""The strategies that group leaders compute in Kafka's clients."""
+
+from __future__ import annotations
+
+from assignors.clients.assign_order import as_listed
+from assignors.clients.range import RANGE
+from assignors.clients.roundrobin import ROUNDROBIN
+
+__all__ = ["RANGE", "ROUNDROBIN", "as_listed"]

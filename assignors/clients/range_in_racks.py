@@ -1,0 +1,187 @@
+"""The strategy `range` where racks matter (KIP-881): partitions go to members in their racks first, as quotas allow.
+
+Follows `org.apache.kafka.clients.consumer.RangeAssignor` (Java, from 3.5.0 to this day) and rdkafka_range_assignor.c
+(librdkafka, from 2.2.0 to this day). Topics with the same subscribers and as many partitions are dealt together, the
+same numbers of each to the same member; a topic for itself is dealt member by member; what then is left is dealt as
+without racks. Who may have how many does not depend on racks: a quota, and one more for as many members as it takes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from assignors.assignment import Assignment
+from assignors.blocks import Blocks, in_blocks
+from assignors.clients.racks import TopicRacks, racks_by_topic
+from assignors.model import Group, Subscription
+from assignors.strategy import PartitionRacks
+from assignors.work import spend
+
+__all__ = ["java_range_in_racks", "librdkafka_range_in_racks"]
+
+_Takers = dict[str, list[Subscription]]
+
+
+def java_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
+    """Deal as Java >= 3.5; None where no topic needs racks, so that the plain algorithm runs.
+
+    A topic that needs none is dealt by racks too if it is dealt together with others and any topic of the group
+    needs them. To a topic dealt together with others a member without a rack is in every rack.
+
+    Args:
+        group: The group.
+        takers: Subscribers by topic, once each, in the leader's order; those of topics that have the same are one list.
+        racks: Racks of the replicas.
+
+    Raises:
+        CannotTell: Members have racks and the replicas' racks are not known.
+    """
+    by_topic = racks_by_topic(group, takers, racks)
+    if not any(of_topic.needed for of_topic in by_topic.values()):
+        return None
+    return _dealt(group, takers, by_topic, rackless_everywhere=True)
+
+
+def librdkafka_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
+    """Deal as librdkafka >= 2.2; None where racks change nothing.
+
+    Topics with the same subscribers and as many partitions are dealt by racks whether any topic needs them or not,
+    and there a member without a rack is in none.
+
+    Args:
+        group: As above.
+        takers: As above.
+        racks: As above.
+
+    Raises:
+        CannotTell: Members have racks and the replicas' racks are not known.
+    """
+    by_topic = racks_by_topic(group, takers, racks)
+    if not any(of_topic.match for of_topic in by_topic.values()):
+        return None
+    return _dealt(group, takers, by_topic, rackless_everywhere=False)
+
+
+def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, rackless_everywhere: bool) -> Assignment:
+    counts = group.partitions_per_topic
+    alike: dict[tuple[int, int], list[str]] = {}
+    for topic in sorted(takers):
+        if counts.get(topic):
+            alike.setdefault((id(takers[topic]), counts[topic]), []).append(topic)
+    dealt: dict[str, Blocks] = {}
+    for topics in alike.values():
+        first = topics[0]
+        hand = _Hand(takers[first], counts[first])
+        if first in by_topic:  # (then so are the others: they have the same subscribers)
+            if len(topics) > 1:
+                hand.deal_together([by_topic[topic].replicas for topic in topics], rackless=rackless_everywhere)
+            elif by_topic[first].needed:
+                hand.deal_alone(by_topic[first].replicas)
+        hand.deal_rest()
+        dealt[first] = hand.blocks()
+    kinds = sorted((topic, kind) for kind, topics in alike.items() for topic in topics)
+    return in_blocks((member.member_id for member in group.members), kinds, dealt.__getitem__)
+
+
+class _Hand:
+    """One topic, or several that are dealt together, while they are dealt."""
+
+    def __init__(self, members: Sequence[Subscription], count: int) -> None:
+        self._members = members
+        self._quota, self._larger = divmod(count, len(members))
+        self._given: list[list[int]] = [[] for _ in members]
+        self._free = [True] * count
+
+    def deal_together(self, replicas: Sequence[Sequence[frozenset[str]]], *, rackless: bool) -> None:
+        """Give each partition number to the first member that has room and is in its racks in every topic.
+
+        Args:
+            replicas: Racks per partition, of each topic.
+            rackless: Whether a member without a rack is in every rack, or in none.
+        """
+        # (Room never grows again, so a member without any is left out for good.)
+        in_rack: dict[str | None, deque[int]] = {}
+        for place, member in enumerate(self._members):
+            if member.rack or rackless:
+                in_rack.setdefault(member.rack or None, deque()).append(place)
+        queues: dict[tuple[frozenset[str], ...], list[deque[int]]] = {}
+        for partition, of_topics in enumerate(zip(*replicas, strict=True)):
+            found = queues.get(of_topics)
+            if found is None:
+                spend(len(in_rack))
+                common = frozenset.intersection(*of_topics)
+                found = [queue for rack, queue in in_rack.items() if rack is None or rack in common]
+                queues[of_topics] = found
+            first = -1
+            for queue in found:
+                while queue and self._room(queue[0]) <= 0:
+                    queue.popleft()
+                if queue and (first < 0 or queue[0] < first):
+                    first = queue[0]
+            if first >= 0:
+                self._give(first, [partition])
+
+    def deal_alone(self, replicas: Sequence[frozenset[str]]) -> None:
+        """Give each member in turn the first free partitions in its rack that it has room for; without one, any."""
+        in_rack: dict[str, list[int]] = {member.rack: [] for member in self._members if member.rack}
+        lists: dict[frozenset[str], list[list[int]]] = {}
+        for partition, racks in enumerate(replicas):
+            found = lists.get(racks)
+            if found is None:
+                spend(len(in_rack))
+                found = lists[racks] = [listed for rack, listed in in_rack.items() if rack in racks]
+            for listed in found:
+                listed.append(partition)
+        everything: Sequence[int] = range(len(replicas))
+        # (What was passed over is taken: each list is walked once.)
+        walked: dict[str | None, int] = {}
+        for place, member in enumerate(self._members):
+            rack = member.rack or None
+            fits = everything if rack is None else in_rack[rack]
+            walked[rack] = self._take(place, fits, walked.get(rack, 0))
+
+    def deal_rest(self) -> None:
+        """Give what is free to the members in turn, as far as they have room."""
+        start = 0
+        everything = range(len(self._free))
+        for place in range(len(self._members)):
+            start = self._take(place, everything, start)
+
+    def blocks(self) -> Blocks:
+        """What each member was given, sorted."""
+        return [
+            (member.member_id, _as_range(sorted(given)))
+            for member, given in zip(self._members, self._given, strict=True)
+            if given
+        ]
+
+    def _take(self, place: int, listed: Sequence[int], start: int) -> int:
+        """Give a member the free ones of a list from a place on, as it has room; where it stopped."""
+        room = self._room(place)
+        taken: list[int] = []
+        while start < len(listed) and len(taken) < room:
+            if self._free[listed[start]]:
+                taken.append(listed[start])
+            start += 1
+        if taken:
+            self._give(place, taken)
+        return start
+
+    def _room(self, place: int) -> int:
+        return self._quota + (self._larger > 0) - len(self._given[place])
+
+    def _give(self, place: int, partitions: Sequence[int]) -> None:
+        given = self._given[place]
+        given += partitions
+        for partition in partitions:
+            self._free[partition] = False
+        if len(given) > self._quota:
+            self._larger -= 1
+
+
+def _as_range(numbers: list[int]) -> range | tuple[int, ...]:
+    """Numbers that follow one another as a range: most do where most racks do not match."""
+    if numbers[-1] - numbers[0] == len(numbers) - 1:
+        return range(numbers[0], numbers[-1] + 1)
+    return tuple(numbers)

@@ -1,0 +1,181 @@
+"""The strategy `roundrobin`: partitions of all topics in order are dealt to the members in turn.
+
+Follows `org.apache.kafka.clients.consumer.RoundRobinAssignor` and its counterparts. Nothing is dealt one by one:
+what a member gets of one topic is every k-th partition from a first one, a `range` with a step.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+
+from assignors.assignment import Assignment
+from assignors.blocks import Blocks, in_blocks, takers_by_topic
+from assignors.clients.patterns import refuse_patterns
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.model import Group, Subscription, topics_listed
+from assignors.order import (
+    by_member_id,
+    franz_go_order,
+    java_by_member_id,
+    java_order,
+    kafka_python_order,
+    librdkafka_order,
+    sorted_utf16,
+)
+from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.work import spend
+
+__all__ = ["ROUNDROBIN"]
+
+
+def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """Java before 2.4: instance ids are not looked at."""
+    return _deal(group, java_by_member_id(group.members), sorted_utf16(_topics(group)))
+
+
+def _java(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """Java >= 2.4, to this day; racks are never looked at."""
+    return _deal(group, java_order(group.members), sorted_utf16(_topics(group)))
+
+
+def _franz_go(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kgo/group_balancer.go `roundRobinBalancer`: as Java, in byte order."""
+    return _deal(group, franz_go_order(group.members), sorted(_topics(group)))
+
+
+def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_roundrobin_assignor.c before 1.3: instance ids are not known."""
+    refuse_patterns(group)
+    _refuse_different_subscriptions(group)
+    return _deal(group, by_member_id(group.members), sorted(_topics(group)))
+
+
+def _librdkafka_before_fix(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_roundrobin_assignor.c 1.3 and 1.4."""
+    _refuse_different_subscriptions(group)
+    return _librdkafka(group, racks)
+
+
+def _librdkafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """rdkafka_roundrobin_assignor.c >= 1.5."""
+    refuse_patterns(group)
+    return _deal(group, librdkafka_order(group.members), sorted(_topics(group)))
+
+
+def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
+    return _deal(group, by_member_id(group.members), sorted(_topics(group)))
+
+
+def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """kafka-python >= 2.3: only the last run of static and of dynamic members counts, and none may be passed over.
+
+    Raises:
+        LeaderWouldFail: A turn came to a member that does not subscribe to the topic: kafka-python then looks
+            the next member up by a pair in a dict keyed by member id, a KeyError.
+    """
+    order = kafka_python_order(group.members)
+    topics = sorted(_topics(group))
+    listed = topics_listed(order)
+    sets = {id(names): frozenset(names) for names in listed}
+    wanted = [sets[id(names)] for names in listed]
+    turn = 0
+    for topic in topics:
+        count = group.partitions_per_topic[topic]
+        for step in range(min(count, len(order))):
+            if topic not in wanted[(turn + step) % len(order)]:
+                reason = "kafka-python >= 2.3 raises KeyError where roundrobin must pass a member over"
+                raise LeaderWouldFail(reason)
+        turn += count
+    return _deal(group, order, topics)
+
+
+def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """balance_strategy.go >= 1.28: partitions in the order of the strings "topic-partition", p10 before p2."""
+    if sum(group.partitions_per_topic[topic] for topic in _topics(group)) > _SARAMA_MOST:
+        reason = "too many partitions to sort as sarama does"
+        raise CannotTell(reason)
+    order = by_member_id(group.members)
+    place = {member.member_id: position for position, member in enumerate(order)}
+    takers = takers_by_topic(order, once=True)
+    positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}
+    dealt: dict[str, dict[str, list[int]]] = {member.member_id: {} for member in group.members}
+    spend(2 * sum(group.partitions_per_topic[topic] for topic in _topics(group)))
+    in_order = sorted(
+        (f"{topic}-{partition}", topic, partition)
+        for topic in _topics(group)
+        for partition in range(group.partitions_per_topic[topic])
+    )
+    turn = 0
+    for _, topic, partition in in_order:
+        of_topic = positions[id(takers[topic])]
+        taker = of_topic[bisect_left(of_topic, turn) % len(of_topic)]
+        dealt[order[taker].member_id].setdefault(topic, []).append(partition)
+        turn = (taker + 1) % len(order)
+    return {member_id: {topic: tuple(parts) for topic, parts in of.items()} for member_id, of in dealt.items()}
+
+
+def _sarama_by_hash(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+    reason = "sarama before 1.28 deals each topic by itself, in an order of hashes"
+    raise CannotTell(reason)
+
+
+# Sorting strings costs about a microsecond a partition: a group beyond this is not worth seconds of a candidate.
+_SARAMA_MOST = 200_000
+
+
+def _topics(group: Group) -> Iterable[str]:
+    """Topics that exist and have a subscriber."""
+    counts = group.partitions_per_topic
+    kinds = {id(topics): topics for topics in topics_listed(group.members)}.values()
+    return {topic for topics in kinds for topic in topics if counts.get(topic)}
+
+
+def _refuse_different_subscriptions(group: Group) -> None:
+    if len({frozenset(member.topics) for member in group.members}) > 1:
+        reason = "librdkafka before 1.5 walks different subscriptions beyond its list of members"
+        raise CannotTell(reason)
+
+
+def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
+    """Deal each topic's partitions in turn to its subscribers, going on where the topic before ended."""
+    place = {member.member_id: position for position, member in enumerate(order)}
+    takers = takers_by_topic(order, once=True)
+    positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}
+    counts = group.partitions_per_topic
+    firsts: dict[str, int] = {}
+    turn = 0
+    for topic in topics:
+        of_topic = positions[id(takers[topic])]
+        firsts[topic] = first = bisect_left(of_topic, turn)
+        turn = of_topic[(first + counts[topic] - 1) % len(of_topic)] + 1
+
+    def blocks(topic: str) -> Blocks:
+        of_topic, count, first = takers[topic], counts[topic], firsts[topic]
+        return [
+            (of_topic[(first + step) % len(of_topic)].member_id, range(step, count, len(of_topic)))
+            for step in range(min(count, len(of_topic)))
+        ]
+
+    alike = ((topic, (id(takers[topic]), counts[topic], first % len(takers[topic]))) for topic, first in firsts.items())
+    return in_blocks((member.member_id for member in group.members), alike, blocks)
+
+
+ROUNDROBIN = Strategy(
+    name="roundrobin",
+    eras=(
+        Era("java", _java_before_static, since=(0, 9), before=(2, 4)),
+        Era("java", _java, since=(2, 4)),
+        Era("librdkafka", _librdkafka_before_static, since=(0, 9), before=(1, 3)),
+        Era("librdkafka", _librdkafka_before_fix, since=(1, 3), before=(1, 5)),
+        Era("librdkafka", _librdkafka, since=(1, 5)),
+        Era("kafka-python", _kafka_python_before_static, since=(1, 0), before=(2, 3)),
+        Era("kafka-python", _kafka_python, since=(2, 3)),
+        Era("aiokafka", _kafka_python_before_static, since=(0, 1)),
+        Era("franz-go", _franz_go, since=(1, 0)),
+        Era("sarama", _sarama_by_hash, since=(1, 19), before=(1, 28)),
+        Era("sarama", _sarama, since=(1, 28)),
+    ),
+    otherwise="this library's roundrobin is not recomputed",
+)

@@ -1,0 +1,41 @@
+"""The strategies `sticky` and `cooperative-sticky`: members keep what they had, as far as balance allows."""
+
+from __future__ import annotations
+
+from assignors.clients.sticky import java, kafka_python
+from assignors.clients.sticky.hidden_inputs import unrecorded
+from assignors.clients.sticky.java import listed
+from assignors.clients.sticky.librdkafka import LIBRDKAFKA_ERAS
+from assignors.clients.sticky.user_data import read_kafka_python, read_sticky, write_kafka_python, write_sticky
+from assignors.model import Subscription, TopicPartitions
+from assignors.strategy import Strategy
+
+__all__ = [
+    "COOPERATIVE_STICKY",
+    "STICKY",
+    "claimed_partitions",
+    "listed",
+    "read_kafka_python",
+    "read_sticky",
+    "unrecorded",
+    "write_kafka_python",
+    "write_sticky",
+]
+
+
+STICKY = Strategy(
+    name="sticky",
+    eras=(*java.STICKY_ERAS, *kafka_python.STICKY_ERAS),
+    otherwise="this library's sticky is not recomputed",
+)
+COOPERATIVE_STICKY = Strategy(
+    name="cooperative-sticky",
+    eras=(*java.COOPERATIVE_ERAS, *LIBRDKAFKA_ERAS, *kafka_python.COOPERATIVE_ERAS),
+    otherwise="this library's cooperative-sticky is not recomputed",
+)
+
+
+def claimed_partitions(member: Subscription) -> TopicPartitions:
+    """Partitions that a member of a sticky group says it had, in its subscription or in its user data."""
+    data = member.user_data
+    return (*member.owned, *read_sticky(data)[0].partitions, *read_kafka_python(data).partitions)

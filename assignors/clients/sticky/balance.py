@@ -1,0 +1,265 @@
+"""Different subscriptions: Java's `balance`, with the same moves, without looking at everything at every step.
+
+Java asks before each partition whether the whole assignment is balanced, by walking all members and partitions.
+Here sizes, owners per topic and one witness of imbalance are kept instead: while a member that owns a partition of
+some topic has so many more than another that could take it, the answer is no; only when the witness has gone is
+another looked for. Nothing changes between moves, so between moves nothing is asked again.
+
+The state must be sound: every partition has one owner, and exists. (`literal.py` is for the rest.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush, heapreplace
+
+from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.movements import Movements
+from assignors.clients.sticky.potential import Potential
+from assignors.clients.sticky.racks import RackInfo
+from assignors.exceptions import LeaderWouldFail
+from assignors.work import spend
+
+__all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
+
+NEVER_ENDS = "the leader would move the same partitions to and fro for ever"
+"""Reason of `LeaderWouldFail` where Java's loop comes back to a state in which it was before."""
+
+# Walks over the partitions from which on each is compared with an earlier one: some are needed in any case.
+_ENOUGH_WALKS = 16
+
+_FIXED = "Java throws: the previous owner of a partition takes no part in the reassignment"
+
+
+@dataclass(slots=True)
+class Task:
+    """What `balance` starts from.
+
+    Attributes:
+        current: Partitions that each member keeps, as ordered sets.
+        previous: Owner of partitions in an earlier generation.
+        partitions: All partitions, in the order in which they are reassigned.
+        unassigned: Those that nobody keeps, in the same order.
+        revocation: Whether a member had to give up a partition that still exists.
+    """
+
+    current: list[dict[int, None]]
+    previous: dict[int, int]
+    partitions: Sequence[int]
+    unassigned: Sequence[int]
+    revocation: bool
+
+
+def pairwise_differences(sizes: Iterable[int]) -> int:
+    """Java's balance score: sum of the differences of all pairs, as a 32-bit number that may have wrapped round."""
+    ordered = sorted(sizes)
+    score = sum(size * (2 * place - len(ordered) + 1) for place, size in enumerate(ordered))
+    return (score + 0x80000000) % 0x100000000 - 0x80000000
+
+
+class Balance:
+    """Assign what is unassigned, then move partitions until nothing gets better: `Balance(...).result()`.
+
+    The steps are Java's; other libraries, which were written after it, change some of them.
+    """
+
+    def __init__(self, board: Board, potential: Potential, task: Task, racks: RackInfo | None) -> None:
+        spend(2 * board.total)
+        self.board = board
+        self.ranks = board.ranks
+        self.potential = potential
+        self.task = task
+        self.racks = racks
+        self.current = task.current
+        self.sizes = [len(ids) for ids in task.current]
+        self.topic_of: list[int] = [row for row, count in enumerate(board.counts) for _ in range(count)]
+        self.owner = [-1] * board.total
+        for member, ids in enumerate(task.current):
+            for partition in ids:
+                self.owner[partition] = member
+        self.movements = self._no_movements()
+
+    def result(self) -> list[dict[int, None]]:
+        """Partitions of each member, in the order in which it came to them.
+
+        Raises:
+            LeaderWouldFail: The leader throws here, or never ends.
+        """
+        initializing = not any(self.sizes)
+        self._assign()
+        shared = self.potential.shared
+        topic_of = self.topic_of
+        partitions = [p for p in self.task.partitions if shared[topic_of[p]]]
+        unassigned = [p for p in self.task.unassigned if shared[topic_of[p]]]
+        self.fixed = [self._is_fixed(member) for member in range(len(self.sizes))]
+        self.moving = [member for member, fixed in enumerate(self.fixed) if not fixed]
+        self.owners: list[dict[int, int]] = [{} for _ in self.board.topics]
+        for row, owner in zip(topic_of, self.owner, strict=True):
+            if shared[row]:
+                of_topic = self.owners[row]
+                of_topic[owner] = of_topic.get(owner, 0) + 1
+        self.witness: tuple[int, int, int] | None = None
+        self.search_from = 0
+        self.shared_topics = [row for row, is_shared in enumerate(shared) if is_shared]
+        before = [self.sizes[member] for member in self.moving]
+        kept = [dict(ids) for ids in self.current]
+        self.everything = partitions
+        if not self.task.revocation:
+            self._reassign(unassigned)
+        moved = self._reassign(partitions)
+        if not initializing and moved and self._score() >= pairwise_differences(before):
+            return kept
+        return self.current
+
+    def _no_movements(self) -> Movements:
+        return Movements(self.board, self.topic_of)
+
+    def _assign(self) -> None:
+        """Give each unassigned partition to the member with the fewest that may have it."""
+        left: Iterable[int] = self.task.unassigned
+        if self.racks is not None:
+            left = [partition for partition in left if not self._assign_in_rack(partition, self.racks)]
+        heap: list[tuple[int, int, int]] = []
+        of_class = -1
+        for partition in left:
+            row = self.topic_of[partition]
+            if self.potential.classes[row] != of_class:
+                of_class = self.potential.classes[row]
+                heap = self._heap(row)
+            size, rank, member = heap[0]
+            heapreplace(heap, (size + 1, rank, member))
+            self._give(partition, member)
+
+    def _assign_in_rack(self, partition: int, racks: RackInfo) -> bool:
+        """Give a partition to the member with the fewest among those in its racks and those without a rack."""
+        sizes, ranks = self.sizes, self.ranks
+        consumers = self.potential.consumers[self.topic_of[partition]]
+        spend(len(consumers))
+        fit = [(sizes[m], ranks[m], m) for m in consumers if racks.fits(m, partition)]
+        if not fit:
+            return False
+        self._give(partition, min(fit)[2])
+        return True
+
+    def _give(self, partition: int, member: int) -> None:
+        self.current[member][partition] = None
+        self.owner[partition] = member
+        self.sizes[member] += 1
+
+    def _heap(self, row: int) -> list[tuple[int, int, int]]:
+        spend(len(self.potential.takers[row]))
+        sizes, ranks = self.sizes, self.ranks
+        heap = [(sizes[m], ranks[m], m) for m in self.potential.takers[row]]
+        heapify(heap)
+        return heap
+
+    def _is_fixed(self, member: int) -> bool:
+        """Whether a member has all it could have and none of it could go elsewhere."""
+        if self.sizes[member] < self.potential.most[member]:
+            return False
+        return not any(self.potential.shared[self.topic_of[partition]] for partition in self.current[member])
+
+    def _reassign(self, partitions: Sequence[int]) -> bool:
+        """Walk the partitions, moving what helps, until a walk moves nothing; whether anything moved."""
+        performed = False
+        balanced = self._is_balanced() if partitions else True
+        previous, sizes, owner = self.task.previous, self.sizes, self.owner
+        walks, compared_from = 0, _ENOUGH_WALKS
+        state: object = None
+        while True:
+            walks += 1
+            spend(len(partitions))
+            if walks >= _ENOUGH_WALKS:
+                spend(self.board.total // 8 + len(self.movements.pair_of))
+                # Brent's way to find a cycle: compare with one state, which is replaced at every power of two.
+                now = owner.copy(), self.movements.state()
+                if now == state:
+                    raise LeaderWouldFail(NEVER_ENDS)
+                if walks == compared_from:
+                    state, compared_from = now, 2 * walks
+            modified = False
+            of_class, heap = -1, []
+            for partition in partitions:
+                if balanced:
+                    break
+                size = sizes[owner[partition]]
+                target = previous.get(partition) if previous else None
+                if target is None or size <= self._size_of_previous(target, size) + 1:
+                    row = self.topic_of[partition]
+                    if self.potential.classes[row] != of_class:
+                        of_class = self.potential.classes[row]
+                        heap = self._heap(row)
+                        takers = self.potential.taker_sets[row]
+                    while heap[0][0] != sizes[heap[0][2]]:
+                        heappop(heap)
+                    if size <= heap[0][0] + 1:
+                        continue
+                    target = heap[0][2]
+                for member in self._move(partition, target):
+                    if of_class >= 0 and member in takers:
+                        heappush(heap, (sizes[member], self.ranks[member], member))
+                performed = modified = True
+                balanced = self._is_balanced()
+            if not modified:
+                return performed
+
+    def _move(self, partition: int, target: int) -> Sequence[int]:
+        """Move a partition, or the one that must move in its place, to a member; the members that changed."""
+        moved = self.movements.actual(partition, self.owner[partition], target)
+        return self._transfer(moved, target)
+
+    def _transfer(self, moved: int, target: int) -> tuple[int, int]:
+        source = self.owner[moved]
+        self.movements.record(moved, source, target)
+        del self.current[source][moved]
+        self.current[target][moved] = None
+        self.owner[moved] = target
+        self.sizes[source] -= 1
+        self.sizes[target] += 1
+        owners = self.owners[self.topic_of[moved]]
+        owners[source] -= 1
+        if not owners[source]:
+            del owners[source]
+        owners[target] = owners.get(target, 0) + 1
+        return source, target
+
+    def _score(self) -> int:
+        return pairwise_differences(self.sizes[member] for member in self.moving)
+
+    def _size_of_previous(self, member: int, _size: int) -> int:
+        """Partitions of the previous owner of a partition whose owner now has so many."""
+        if self.fixed[member]:
+            raise LeaderWouldFail(_FIXED)
+        return self.sizes[member]
+
+    def _is_balanced(self) -> bool:
+        """Java's `isBalanced`."""
+        sizes, most, gap = self.sizes, self.potential.most, self.potential.gap
+        witnessed = False
+        if self.witness is not None:
+            row, owner, taker = self.witness
+            witnessed = sizes[taker] != most[taker] and owner in self.owners[row] and sizes[owner] > sizes[taker] + gap
+            if witnessed and gap:
+                return False
+        spend(1 + len(self.moving) // 8)
+        moving = [sizes[member] for member in self.moving]
+        if max(moving) - min(moving) <= 1:
+            return True
+        if witnessed:
+            return False
+        rows = self.shared_topics
+        for step in range(len(rows)):
+            place = (self.search_from + step) % len(rows)
+            row = rows[place]
+            spend((len(self.owners[row]) + len(self.potential.takers[row])) // 8)
+            largest = max(self.owners[row], key=sizes.__getitem__)
+            least = min(
+                (m for m in self.potential.takers[row] if sizes[m] != most[m]), key=sizes.__getitem__, default=largest
+            )
+            if sizes[largest] > sizes[least] + gap:
+                self.search_from = place
+                self.witness = row, largest, least
+                return False
+        self.witness = None
+        return True

@@ -1,0 +1,269 @@
+"""Equal subscriptions, Java >= 3.0: owners keep what their quota allows, the rest is dealt in turn.
+
+Follows `constrainedAssign` (3.0 to 3.4) and `ConstrainedAssignmentBuilder` (from 3.5 on).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.prior_owners import Claims
+from assignors.clients.sticky.racks import RackInfo
+from assignors.exceptions import LeaderWouldFail
+
+__all__ = ["Dealt", "constrained"]
+
+_NO_MORE = "Java throws: no more unfilled consumers to be assigned"
+_UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"
+
+
+@dataclass(slots=True)
+class Dealt:
+    """An assignment and what changed hands in it.
+
+    Attributes:
+        lists: Ids of each member, in the order of Java's lists.
+        transfers: Member that was newly given a partition which another member may still hold, by partition; None
+            when that must be worked out from the members' own lists.
+    """
+
+    lists: list[Ids]
+    transfers: dict[int, int] | None
+
+
+@dataclass(slots=True)
+class _Quotas:
+    """How much each member gets, and who may still get something.
+
+    Attributes:
+        low: Least partitions of a member.
+        high: Most partitions of a member.
+        expected: Members that get more than `low`; 0 when all get the same.
+        over: Members that have more than `low` already.
+        under: Members below `low`.
+        exact: Members at `low` that may get one more.
+    """
+
+    low: int
+    high: int
+    expected: int
+    over: int = 0
+    under: list[int] = field(default_factory=list)
+    exact: list[int] = field(default_factory=list)
+
+
+def constrained(
+    board: Board, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool, counts_racks: bool
+) -> Dealt:
+    """Deal a group's partitions.
+
+    Args:
+        board: The group.
+        claims: Owners before.
+        racks: Racks, where they matter.
+        sorts_owned: From 3.7.1 on: owned partitions are sorted by (number, topic) before they are cut
+            (KAFKA-16277), and giving a partition back to the member it was taken from is no transfer.
+        counts_racks: From 3.7.1 on: the pass by racks minds how many members may exceed their quota (KAFKA-15170).
+
+    Raises:
+        LeaderWouldFail: Java throws IllegalStateException here.
+    """
+    members = len(board.members)
+    quotas = _Quotas(board.total // members, -(-board.total // members), board.total % members)
+    revoked = np.full(board.total + len(board.phantoms), -1, dtype=np.int64)
+    kept = _keep(board, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
+    free = _unassigned(board, kept)
+    quotas.under.sort(key=board.ranks.__getitem__)
+    quotas.exact.sort(key=board.ranks.__getitem__)
+    placed: list[tuple[Ids, Ids]] = []
+    sizes = [ids.size for ids in kept]
+    if racks is not None:
+        free = _deal_by_racks(racks, racks.by_consumers(free), quotas, sizes, placed, counts=counts_racks)
+    _deal(free, quotas, sizes, placed)
+    if not placed:
+        return Dealt(kept, {})
+    ids, takers = (np.concatenate(columns) for columns in zip(*placed, strict=True))
+    return Dealt(_collect(kept, ids, takers), _transfers(ids, takers, revoked, claims.multi, own_count=not sorts_owned))
+
+
+def _keep(
+    board: Board, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
+) -> list[Ids]:
+    """Let every member keep what it may of what it owned, in the order of the leader's map."""
+    multi = np.array(sorted(claims.multi), dtype=np.int64)
+    kept = []
+    for member, claimed in enumerate(claims.owned):
+        owned = claimed
+        if racks is not None and owned.size:
+            match = racks.matches(member, owned)
+            if sorts_owned:
+                revoked[owned[~match]] = member
+            owned = owned[match]
+        if multi.size and owned.size:
+            owned = owned[~np.isin(owned, multi)]
+        size = owned.size
+        if size < quotas.low:
+            keep = size
+            quotas.under.append(member)
+        elif size >= quotas.high and quotas.over < quotas.expected:
+            keep = quotas.high
+            quotas.over += 1
+            if quotas.over == quotas.expected:
+                quotas.exact.clear()
+        else:
+            keep = quotas.low
+            if quotas.over < quotas.expected:
+                quotas.exact.append(member)
+        if sorts_owned and (keep < size or board.listing):
+            rows = board.topics_of(owned)
+            owned = owned[np.lexsort((rows, board.numbers_of(owned, rows)))]
+        revoked[owned[keep:]] = member
+        kept.append(owned[:keep] if keep < size else owned)
+    return kept
+
+
+def _unassigned(board: Board, kept: list[Ids]) -> Ids:
+    """All partitions minus the kept ones, as Java computes it: both sorted, walked side by side.
+
+    A kept partition that does not exist, or is kept twice, is never met on the walk: it and all after it stay
+    unmatched, and what they name counts as unassigned.
+    """
+    taken = np.concatenate(kept)
+    free = np.ones(board.total, dtype=bool)
+    if board.phantoms or (taken.size and np.bincount(taken).max() > 1):
+        rows = board.topics_of(taken)
+        numbers = board.numbers_of(taken, rows)
+        order = np.lexsort((numbers, rows))
+        before = -1
+        for partition in taken[order].tolist():
+            if partition >= board.total or partition == before:
+                break
+            free[partition] = False
+            before = partition
+    else:
+        free[taken] = False
+    return np.flatnonzero(free)
+
+
+def _deal_by_racks(
+    racks: RackInfo,
+    free: list[int],
+    quotas: _Quotas,
+    sizes: list[int],
+    placed: list[tuple[Ids, Ids]],
+    *,
+    counts: bool,
+) -> Ids:
+    """Give partitions to members in their racks, as far as quotas allow; what is left for the plain round."""
+    left, taken, takers = [], [], []
+    under, exact = quotas.under, quotas.exact
+    following = 0
+    for partition in free:
+        member = None
+        place = racks.next_in_rack(partition, under, following)
+        if place >= 0:
+            member = under[place]
+            if sizes[member] + 1 >= quotas.low:
+                del under[place]
+                if sizes[member] + 1 < quotas.high and (not counts or quotas.over < quotas.expected):
+                    exact.append(member)
+            else:
+                place += 1
+            following = place % len(under) if under else 0
+        elif exact:
+            place = racks.next_in_rack(partition, exact, 0)
+            if place >= 0:
+                member = exact[place]
+                if sizes[member] + 1 == quotas.high:
+                    del exact[place]
+                    if counts:
+                        quotas.over += 1
+                        if quotas.over == quotas.expected:
+                            exact.clear()
+        if member is None:
+            left.append(partition)
+        else:
+            sizes[member] += 1
+            taken.append(partition)
+            takers.append(member)
+    if taken:
+        placed.append((np.array(taken, dtype=np.int64), np.array(takers, dtype=np.int64)))
+    return np.array(left, dtype=np.int64)
+
+
+def _deal(free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, Ids]]) -> None:
+    """Fill the members below the quota in turn, then give one each to those that may get one more."""
+    under = np.array(quotas.under, dtype=np.int64)
+    needs = quotas.low - np.array([sizes[member] for member in quotas.under], dtype=np.int64)
+    needed = int(needs.sum())
+    if needed > free.size:
+        raise LeaderWouldFail(_UNFILLED)
+    if needed:
+        placed.append((free[:needed], _in_turn(under, needs)))
+    rest = free[needed:]
+    if rest.size:
+        # Members reach the quota in the order of the turns.
+        reached = under[np.argsort(needs, kind="stable")]
+        queue = np.concatenate((np.array(quotas.exact, dtype=np.int64), reached))
+        if rest.size > queue.size:
+            raise LeaderWouldFail(_NO_MORE)
+        placed.append((rest, queue[: rest.size]))
+
+
+def _in_turn(members: Ids, needs: Ids) -> Ids:
+    """Who takes, turn by turn, when each leaves the circle after as many turns as it needs."""
+    if (needs == needs[0]).all():
+        return np.tile(members, int(needs[0]))
+    ends = np.cumsum(needs)
+    turns = np.arange(ends[-1]) - np.repeat(ends - needs, needs)
+    result: Ids = np.repeat(members, needs)[np.argsort(turns, kind="stable")]
+    return result
+
+
+def _collect(kept: list[Ids], ids: Ids, takers: Ids) -> list[Ids]:
+    """Append to each member's kept partitions what was placed with it."""
+    members = len(kept)
+    if (
+        ids.size >= members
+        and (takers[: ids.size - members] == takers[members:]).all()
+        and np.bincount(takers[:members]).max() == 1
+    ):
+        # All in turn, in one order: each takes the partitions that lie as far apart as there are members.
+        result = list(kept)
+        for place, member in enumerate(takers[:members].tolist()):
+            more = ids[place::members]
+            result[member] = np.concatenate((kept[member], more)) if kept[member].size else more
+        return result
+    # (Stable sorting of 16-bit numbers takes linear time in NumPy.)
+    order = np.argsort(takers.astype(np.uint16) if members <= 1 << 16 else takers, kind="stable")
+    ids = ids[order]
+    stops = np.cumsum(np.bincount(takers, minlength=members)).tolist()
+    starts = [0, *stops[:-1]]
+    return [
+        own if start == stop else np.concatenate((own, ids[start:stop])) if own.size else ids[start:stop]
+        for own, start, stop in zip(kept, starts, stops, strict=True)
+    ]
+
+
+def _transfers(ids: Ids, takers: Ids, revoked: Ids, multi: set[int], *, own_count: bool) -> dict[int, int]:
+    """Placed partitions that were revoked from a member, or claimed by several.
+
+    Args:
+        ids: Placed partitions.
+        takers: Who got each.
+        revoked: Member that each partition was revoked from, by id; -1 for none.
+        multi: Partitions claimed by several.
+        own_count: Whether one that goes back to the member it was revoked from counts.
+    """
+    if not multi and int(revoked.max(initial=-1)) < 0:
+        return {}
+    source = revoked[ids]
+    changed = source >= 0
+    if not own_count:
+        changed &= source != takers
+    if multi:
+        changed |= np.isin(ids, np.array(sorted(multi), dtype=np.int64))
+    return dict(zip(ids[changed].tolist(), takers[changed].tolist(), strict=True))

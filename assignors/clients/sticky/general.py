@@ -1,0 +1,69 @@
+"""Different subscriptions, Java >= 3.0: `generalAssign` and `GeneralAssignmentBuilder`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from assignors.clients.sticky.balance import Balance, Task
+from assignors.clients.sticky.balance_step_by_step import balance_unsound
+from assignors.clients.sticky.constrained import Dealt
+from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.potential import Potential
+from assignors.clients.sticky.prior_owners import Claims
+from assignors.clients.sticky.racks import RackInfo
+from assignors.work import spend
+
+__all__ = ["general"]
+
+
+def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackInfo | None, *, gap: int) -> Dealt:
+    """Assign a group's partitions.
+
+    Args:
+        board: The group.
+        claims: Owners before.
+        previous: Owner of partitions in an earlier generation.
+        racks: Racks, where they matter.
+        gap: How far members may lie apart in a balanced assignment (`Potential.gap`).
+
+    Raises:
+        LeaderWouldFail: Java throws here.
+        CannotTell: Members claim partitions that do not exist, or both of two own one, in a group that is too large to
+            follow Java step by step.
+    """
+    potential = Potential(board, gap=gap, counts_topics=True)
+    kept, revocation = _keep(board, potential, claims, racks)
+    everything = np.concatenate(kept)
+    # (Of two that own a partition, Java goes on to take the later one for its owner, even where it kept nothing.)
+    claimed = np.concatenate(claims.owned)
+    sound = int(everything.max(initial=-1)) < board.total and np.bincount(claimed, minlength=1).max() <= 1
+    if not sound:
+        return Dealt(balance_unsound(board, potential, claims, kept, previous, racks, revocation=revocation), None)
+    partitions = potential.in_order(board)
+    if everything.size:
+        taken = np.zeros(board.total, dtype=bool)
+        taken[everything] = True
+        listed = np.array(partitions, dtype=np.int64)
+        unassigned = listed[~taken[listed]].tolist()
+    else:
+        unassigned = partitions
+    task = Task([dict.fromkeys(ids.tolist()) for ids in kept], previous, partitions, unassigned, revocation)
+    result = Balance(board, potential, task, racks).result()
+    return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in result], None)
+
+
+def _keep(board: Board, potential: Potential, claims: Claims, racks: RackInfo | None) -> tuple[list[Ids], bool]:
+    """What members keep of existing topics; whether any had to give up something (`assignOwnedPartitions`)."""
+    revocation = False
+    kept = []
+    spend(len(board.members) * (10 + len(board.topics) // 64))
+    for member, owned in enumerate(claims.owned):
+        wanted = np.zeros(len(board.topics), dtype=bool)
+        wanted[potential.topics[member]] = True
+        stays = wanted[board.topics_of(owned)]
+        if racks is not None:
+            stays &= racks.matches(member, owned)
+        all_stay = bool(stays.all())
+        revocation |= not all_stay
+        kept.append(owned if all_stay else owned[stays])
+    return kept, revocation

@@ -1,0 +1,171 @@
+"""Different subscriptions before Java 3.0: owners by a map of generations, partition by partition.
+
+Follows `prepopulateCurrentAssignments` and the general algorithm of 2.4.0 to 2.8.2, whose first releases (to 2.5.0)
+used it for equal subscriptions too, in an order of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from assignors.clients.sticky.balance import Balance, Task
+from assignors.clients.sticky.constrained import Dealt
+from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
+from assignors.clients.sticky.user_data import MemberData
+from assignors.exceptions import CannotTell
+from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
+from assignors.work import spend
+
+__all__ = ["general_by_generations"]
+
+_Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _Owners:
+    """Newest and next newest owner of each claimed partition, in the order of Java's maps.
+
+    Attributes:
+        newest: Member by (topic, number), existing or not.
+        before: Member by (topic, number), of those with two claims of different generations.
+    """
+
+    newest: dict[_Place, int]
+    before: dict[_Place, int]
+
+
+def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
+    """Assign a group's partitions.
+
+    Args:
+        board: The group.
+        data: What each member says it had.
+        spreads_identical: To 2.5.0: where all members could have the same partitions and there was an assignment
+            before, partitions are not reassigned by topic but by how much their owners have.
+
+    Raises:
+        LeaderWouldFail: Java throws here.
+        CannotTell: Hashes collide so often that the order of a map is not followed.
+    """
+    potential = Potential(board, gap=0, counts_topics=False)
+    by_size = spreads_identical and _identical(potential)
+    # (Without that the order of Java's maps shows in the members' lists, and not in what is in them.)
+    owners = _owners(data, in_order=by_size or board.listing)
+    ids = {
+        place: board.base[row] + place[1]
+        for place in owners.newest
+        if (row := board.index.get(place[0])) is not None and 0 <= place[1] < board.counts[row]
+    }
+    existing: list[list[int]] = [[] for _ in board.members]
+    for place, member in owners.newest.items():
+        if place in ids:
+            existing[member].append(ids[place])
+    previous = {ids[place]: member for place, member in owners.before.items() if place in ids}
+    partitions = _spread(board, existing, previous) if by_size and owners.newest else potential.in_order(board)
+    current: list[dict[int, None]] = []
+    taken: set[int] = set()
+    revocation = False
+    for rows, claimed in zip(potential.topics, existing, strict=True):
+        wanted = frozenset(rows)
+        kept = [partition for partition in claimed if board.place(partition)[0] in wanted]
+        revocation |= len(kept) < len(claimed)
+        taken.update(kept)
+        current.append(dict.fromkeys(kept))
+    unassigned = [partition for partition in partitions if partition not in taken]
+    task = Task(current, previous, partitions, unassigned, revocation)
+    result = Balance(board, potential, task, None).result()
+    return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
+
+
+def _owners(data: Sequence[MemberData], *, in_order: bool) -> _Owners:
+    by_generation: dict[_Place, dict[int, int]] = {}
+    for member, said in enumerate(data):
+        for topic, numbers in said.partitions:
+            spend(6 * len(numbers))
+            for number in numbers:
+                claims = by_generation.setdefault((topic, number), {})
+                if said.generation is None:
+                    claims[-1] = member
+                else:
+                    claims.setdefault(said.generation, member)
+    newest, before = {}, {}
+    for place in _in_hash_order(list(by_generation)) if in_order else by_generation:
+        claims = by_generation[place]
+        generations = sorted(claims, reverse=True)
+        newest[place] = claims[generations[0]]
+        if len(generations) > 1:
+            before[place] = claims[generations[1]]
+    if in_order:
+        before = {place: before[place] for place in _in_hash_order(list(before))}
+    return _Owners(newest, before)
+
+
+def _identical(potential: Potential) -> bool:
+    """Whether all members could have the same existing partitions."""
+    return len({frozenset(rows) for rows in potential.topics}) <= 1
+
+
+def _spread(board: Board, existing: Sequence[Sequence[int]], previous: dict[int, int]) -> list[int]:
+    """Order for equal subscriptions: from the largest member first, what had another owner before first of all.
+
+    What nobody has comes last, in the order of a HashMap of all partitions.
+    """
+    spend(8 * board.total)
+    owner = {partition: member for member, ids in enumerate(existing) for partition in ids}
+    queues: list[list[int]] = [[] for _ in existing]
+    for partition in previous:
+        queues[owner[partition]].append(partition)
+    for queue, ids in zip(queues, existing, strict=True):
+        queue += [partition for partition in ids if partition not in previous]
+    result = largest_first(board, queues)
+    listed = set(result)
+    # Topics go from a HashSet, which is filled member by member, into a HashMap.
+    subscribed = in_hash_order(topic for member in board.members for topic in member.topics)
+    rows = [board.index[topic] for topic in in_hash_order(t for t in subscribed if t in board.index)]
+    everything = [
+        (board.topics[row], partition - board.base[row]) for row in rows for partition in partitions_of(board, [row])
+    ]
+    for topic, number in _in_hash_order(everything):
+        partition = board.base[board.index[topic]] + number
+        if partition not in listed:
+            result.append(partition)
+    return result
+
+
+def _in_hash_order(places: list[_Place]) -> list[_Place]:
+    """Order (topic, number) as a HashMap of TopicPartition iterates them after insertion in this order.
+
+    Raises:
+        CannotTell: So many share a bucket that the map keeps them as a tree.
+    """
+    if len(places) <= 1:
+        return places
+    hashes: dict[str, int] = {}
+    codes = []
+    for topic, number in places:
+        of_topic = hashes.get(topic)
+        if of_topic is None:
+            of_topic = hashes[topic] = string_hash(topic)
+        codes.append(partition_hash(of_topic, number))
+    spread = np.array(codes, dtype=np.int64)
+    spread ^= spread >> 16
+    buckets = spread & (table_size(len(places)) - 1)
+    if len(places) > 8 and _crowded(spread):
+        reason = "partitions collide so often that the order of the leader's map is not followed"
+        raise CannotTell(reason)
+    return [places[place] for place in np.argsort(buckets, kind="stable").tolist()]
+
+
+def _crowded(spread: np.ndarray[tuple[int], np.dtype[np.int64]]) -> bool:
+    size = 16
+    while True:
+        held = spread[: size * 3 // 4 + 1]
+        if np.bincount(held & (size - 1)).max() > 8:
+            return True
+        if len(spread) * 4 <= size * 3:
+            return False
+        size *= 2

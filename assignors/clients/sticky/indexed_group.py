@@ -1,0 +1,302 @@
+"""One call of a sticky assignor laid out in numbers: members and topics by index, partitions by one number each.
+
+Partition ids run over all existing topics in Java's string order, so that ascending ids are ascending (topic,
+partition). Partitions that a member claims and that its topic does not have ("phantoms") get ids above them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from assignors.assignment import Assignment, Partitions
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.hash_map import in_hash_order_or_none
+from assignors.model import Group, Subscription, TopicPartitions, topics_listed
+from assignors.order import sorted_utf16
+from assignors.partition_arrays import pack
+from assignors.work import spend
+
+__all__ = ["Board", "Ids"]
+
+Ids = npt.NDArray[np.int64]
+"""Partition ids, in an order that may count."""
+
+_NONE: Ids = np.empty(0, dtype=np.int64)
+
+
+class Board:
+    """Members and partitions of one group as a leader's sticky assignor has them.
+
+    Attributes:
+        members: Members in the order in which the leader walks them.
+        listed: Topics that each member lists; equal ones are one object.
+        ranks: Place of each member when sorted by member id.
+        topics: Topics that exist and have a subscriber, sorted as Java sorts strings.
+        index: Place of each topic in `topics`.
+        counts: Partition counts.
+        base: Id of partition 0 of each topic.
+        total: Partitions in all; ids from here on are phantoms.
+        listing: Whether the order of the members' lists is asked for, and not only what is in them.
+        remembered: Highest generation of the leader's earlier decisions; -1 for none.
+        phantoms: Topic index and number of each phantom.
+    """
+
+    __slots__ = (
+        "_alone",
+        "_base",
+        "_counts",
+        "_names",
+        "_phantom_ids",
+        "_record_order",
+        "_row_of",
+        "base",
+        "counts",
+        "index",
+        "listed",
+        "listing",
+        "members",
+        "phantoms",
+        "ranks",
+        "remembered",
+        "topics",
+        "total",
+    )
+
+    def __init__(
+        self,
+        group: Group,
+        members: Sequence[Subscription],
+        listed: Sequence[tuple[str, ...]],
+        topics: Sequence[str],
+        ranked: Iterable[str],
+    ) -> None:
+        """Lay out a group.
+
+        Args:
+            group: The group.
+            members: Its members, in the order in which the leader walks them.
+            listed: See the attribute.
+            topics: Topics that exist and have a subscriber, in the leader's order of strings.
+            ranked: Member ids in that order.
+        """
+        self.members = members
+        self.listing = False
+        self._record_order = [member.member_id for member in group.members]
+        self.listed = listed
+        self.remembered = max(group.remembered_generation, -1)
+        by_id = {member.member_id: place for place, member in enumerate(members)}
+        self.ranks = [0] * len(members)
+        for rank, member_id in enumerate(ranked):
+            self.ranks[by_id[member_id]] = rank
+        self.topics = topics
+        self.index = {topic: place for place, topic in enumerate(topics)}
+        self.counts = [group.partitions_per_topic[topic] for topic in topics]
+        self._counts = np.array(self.counts, dtype=np.int64)
+        self._base = np.zeros(len(topics) + 1, dtype=np.int64)
+        np.cumsum(self._counts, out=self._base[1:])
+        self.base: list[int] = self._base.tolist()
+        self.total = self.base[-1]
+        self.phantoms: list[tuple[int, int]] = []
+        self._phantom_ids: dict[tuple[int, int], int] = {}
+        self._row_of = np.repeat(np.arange(len(topics), dtype=np.int64), self._counts)
+        self._names: dict[bytes, dict[str, None]] = {}
+        self._alone = _Alone()
+
+    @classmethod
+    def of_java(cls, group: Group) -> Board:
+        """Lay out a group for a Java leader: members in the order of its HashMap.
+
+        Raises:
+            CannotTell: So many member ids fall into one bucket that the map keeps them as a tree.
+            LeaderWouldFail: There is no member.
+        """
+        if not group.members:
+            reason = "Java divides by the number of members: a group has at least one"
+            raise LeaderWouldFail(reason)
+        by_id = {member.member_id: member for member in group.members}
+        order = in_hash_order_or_none(by_id)
+        if order is None:
+            reason = "member ids collide so often that the order of the leader's map is not followed"
+            raise CannotTell(reason)
+        listed = dict(zip(by_id, topics_listed(group.members), strict=True))
+        wanted = _wanted(group, listed.values())
+        members = [by_id[member_id] for member_id in order]
+        return cls(group, members, [listed[m] for m in order], sorted_utf16(wanted), sorted_utf16(by_id))
+
+    @classmethod
+    def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
+        """Lay out a group for C or Python: members as given, strings in the order of their bytes or code points."""
+        listed = topics_listed(members)
+        wanted = _wanted(group, listed)
+        return cls(group, members, listed, sorted(wanted), sorted(member.member_id for member in members))
+
+    def ids_of(self, partitions: TopicPartitions) -> Ids:
+        """Ids of claimed partitions in their order; those of topics that do not exist are left out."""
+        return self.ids_of_each([partitions])[0]
+
+    def ids_of_each(self, claims: Iterable[TopicPartitions]) -> list[Ids]:
+        """The same of each member's claims."""
+        packed = [pack(claimed) for claimed in claims]
+        sizes = np.fromiter((claimed.numbers.size for claimed in packed), dtype=np.int64, count=len(packed))
+        rows = self._rows([claimed.topics for claimed in packed])
+        lengths = _joined([claimed.lengths for claimed in packed])
+        numbers = _joined([claimed.numbers for claimed in packed])
+        spend((numbers.size + lengths.size) // 2)
+        if lengths.size != numbers.size or (lengths != 1).any():
+            rows = np.repeat(rows, lengths)
+        if rows.min(initial=0) < 0:
+            exist = rows >= 0
+            sizes = np.bincount(np.repeat(np.arange(len(packed)), sizes)[exist], minlength=len(packed))
+            rows, numbers = rows[exist], numbers[exist]
+        ids: Ids = self._base[rows] + numbers
+        beyond = (numbers < 0) | (numbers >= self._counts[rows])
+        if beyond.any():
+            spend(int(np.count_nonzero(beyond)))
+            for place in np.flatnonzero(beyond).tolist():
+                ids[place] = self._phantom(int(rows[place]), int(numbers[place]))
+        stops = np.cumsum(sizes).tolist()
+        return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def _rows(self, names: Sequence[tuple[str, ...]]) -> Ids:
+        """Topic index of each name, one member's after the other; -1 for those that do not exist."""
+        known: dict[tuple[str, ...], Ids] = {}
+        found = []
+        last: tuple[str, ...] = ()
+        rows = _NONE
+        for listed in names:
+            if listed is not last and listed != last:
+                known_rows = known.get(listed)
+                if known_rows is None:
+                    known_rows = np.array([self.index.get(name, -1) for name in listed], dtype=np.int64)
+                    known[listed] = known_rows
+                last, rows = listed, known_rows
+            found.append(rows)
+        return _joined(found)
+
+    def topics_of(self, ids: Ids) -> Ids:
+        """Topic index of each id."""
+        if not self.phantoms:
+            return self._row_of[ids]
+        rows: Ids = np.searchsorted(self._base, ids, side="right") - 1
+        for place in np.flatnonzero(ids >= self.total).tolist():
+            rows[place] = self.phantoms[int(ids[place]) - self.total][0]
+        return rows
+
+    def numbers_of(self, ids: Ids, rows: Ids) -> Ids:
+        """Partition number of each id, given its topic index."""
+        numbers: Ids = ids - self._base[rows]
+        if self.phantoms:
+            for place in np.flatnonzero(ids >= self.total).tolist():
+                numbers[place] = self.phantoms[int(ids[place]) - self.total][1]
+        return numbers
+
+    def place(self, partition: int) -> tuple[int, int]:
+        """Topic index and number of one id."""
+        if partition >= self.total:
+            return self.phantoms[partition - self.total]
+        row = int(np.searchsorted(self._base, partition, side="right")) - 1
+        return row, partition - self.base[row]
+
+    def assignment(self, lists: Sequence[Ids]) -> Assignment:
+        """Write the members' ids out as an assignment; members in record order, topics sorted."""
+        result: Assignment = {member_id: {} for member_id in self._record_order}
+        sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
+        members, rows, numbers = self._sorted(lists, sizes)
+        if not rows.size:
+            return result
+        # A run is one topic of one member; a member with as many runs as partitions has one partition of each topic.
+        same_member = members[1:] == members[:-1]
+        begins_run = np.ones(rows.size + 1, dtype=bool)
+        begins_run[1:-1] = (rows[1:] != rows[:-1]) | ~same_member
+        runs = np.bincount(members[begins_run[:-1]], minlength=len(lists))
+        steps = np.bincount(members[1:][(numbers[1:] != numbers[:-1]) & same_member], minlength=len(lists))
+        stop = 0
+        for member, size, of_member, varied in zip(
+            self.members, sizes.tolist(), runs.tolist(), steps.tolist(), strict=True
+        ):
+            start, stop = stop, stop + size
+            if not size:
+                continue
+            if size == of_member:
+                topics = self._one_of_each(rows[start:stop], numbers[start:stop], alike=not varied)
+            else:
+                bounds = np.flatnonzero(begins_run[start : stop + 1]).tolist()
+                topics = self._several_of_each(rows[start:stop], numbers[start:stop], bounds)
+            result[member.member_id] = topics
+        return result
+
+    def _sorted(self, lists: Sequence[Ids], sizes: Ids) -> tuple[Ids, Ids, Ids]:
+        """Member, topic index and number of all ids, sorted by these."""
+        ids = _joined(lists)
+        members = np.repeat(np.arange(len(lists)), sizes)
+        if self.phantoms and int(ids.max(initial=0)) >= self.total:
+            rows = self.topics_of(ids)
+            numbers = self.numbers_of(ids, rows)
+            order = np.lexsort((numbers, rows, members))
+            return members, rows[order], numbers[order]
+        if ((ids[1:] < ids[:-1]) & (members[1:] == members[:-1])).any():
+            bases = members * self.total
+            ids = np.sort(ids + bases) - bases
+        rows = self._row_of[ids]
+        return members, rows, ids - self._base[rows]
+
+    def assignment_of_sets(self, sets: Iterable[Collection[int]]) -> Assignment:
+        """The same from ordered sets."""
+        return self.assignment([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in sets])
+
+    def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
+        """Write the members' ids out as pairs in their order; members in record order."""
+        result: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in self._record_order}
+        for member, ids in zip(self.members, lists, strict=True):
+            rows = self.topics_of(ids)
+            numbers = self.numbers_of(ids, rows)
+            names = map(self.topics.__getitem__, rows.tolist())
+            result[member.member_id] = list(zip(names, numbers.tolist(), strict=True))
+        return result
+
+    def _one_of_each(self, rows: Ids, numbers: Ids, *, alike: bool) -> dict[str, Partitions]:
+        """One partition of each of some topics: names and numbers repeat from member to member, so they are shared."""
+        key = rows.tobytes()
+        names = self._names.get(key)
+        if names is None:
+            names = self._names[key] = dict.fromkeys(self.topics[row] for row in rows.tolist())
+        if alike:
+            return dict.fromkeys(names, self._alone[int(numbers[0])])
+        return dict(zip(names, map(self._alone.__getitem__, numbers.tolist()), strict=True))
+
+    def _several_of_each(self, rows: Ids, numbers: Ids, bounds: Sequence[int]) -> dict[str, Partitions]:
+        names = map(self.topics.__getitem__, rows[bounds[:-1]].tolist())
+        listed = tuple(numbers.tolist())
+        return {name: listed[begin:end] for name, (begin, end) in zip(names, pairwise(bounds), strict=True)}
+
+    def _phantom(self, row: int, number: int) -> int:
+        known = self._phantom_ids.get((row, number))
+        if known is None:
+            known = self._phantom_ids[row, number] = self.total + len(self.phantoms)
+            self.phantoms.append((row, number))
+        return known
+
+
+class _Alone(dict[int, tuple[int]]):
+    """Each number as a tuple of its own."""
+
+    def __missing__(self, number: int) -> tuple[int]:
+        alone = self[number] = (number,)
+        return alone
+
+
+def _wanted(group: Group, listed: Iterable[tuple[str, ...]]) -> list[str]:
+    """Topics that exist and that a member subscribes to."""
+    counts = group.partitions_per_topic
+    subscribed: set[str] = set()
+    for topics in {id(topics): topics for topics in listed}.values():
+        subscribed.update(topics)
+    return [topic for topic in subscribed if counts.get(topic)]
+
+
+def _joined(arrays: Sequence[Ids]) -> Ids:
+    return np.concatenate(arrays) if arrays else _NONE

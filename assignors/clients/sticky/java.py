@@ -1,0 +1,227 @@
+"""Java's `StickyAssignor` and `CooperativeStickyAssignor`, era by era.
+
+An era is where `AbstractStickyAssignor` or its children began to compute something else; each function here names
+its first release. What they share is in the other modules of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from assignors.assignment import Assignment
+from assignors.clients.sticky.adjustment import hold_back
+from assignors.clients.sticky.constrained import Dealt, constrained
+from assignors.clients.sticky.constrained_v1 import constrained_v1
+from assignors.clients.sticky.general import general
+from assignors.clients.sticky.generations import general_by_generations
+from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.prior_owners import (
+    Claims,
+    believe_highest_generation,
+    believe_per_partition,
+    first_unlike,
+    previous_owners,
+)
+from assignors.clients.sticky.racks import rack_info
+from assignors.clients.sticky.user_data import MemberData, read_generation, read_sticky
+from assignors.exceptions import CannotTell
+from assignors.library import JAVA, Release
+from assignors.model import Group, Subscription
+from assignors.strategy import Era, PartitionRacks
+from assignors.work import spend
+
+__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "listed"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Behaviour:
+    """One era.
+
+    Attributes:
+        since: First release.
+        deal: The algorithm.
+        generation_field: Whether the generation in the subscription is read (KIP-792), before the one in user data.
+        generation_data: Whether `cooperative-sticky` reads a generation from user data (KAFKA-12984).
+    """
+
+    since: Release
+    deal: Callable[[Board, Said, PartitionRacks | None], Dealt]
+    generation_field: bool = False
+    generation_data: bool = True
+
+
+class Said:
+    """What the members say they had, as often as a leader reads it.
+
+    Before 3.0 a leader reads user data twice without rewinding the buffer: the second time it finds what is left.
+    """
+
+    __slots__ = ("_behaviour", "_cooperative", "_members", "_positions")
+
+    def __init__(self, board: Board, behaviour: _Behaviour, *, cooperative: bool) -> None:
+        self._members = board.members
+        self._behaviour = behaviour
+        self._cooperative = cooperative
+        self._positions = [0] * len(board.members)
+
+    def read(self, members: int | None = None) -> list[MemberData]:
+        """Read the data of all members, or of the first ones, from where each buffer stands."""
+        result = []
+        for place, member in enumerate(self._members[:members]):
+            spend(len(member.user_data or b"") // 4)
+            said, self._positions[place] = self._of(member, self._positions[place])
+            result.append(said)
+        return result
+
+    def generations(self) -> list[int | None]:
+        """Generation field of each subscription."""
+        return [member.generation for member in self._members]
+
+    def _of(self, member: Subscription, position: int) -> tuple[MemberData, int]:
+        if not self._cooperative:
+            return read_sticky(member.user_data, position)
+        if self._behaviour.generation_field and member.generation is not None:
+            return MemberData(member.owned, member.generation), position
+        if not self._behaviour.generation_data:
+            return MemberData(member.owned, None), position
+        generation, position = read_generation(member.user_data, position)
+        return MemberData(member.owned, generation), position
+
+
+def _from_2_4_0(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    return general_by_generations(board, said.read(), spreads_identical=True)
+
+
+def _from_2_5_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    return _first_constrained(board, said, detect_multi=False)
+
+
+def _from_2_8_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    return _first_constrained(board, said, detect_multi=True)
+
+
+def _first_constrained(board: Board, said: Said, *, detect_multi: bool) -> Dealt:
+    unlike = first_unlike(board)
+    data = said.read(unlike)
+    if unlike is None:
+        return constrained_v1(board, believe_highest_generation(board, data, detect_multi=detect_multi))
+    return general_by_generations(board, said.read(), spreads_identical=False)
+
+
+def _from_3_0_0(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    data = said.read()
+    claims = believe_highest_generation(board, data, remembered=board.remembered)
+    return _deal(board, claims, data, None, fixed=False, sorts_owned=False)
+
+
+def _from_3_4_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    data = said.read()
+    claims = believe_per_partition(board, data, said.generations(), forget_claimant=True)
+    return _deal(board, claims, data, None, fixed=False, sorts_owned=False)
+
+
+def _from_3_5_0(board: Board, said: Said, racks: PartitionRacks | None) -> Dealt:
+    data = said.read()
+    claims = believe_per_partition(board, data, said.generations(), forget_claimant=True)
+    return _deal(board, claims, data, racks, fixed=False, sorts_owned=False, aware=True)
+
+
+def _from_3_5_2(board: Board, said: Said, racks: PartitionRacks | None) -> Dealt:
+    data = said.read()
+    claims = believe_per_partition(board, data, said.generations(), forget_claimant=False)
+    return _deal(board, claims, data, racks, fixed=True, sorts_owned=False, aware=True)
+
+
+def _from_3_7_1(board: Board, said: Said, racks: PartitionRacks | None) -> Dealt:
+    data = said.read()
+    claims = believe_per_partition(board, data, said.generations(), forget_claimant=False)
+    return _deal(board, claims, data, racks, fixed=True, sorts_owned=True, aware=True)
+
+
+def _deal(
+    board: Board,
+    claims: Claims,
+    data: list[MemberData],
+    partition_racks: PartitionRacks | None,
+    *,
+    fixed: bool,
+    sorts_owned: bool,
+    aware: bool = False,
+) -> Dealt:
+    """Deal as from 3.0 on.
+
+    Args:
+        board: The group.
+        claims: Owners before.
+        data: What the members said.
+        partition_racks: Racks of the replicas.
+        fixed: From 3.5.2 on: a balanced assignment is recognised as one (KAFKA-15106).
+        sorts_owned: From 3.7.1 on (KAFKA-16277, KAFKA-15170).
+        aware: From 3.5.0 on: racks count (KIP-881).
+    """
+    racks = rack_info(board, partition_racks) if aware else None
+    if first_unlike(board) is None:
+        return constrained(board, claims, racks, sorts_owned=sorts_owned, counts_racks=sorts_owned)
+    return general(board, claims, previous_owners(board, data, board.remembered), racks, gap=1 if fixed else 0)
+
+
+_BEHAVIOURS = (
+    _Behaviour((2, 4), _from_2_4_0, generation_data=False),
+    _Behaviour((2, 5, 1), _from_2_5_1, generation_data=False),
+    _Behaviour((2, 8, 1), _from_2_8_1),
+    _Behaviour((3, 0), _from_3_0_0),
+    _Behaviour((3, 4), _from_3_0_0, generation_field=True),
+    _Behaviour((3, 4, 1), _from_3_4_1, generation_field=True),
+    _Behaviour((3, 5), _from_3_5_0, generation_field=True),
+    _Behaviour((3, 5, 2), _from_3_5_2, generation_field=True),
+    _Behaviour((3, 7, 1), _from_3_7_1, generation_field=True),
+)
+
+
+def _lists(board: Board, behaviour: _Behaviour, racks: PartitionRacks | None, *, cooperative: bool) -> list[Ids]:
+    dealt = behaviour.deal(board, Said(board, behaviour, cooperative=cooperative), racks)
+    return hold_back(board, dealt) if cooperative else dealt.lists
+
+
+def _eras(behaviours: tuple[_Behaviour, ...], *, cooperative: bool) -> tuple[Era, ...]:
+    def recompute(behaviour: _Behaviour) -> Callable[[Group, PartitionRacks | None], Assignment]:
+        def of_era(group: Group, racks: PartitionRacks | None) -> Assignment:
+            board = Board.of_java(group)
+            return board.assignment(_lists(board, behaviour, racks, cooperative=cooperative))
+
+        return of_era
+
+    ends = [*(behaviour.since for behaviour in behaviours[1:]), None]
+    return tuple(
+        Era(JAVA, recompute(behaviour), since=behaviour.since, before=before)
+        for behaviour, before in zip(behaviours, ends, strict=True)
+    )
+
+
+def _before_2_4(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+    reason = "Java's sticky before 2.4 is another class, which is not recomputed"
+    raise CannotTell(reason)
+
+
+STICKY_ERAS = (
+    Era(JAVA, _before_2_4, since=(0, 11), before=(2, 4)),
+    # (`sticky` never looks at the generation field: 3.4.0 is as 3.0.)
+    *_eras(tuple(b for b in _BEHAVIOURS if b.since != (3, 4)), cooperative=False),
+)
+COOPERATIVE_ERAS = _eras(_BEHAVIOURS, cooperative=True)
+
+
+def listed(
+    group: Group, release: Release | None, racks: PartitionRacks | None, *, cooperative: bool
+) -> dict[str, list[tuple[str, int]]]:
+    """Partitions per member in the order of the lists that Java returns; members in record order.
+
+    Raises:
+        CannotTell: As `assign`.
+        LeaderWouldFail: As `assign`.
+    """
+    behaviour = next(b for b in reversed(_BEHAVIOURS) if release is None or release >= b.since)
+    board = Board.of_java(group)
+    board.listing = True
+    return board.pairs(_lists(board, behaviour, racks, cooperative=cooperative))

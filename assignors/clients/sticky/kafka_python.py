@@ -1,0 +1,187 @@
+"""kafka-python's `sticky` and `cooperative-sticky`, from 3.0 on: `StickyAssignmentExecutor`.
+
+Written after Java 2.4's algorithm. It takes elements from Python sets of strings, in an order that depends on the
+hash seed of the leader's process: where that can show in the result, nothing can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from assignors.assignment import Assignment
+from assignors.clients.sticky.balance import Balance, Task, pairwise_differences
+from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.movements import Movements
+from assignors.clients.sticky.potential import Potential, largest_first
+from assignors.clients.sticky.user_data import MemberData, read_kafka_python
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.model import Group
+from assignors.strategy import Era, PartitionRacks
+from assignors.work import spend
+
+__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS"]
+
+_SEED = "the result depends on the hash seed of the leader's Python process"
+_OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
+_KEY_ERROR = "kafka-python raises KeyError: the previous owner of a partition takes no part in the reassignment"
+
+_Place = tuple[str, int]
+
+
+@dataclass(slots=True)
+class _SeededTask(Task):
+    """A task whose order of partitions may depend on the hash seed."""
+
+    seeded: bool = False
+
+
+class _Movements(Movements):
+    def actual(self, partition: int, owner: int, target: int) -> int:
+        pair = self.pair_of.get(partition)
+        reverse = self.moved.get((self.row_of[partition], target, owner if pair is None else pair[0]))
+        if reverse is None:
+            return partition
+        if len(reverse[0]) > 1:
+            raise CannotTell(_SEED)
+        return next(iter(reverse[0]))
+
+
+class _Balance(Balance):
+    """The steps of Java, except where its endless loop was mended and where a dict makes what it lacks."""
+
+    def result(self) -> list[dict[int, None]]:
+        # Fixed members that were asked for as a previous owner: they count as members with nothing from then on.
+        self.ghosts: set[int] = set()
+        return super().result()
+
+    def _no_movements(self) -> Movements:
+        return _Movements(self.board, self.topic_of)
+
+    def _reassign(self, partitions: Sequence[int]) -> bool:
+        seeded = isinstance(self.task, _SeededTask) and self.task.seeded and self.everything is partitions
+        if seeded and partitions and not self._is_balanced():
+            raise CannotTell(_SEED)
+        return super()._reassign(partitions)
+
+    def _move(self, partition: int, target: int) -> Sequence[int]:
+        owner = self.owner[partition]
+        moved = self.movements.actual(partition, owner, target)
+        substitute = self.owner[moved]
+        changed: tuple[int, ...] = ()
+        if substitute != owner:
+            changed = self._transfer(partition, substitute)
+        return *changed, *self._transfer(moved, target)
+
+    def _size_of_previous(self, member: int, size: int) -> int:
+        if not self.fixed[member]:
+            return self.sizes[member]
+        if size > 1:
+            raise LeaderWouldFail(_KEY_ERROR)
+        self.ghosts.add(member)
+        return 0
+
+    def _score(self) -> int:
+        return pairwise_differences([*(self.sizes[member] for member in self.moving), *(0 for _ in self.ghosts)])
+
+
+def _before_3_0(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+    reason = "kafka-python's sticky before 3.0 is not recomputed"
+    raise CannotTell(reason)
+
+
+def _sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    board = Board.of_others(group, group.members)
+    return board.assignment_of_sets(_dealt(group, board, [read_kafka_python(m.user_data) for m in group.members]))
+
+
+def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    """What another member had is left out; of two members that had it the last counts."""
+    board = Board.of_others(group, group.members)
+    data = [MemberData(m.owned, -1 if m.generation is None else m.generation) for m in group.members]
+    owners = {
+        (topic, number): member
+        for member, said in enumerate(data)
+        for topic, numbers in said.partitions
+        for number in numbers
+    }
+    lists = []
+    for member, ids in enumerate(_dealt(group, board, data)):
+        given: dict[int, None] = {}
+        for partition in ids:
+            row, number = board.place(partition)
+            if owners.get((board.topics[row], number), member) == member:
+                given[partition] = None
+        lists.append(given)
+    return board.assignment_of_sets(lists)
+
+
+def _dealt(group: Group, board: Board, data: Sequence[MemberData]) -> list[dict[int, None]]:
+    if not group.members:
+        return []
+    newest, before = _owners(data)
+    existing: list[list[int]] = [[] for _ in data]
+    ids: dict[_Place, int] = {}
+    for place, member in newest.items():
+        row = board.index.get(place[0])
+        if row is None and group.other_topics_known:
+            raise CannotTell(_OTHER_TOPICS)
+        if row is not None and 0 <= place[1] < board.counts[row]:
+            ids[place] = board.base[row] + place[1]
+            existing[member].append(ids[place])
+    previous = {ids[place]: member for place, member in before.items() if place in ids}
+    potential = Potential(board, gap=0, counts_topics=False)
+    partitions, seeded = potential.in_order(board), False
+    if newest and not group.other_topics_known and _identical(potential):
+        queues = []
+        for claimed in existing:
+            had_another = [partition for partition in claimed if partition in previous]
+            seeded |= len(had_another) > 1
+            queues.append([*had_another, *(p for p in reversed(claimed) if p not in previous)])
+        first = dict.fromkeys(largest_first(board, queues))
+        partitions = [*first, *(partition for partition in partitions if partition not in first)]
+    kept: list[dict[int, None]] = []
+    taken: set[int] = set()
+    revocation = False
+    for rows, claimed in zip(potential.topics, existing, strict=True):
+        wanted = frozenset(rows)
+        stays = [partition for partition in claimed if board.place(partition)[0] in wanted]
+        revocation |= len(stays) < len(claimed)
+        taken.update(stays)
+        kept.append(dict.fromkeys(stays))
+    unassigned = [partition for partition in partitions if partition not in taken]
+    return _Balance(
+        board, potential, _SeededTask(kept, previous, partitions, unassigned, revocation, seeded), None
+    ).result()
+
+
+def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place, int]]:
+    by_generation: dict[_Place, dict[int, int]] = {}
+    for member, said in enumerate(data):
+        generation = -1 if said.generation is None else said.generation
+        for topic, numbers in said.partitions:
+            spend(6 * len(numbers))
+            for number in numbers:
+                claims = by_generation.setdefault((topic, number), {})
+                # Of two claims of one generation the first counts, of generation 0, which is false, the last.
+                if not generation or generation not in claims:
+                    claims[generation] = member
+    newest, before = {}, {}
+    for place, claims in by_generation.items():
+        generations = sorted(claims, reverse=True)
+        newest[place] = claims[generations[0]]
+        if len(generations) > 1:
+            before[place] = claims[generations[1]]
+    return newest, before
+
+
+def _identical(potential: Potential) -> bool:
+    """Whether all members list the same existing topics in the same order, and all topics have the same members."""
+    return len(set(map(tuple, potential.topics))) <= 1 and len(set(map(tuple, potential.consumers))) <= 1
+
+
+STICKY_ERAS = (
+    Era("kafka-python", _before_3_0, since=(2, 0), before=(3,)),
+    Era("kafka-python", _sticky, since=(3,)),
+)
+COOPERATIVE_ERAS = (Era("kafka-python", _cooperative, since=(3,)),)

@@ -1,0 +1,275 @@
+"""librdkafka's `cooperative-sticky` (it has no `sticky`): rdkafka_sticky_assignor.c, adjusted in rdkafka_cgrp.c.
+
+Written after Java 2.4's algorithm, with maps that iterate what came last first, and with ways to go wrong of its own:
+where it would read freed memory, or abort, nothing can be told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import permutations
+
+from assignors.assignment import Assignment, Partitions
+from assignors.clients.patterns import refuse_patterns
+from assignors.clients.sticky.balance import NEVER_ENDS, Balance, Task
+from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.movements import Movements
+from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
+from assignors.clients.sticky.racks import RackInfo, rack_info
+from assignors.exceptions import CannotTell, LeaderWouldFail
+from assignors.model import Group, Subscription
+from assignors.strategy import Era, PartitionRacks
+from assignors.work import spend
+
+__all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
+
+ABORTS = "librdkafka aborts here, unless it was built without assertions"
+"""It takes a partition's first move for its last one. (Built for Windows it has no assertions: librdkafka.vcxproj.)"""
+
+_FREED = "librdkafka reads memory here that it has freed"
+_TOPIC_ORDER = "the result depends on the order in which the broker told librdkafka of the topics"
+
+# More topics than this with partitions that nobody had are not tried in all orders.
+_MOST_ORDERED = 4
+
+_Place = tuple[str, int]
+
+
+def _before_2_2(_group: Group, _racks: PartitionRacks | None) -> Assignment:
+    reason = "librdkafka before 2.2 has another cooperative-sticky, which is not recomputed"
+    raise CannotTell(reason)
+
+
+def _from_2_2(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """2.2.0 to 2.6.0: the test for balance counts partitions with the variable that counts members."""
+    return _assign(group, racks, _SkippingBalance)
+
+
+def _from_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """From 2.6.1 on."""
+    return _assign(group, racks, _Balance)
+
+
+class _Movements(Movements):
+    """`PartitionMovements_t`: a move is never forgotten, and its pair is freed when the partition moves again."""
+
+    def __init__(self, board: Board, row_of: Sequence[int]) -> None:
+        super().__init__(board, row_of)
+        self._lists: dict[tuple[int, int, int], dict[int, None]] = {}
+        self._key_of: dict[tuple[int, int, int], int] = {}  # the partition whose pair is the key of the list
+        self._returned: set[int] = set()  # moved without a record: the next move of these ends it
+        self._unrecorded: int | None = None
+
+    def actual(self, partition: int, owner: int, target: int) -> int:
+        """The partition to move; where it takes a list's first element, what that has become by then.
+
+        It keeps a pointer to the first element of the reverse moves, whose record it then removes: the others move up,
+        and the second is what goes to the target, without a record. The first stays where it is.
+        """
+        if partition in self._returned:
+            raise CannotTell(ABORTS)
+        # (Not the first owner, as in Java: the pair is made before that is looked up.)
+        listed = self._lists.get((self.row_of[partition], target, owner))
+        if listed is None:
+            return partition
+        first, *others = listed
+        if first in self._returned:
+            raise CannotTell(ABORTS)
+        if not others:
+            raise CannotTell(_FREED)
+        del listed[first]
+        self._unrecorded = others[0]
+        return others[0]
+
+    def record(self, partition: int, source: int, target: int) -> None:
+        if partition == self._unrecorded:
+            self._unrecorded = None
+            self._returned.add(partition)
+            return
+        row = self.row_of[partition]
+        earlier = self.pair_of.get(partition)
+        if earlier is not None:
+            # (Its list is still there: one that an element was taken out of keeps the next, which moves no more.)
+            key = row, *earlier
+            self._lists[key].pop(partition, None)
+            if not self._lists[key]:
+                del self._lists[key]
+            elif self._key_of[key] == partition and earlier[0] != target:
+                raise CannotTell(_FREED)
+            source = earlier[0]
+        self.pair_of[partition] = source, target
+        if (row, source, target) not in self._lists:
+            self._lists[row, source, target] = {}
+            self._key_of[row, source, target] = partition
+        self._lists[row, source, target][partition] = None
+
+    def state(self) -> object:
+        return self.pair_of.copy(), {key: tuple(listed) for key, listed in self._lists.items()}, len(self._returned)
+
+
+class _Balance(Balance):
+    def _no_movements(self) -> Movements:
+        return _Movements(self.board, self.topic_of)
+
+
+class _SkippingBalance(_Balance):
+    def _is_balanced(self) -> bool:
+        sizes, most = self.sizes, self.potential.most
+        spend(len(self.moving))
+        order = sorted(self.moving, key=lambda member: (sizes[member], self.ranks[member]))
+        if sizes[order[0]] >= sizes[order[-1]] - 1:
+            return True
+        place, seen = 0, set()
+        while place < len(order):
+            member = order[place]
+            if sizes[member] == most[member]:
+                place += 1
+                continue
+            if place in seen:
+                raise LeaderWouldFail(NEVER_ENDS)
+            seen.add(place)
+            for row in self.potential.topics[member]:
+                spend(len(self.owners[row]) // 4)
+                if any(sizes[owner] > sizes[member] for owner in self.owners[row]):
+                    return False
+            place = most[member] + 1
+        return True
+
+
+def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]) -> Assignment:
+    refuse_patterns(group)
+    # A subscription without topics is not understood, and its member passed over; a topic counts once.
+    members = [replace(m, topics=tuple(dict.fromkeys(m.topics))) for m in group.members if m.topics]
+    result: Assignment = {member.member_id: {} for member in group.members}
+    if not members:
+        return result
+    board = Board.of_others(group, members)
+    # (A rack told as an empty text is one in which there is nothing; its own members without a rack tell it so.)
+    in_racks = rack_info(board, racks, [member.rack for member in members])
+    newest, before = _owners(members)
+    ids = {
+        place: board.base[row] + place[1]
+        for place in newest
+        if (row := board.index.get(place[0])) is not None and 0 <= place[1] < board.counts[row]
+    }
+    existing: list[list[int]] = [[] for _ in members]
+    for place, member in newest.items():
+        if place in ids:
+            existing[member].append(ids[place])
+    previous = {ids[place]: member for place, member in before.items() if place in ids}
+    potential = Potential(board, gap=0, counts_topics=False)
+    results: list[Assignment] = []
+    for partitions in _orders(board, potential, existing, previous):
+        dealt = _balanced(board, potential, existing, previous, partitions, algorithm, in_racks)
+        of_order = result | _adjusted(board, members, dealt)
+        if of_order not in results:
+            results.append(of_order)
+    if len(results) > 1:
+        raise CannotTell(_TOPIC_ORDER, tuple(results))
+    return results[0]
+
+
+def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:
+    """Owner of each claimed partition and the one before it; one claimed twice in one generation belongs to none."""
+    claims: dict[_Place, list[tuple[int, int]]] = {}
+    for place, member in enumerate(members):
+        generation = -1 if member.generation is None else member.generation
+        for topic, numbers in member.owned:
+            spend(8 * len(numbers))
+            for number in numbers:
+                claims.setdefault((topic, number), []).append((generation, place))
+    newest, before = {}, {}
+    for partition in reversed(claims):
+        of_partition = sorted(claims[partition])
+        if len({generation for generation, _ in of_partition}) < len(of_partition):
+            continue
+        newest[partition] = of_partition[-1][1]
+        if len(of_partition) > 1:
+            before[partition] = of_partition[-2][1]
+    return newest, before
+
+
+def _orders(
+    board: Board, potential: Potential, existing: Sequence[Sequence[int]], previous: dict[int, int]
+) -> Iterable[list[int]]:
+    """Orders in which partitions may be reassigned: one, or one for each order of the topics that may count."""
+    if len({frozenset(rows) for rows in potential.topics}) > 1:
+        yield potential.in_order(board)
+        return
+    queues = [
+        [*(p for p in sorted(ids) if p in previous), *(p for p in sorted(ids) if p not in previous)] for ids in existing
+    ]
+    first = largest_first(board, queues)
+    if not first:
+        yield partitions_of(board, range(len(board.topics)))
+        return
+    listed = set(first)
+    left = [[p for p in partitions_of(board, [row])[::-1] if p not in listed] for row in range(len(board.topics))]
+    left = [partitions for partitions in left if partitions]
+    if len(left) > _MOST_ORDERED:
+        raise CannotTell(_TOPIC_ORDER)
+    for order in permutations(left):
+        spend(2 * board.total)
+        yield [*first, *(partition for partitions in order for partition in partitions)]
+
+
+def _balanced(
+    board: Board,
+    potential: Potential,
+    existing: Sequence[Sequence[int]],
+    previous: dict[int, int],
+    partitions: list[int],
+    algorithm: type[Balance],
+    racks: RackInfo | None,
+) -> list[dict[int, None]]:
+    kept: list[dict[int, None]] = []
+    taken: set[int] = set()
+    revocation = False
+    for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
+        wanted = frozenset(rows)
+        stays = [partition for partition in ids if board.place(partition)[0] in wanted]
+        if racks is not None:
+            stays = [partition for partition in stays if racks.fits(member, partition)]
+        revocation |= len(stays) < len(ids)
+        taken.update(stays)
+        kept.append(dict.fromkeys(stays))
+    unassigned = [partition for partition in partitions if partition not in taken]
+    return algorithm(board, potential, Task(kept, previous, partitions, unassigned, revocation), racks).result()
+
+
+def _adjusted(board: Board, members: Sequence[Subscription], lists: Sequence[Iterable[int]]) -> Assignment:
+    """Hold back what another member owns; give back what is owned and assigned to nobody, whether it exists or not.
+
+    Follows `rd_kafka_cooperative_protocol_adjust_assignment`. Of two members that own a partition the last counts.
+    """
+    owners = {
+        (topic, number): place
+        for place, member in enumerate(members)
+        for topic, numbers in member.owned
+        for number in numbers
+    }
+    given: list[list[_Place]] = [[] for _ in members]
+    for member, ids in enumerate(lists):
+        for partition in ids:
+            row, number = board.place(partition)
+            owner = owners.pop((board.topics[row], number), None)
+            if owner is None or owner == member:
+                given[member].append((board.topics[row], number))
+    for partition_of_nobody, owner in owners.items():
+        given[owner].append(partition_of_nobody)
+    return {member.member_id: _by_topic(places) for member, places in zip(members, given, strict=True)}
+
+
+def _by_topic(places: Iterable[_Place]) -> dict[str, Partitions]:
+    topics: dict[str, list[int]] = {}
+    for topic, number in sorted(places):
+        topics.setdefault(topic, []).append(number)
+    return {topic: tuple(numbers) for topic, numbers in topics.items()}
+
+
+LIBRDKAFKA_ERAS = (
+    Era("librdkafka", _before_2_2, since=(1, 6), before=(2, 2)),
+    Era("librdkafka", _from_2_2, since=(2, 2), before=(2, 6, 1)),
+    Era("librdkafka", _from_2_6_1, since=(2, 6, 1)),
+)

@@ -1,0 +1,94 @@
+"""Who could have what, where subscriptions differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heapify, heappop, heapreplace
+
+from assignors.clients.sticky.indexed_group import Board
+from assignors.work import spend
+
+__all__ = ["Potential", "largest_first", "partitions_of"]
+
+
+class Potential:
+    """The members that could have each topic, and how much each member could have.
+
+    Attributes:
+        consumers: By topic: members that list it, in the leader's order, as often as they list it.
+        takers: By topic: the same, once each.
+        taker_sets: By topic: the same as sets.
+        classes: By topic: a number that topics with the same takers share.
+        shared: By topic: whether Java counts two consumers or more, so that its partitions may move.
+        topics: By member: existing topics that it lists, as often as it lists them.
+        most: By member: what Java takes for the most it could have.
+        gap: How far two members may lie apart before a partition could move for a better balance: a partition moves
+            if the difference is larger.
+    """
+
+    __slots__ = ("classes", "consumers", "gap", "most", "shared", "taker_sets", "takers", "topics")
+
+    def __init__(self, board: Board, *, gap: int, counts_topics: bool) -> None:
+        """Read the subscriptions.
+
+        Args:
+            board: The group.
+            gap: See the attribute: 1 from 3.5.2 on (KAFKA-15106), 0 before.
+            counts_topics: From 3.0 on: a member that lists as many topics as there are could have everything
+                (`getMaxAssignmentSize`), even where it lists one twice.
+        """
+        self.gap = gap
+        self.consumers: list[list[int]] = [[] for _ in board.topics]
+        self.topics: list[list[int]] = []
+        self.most: list[int] = []
+        known: dict[int, tuple[list[int], int]] = {}
+        for member, listed in enumerate(board.listed):
+            of_listed = known.get(id(listed))
+            if of_listed is None:
+                rows = [board.index[topic] for topic in listed if topic in board.index]
+                everything = counts_topics and len(rows) == len(board.topics)
+                most = board.total if everything else sum(board.counts[row] for row in rows)
+                of_listed = known[id(listed)] = rows, most
+            rows, most = of_listed
+            spend(2 * len(rows))
+            for row in rows:
+                self.consumers[row].append(member)
+            self.topics.append(rows)
+            self.most.append(most)
+        self.takers = [list(dict.fromkeys(members)) for members in self.consumers]
+        self.taker_sets = [frozenset(members) for members in self.takers]
+        classes: dict[frozenset[int], int] = {}
+        self.classes = [classes.setdefault(members, len(classes)) for members in self.taker_sets]
+        self.shared = [len(members) >= 2 for members in self.consumers]
+
+    def in_order(self, board: Board) -> list[int]:
+        """All partitions, those of topics with fewer consumers first, then by topic and number."""
+        rows = sorted(range(len(board.topics)), key=lambda row: (len(self.consumers[row]), row))
+        return partitions_of(board, rows)
+
+
+def partitions_of(board: Board, rows: Sequence[int]) -> list[int]:
+    """Partitions of topics, in the order of the topics."""
+    return [partition for row in rows for partition in range(board.base[row], board.base[row + 1])]
+
+
+def largest_first(board: Board, queues: Sequence[Sequence[int]]) -> list[int]:
+    """Take partitions one by one, each from the member that has most left, of equal ones the last by member id.
+
+    Args:
+        board: The group.
+        queues: What each member has, in the order in which it is taken.
+    """
+    heap = [(-len(queue), -board.ranks[member], member) for member, queue in enumerate(queues) if queue]
+    heapify(heap)
+    taken = [0] * len(queues)
+    result = []
+    while heap:
+        left, rank, member = heap[0]
+        result.append(queues[member][taken[member]])
+        taken[member] += 1
+        if left == -1:
+            heappop(heap)
+        else:
+            heapreplace(heap, (left + 1, rank, member))
+    return result

@@ -1,0 +1,164 @@
+"""Who owned what when the leader decided, as each era of Java's `AbstractStickyAssignor` reads it.
+
+All eras up to 3.4.0 believe only the members of the highest generation; from 3.4.1 on the owner of each partition
+is found by generations (KAFKA-14639). A partition that two members of one generation claim belongs to none
+("multi", from 2.8.1 on).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.user_data import MemberData
+
+__all__ = ["Claims", "believe_highest_generation", "believe_per_partition", "previous_owners", "subscribe_alike"]
+
+DEFAULT_GENERATION = -1
+
+_Compare = Callable[[int, int], int]
+"""Generation of the later claimant against that of the earlier one: above, below or equal to 0."""
+
+
+@dataclass(slots=True)
+class Claims:
+    """Owners before the decision.
+
+    Attributes:
+        owned: Ids that each member owned, in the order of its claims.
+        multi: Ids claimed by several members of one generation.
+    """
+
+    owned: list[Ids]
+    multi: set[int] = field(default_factory=set)
+
+
+def subscribe_alike(board: Board) -> bool:
+    """Whether Java takes all subscriptions for equal (`allSubscriptionsEqual`).
+
+    They are compared with the first that is not empty: empty ones before it do not count, empty ones after it do.
+    """
+    return first_unlike(board) is None
+
+
+def first_unlike(board: Board) -> int | None:
+    """Place of the first member whose subscription is not that of those before it; None when there is none."""
+    reference: frozenset[str] = frozenset()
+    last: tuple[str, ...] | None = None
+    for place, topics in enumerate(board.listed):
+        if not reference:
+            reference = frozenset(topics)
+        elif len(topics) != len(reference) or (topics is not last and not reference.issuperset(topics)):
+            return place
+        last = topics
+    return None
+
+
+def believe_highest_generation(
+    board: Board, data: Sequence[MemberData], *, remembered: int = DEFAULT_GENERATION, detect_multi: bool = True
+) -> Claims:
+    """Claims of the members of the highest generation, in releases before 3.4.1.
+
+    Without any generation all members count that have none or -1.
+
+    Args:
+        board: The group.
+        data: What each member says it had.
+        remembered: Highest generation of the leader's earlier decisions (from 3.0 on).
+        detect_multi: Whether partitions claimed twice are taken from both (from 2.8.1 on).
+    """
+    highest = _highest(data, remembered)
+    claims = Claims(
+        board.ids_of_each(
+            d.partitions if d.generation == highest or (d.generation is None and highest == DEFAULT_GENERATION) else ()
+            for d in data
+        )
+    )
+    if detect_multi:
+        _resolve(claims, lambda *_: 0, forget_claimant=False)
+    return claims
+
+
+def believe_per_partition(
+    board: Board, data: Sequence[MemberData], subscription_generations: Sequence[int | None], *, forget_claimant: bool
+) -> Claims:
+    """Claims partition by partition, from 3.4.1 on.
+
+    A later claim is weighed by its member's generation against the earlier claimant's *subscription's* generation,
+    which for `sticky` in old subscriptions is always -1.
+
+    Args:
+        board: The group.
+        data: What each member says it had.
+        subscription_generations: Generation field of each member's subscription.
+        forget_claimant: The bug of 3.4.1 to 3.5.1: a claim that loses still counts as the last one.
+    """
+    generations = [DEFAULT_GENERATION if d.generation is None else d.generation for d in data]
+    others = [DEFAULT_GENERATION if g is None else g for g in subscription_generations]
+    claims = Claims(board.ids_of_each(d.partitions for d in data))
+    _resolve(claims, lambda mine, other: generations[mine] - others[other], forget_claimant=forget_claimant)
+    return claims
+
+
+def previous_owners(board: Board, data: Sequence[MemberData], remembered: int) -> dict[int, int]:
+    """Owner of each partition in the last generation before the highest, of members that still say so (>= 3.0)."""
+    highest = _highest(data, remembered)
+    found: dict[int, tuple[int, int]] = {}
+    for place, said in enumerate(data):
+        generation = DEFAULT_GENERATION if said.generation is None else said.generation
+        if generation < highest and said.partitions:
+            for partition in board.ids_of(said.partitions).tolist():
+                earlier = found.get(partition)
+                if earlier is None or generation > earlier[1]:
+                    found[partition] = place, generation
+    return {partition: place for partition, (place, _) in found.items()}
+
+
+def _highest(data: Sequence[MemberData], remembered: int) -> int:
+    return max(remembered, max((d.generation for d in data if d.generation is not None), default=DEFAULT_GENERATION))
+
+
+def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> None:
+    """Settle partitions that are claimed more than once; the others stay as they are."""
+    lengths = [ids.size for ids in claims.owned]
+    everything = np.concatenate(claims.owned)
+    times = np.bincount(everything, minlength=1)
+    if times.max() <= 1:
+        return
+    kept = np.ones(everything.size, dtype=bool)
+    contested = np.flatnonzero(times[everything] > 1)
+    member_of = np.repeat(np.arange(len(lengths)), lengths)
+    claimant: dict[int, int] = {}
+    held: dict[int, dict[int, int]] = {}
+    for place, member, partition in zip(
+        contested.tolist(), member_of[contested].tolist(), everything[contested].tolist(), strict=True
+    ):
+        other = claimant.get(partition)
+        if other is None:
+            claimant[partition] = member
+            held[partition] = {member: place}
+            continue
+        kept[place] = False
+        holders = held[partition]
+        order = compare(member, other)
+        if order >= 0 or forget_claimant:
+            claimant[partition] = member
+        if order < 0:
+            continue
+        lost = holders.pop(other, None)
+        if lost is not None:
+            kept[lost] = False
+        if order == 0:
+            claims.multi.add(partition)
+        elif other != member or lost is not None:
+            # (A member that claims twice and holds nothing adds the partition and takes it from itself.)
+            kept[place] = True
+            holders[member] = place
+    stops = np.cumsum(lengths).tolist()
+    claims.owned = [
+        everything[stop - length : stop][kept[stop - length : stop]]
+        for stop, length in zip(stops, lengths, strict=True)
+    ]

@@ -1,0 +1,8 @@
+"""The lines of `evenkeel assign` and `evenkeel what-if`: one JSON object in, one out."""
+
+from __future__ import annotations
+
+from assignors.jsonl.assign import assign_line
+from assignors.jsonl.what_if import what_if_line
+
+__all__ = ["assign_line", "what_if_line"]

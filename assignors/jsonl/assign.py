@@ -1,0 +1,145 @@
+"""The lines of `evenkeel assign`: one JSON object in, one out; whatever is wrong with a line is an answer too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from assignors.clients import as_listed
+from assignors.exceptions import AssignorError
+from assignors.jsonl import brokers as server
+from assignors.jsonl import rocketmq
+from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
+from assignors.library import JAVA, Library, parse_library
+from assignors.model import Group, Subscription
+from assignors.registry import assign
+from assignors.strategy import Strategy
+
+__all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
+
+# Kafka's partition numbers are signed 32-bit numbers.
+_INT32 = 1 << 31
+
+
+def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
+    """Answer one line of `evenkeel assign` (DESIGN.md 5), for whom the strategy's name tells.
+
+    Args:
+        line: The decoded object.
+        custom: Further strategies of Kafka clients by name.
+
+    Returns:
+        {"assignment": ...} or {"error": reason}. Never raises.
+    """
+    strategy = line.get("strategy") if isinstance(line, dict) else None
+    if isinstance(strategy, str):
+        if strategy.startswith(rocketmq.PREFIX):
+            return rocketmq.allocate_line(line)
+        if strategy.startswith(server.PREFIX):
+            return server.server_line(line)
+    return client_line(line, custom or {})
+
+
+def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
+    """Answer one line for Kafka clients.
+
+    Args:
+        line: The decoded object: "strategy", "partitions_per_topic", "members" (whose order, and that of the
+            lists in them, counts), and where given "library" and "partition_racks".
+        custom: Further strategies by name.
+
+    Returns:
+        {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it, or
+        {"error": reason}. Never raises.
+    """
+    try:
+        question = an_object(line, "the line")
+        strategy = a_text(required(question, "strategy"), "strategy")
+        library = read_library(question)
+        group = read_client_group(question)
+        racks = read_racks(question)
+        result = assign(custom.get(strategy, strategy), group, library, racks)
+        listed = as_listed(strategy, group, library, result, racks)
+    except (BadLine, AssignorError) as error:
+        return {"error": str(error)}
+    return {"assignment": {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}}
+
+
+def read_client_group(question: Mapping[str, Any]) -> Group:
+    """The line's "members" and "partitions_per_topic"; raises BadLine and BadGroup."""
+    return Group(_members(question), _partition_counts(question))
+
+
+def read_library(question: Mapping[str, Any]) -> Library:
+    """The line's "library"; the newest Java when it has none."""
+    given = question.get("library")
+    return Library(JAVA) if given is None else parse_library(a_text(given, "library"))
+
+
+def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None:
+    """The line's "partition_racks"; None when it has none."""
+    given = question.get("partition_racks")
+    if given is None:
+        return None
+    racks = {}
+    for topic, partitions in an_object(given, "partition_racks").items():
+        where = f"partition_racks of topic {topic!r}"
+        racks[topic] = [
+            [a_text(rack, f"a rack in {where}") for rack in a_list(replicas, where) if rack is not None]
+            for replicas in a_list(partitions, where)
+        ]
+    return racks
+
+
+def _partition_counts(question: Mapping[str, Any]) -> dict[str, int]:
+    # Group checks the numbers.
+    return an_object(required(question, "partitions_per_topic"), "partitions_per_topic")
+
+
+def _members(question: Mapping[str, Any]) -> tuple[Subscription, ...]:
+    members = an_object(required(question, "members"), "members")
+    return tuple(_member(member_id, given) for member_id, given in members.items())
+
+
+def _member(member_id: str, given: object) -> Subscription:
+    where = f"member {member_id!r}"
+    member = an_object(given, where)
+    topics = a_list(required(member, "topics", where), f"topics of {where}")
+    generation = member.get("generation")
+    if generation is not None and type(generation) is not int:
+        message = f"The generation of {where} is {generation!r}: give a whole number or null."
+        raise BadLine(message)
+    return Subscription(
+        member_id,
+        tuple(a_text(topic, f"a topic of {where}") for topic in topics),
+        owned=_owned(a_list(member.get("owned") or [], f"owned of {where}"), where),
+        generation=None if generation is None or generation < 0 else generation,
+        group_instance_id=optional_text(member.get("group_instance_id"), f"group_instance_id of {where}"),
+        rack=optional_text(member.get("rack"), f"rack of {where}"),
+        user_data=_bytes(member.get("user_data"), where),
+    )
+
+
+def _owned(pairs: list[Any], where: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    # The order of the pairs can count, so only neighbours of one topic are put together.
+    topics: list[tuple[str, list[int]]] = []
+    for pair in pairs:
+        match pair:
+            case [str(topic), int(partition)] if type(partition) is int and -_INT32 <= partition < _INT32:
+                if not topics or topics[-1][0] != topic:
+                    topics.append((topic, []))
+                topics[-1][1].append(partition)
+            case _:
+                message = f"An owned partition of {where} is {pair!r}: give [topic, partition]."
+                raise BadLine(message)
+    return tuple((topic, tuple(partitions)) for topic, partitions in topics)
+
+
+def _bytes(given: object, where: str) -> bytes | None:
+    if given is None:
+        return None
+    try:
+        return bytes.fromhex(a_text(given, f"user_data of {where}"))
+    except ValueError:
+        message = f"The user_data of {where} is no hex."
+        raise BadLine(message) from None

@@ -1,0 +1,180 @@
+"""The lines of `evenkeel what-if`: a line of `evenkeel assign` with what is owned now; out, an object a strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from assignors.assignment import Assignment, from_pairs, to_pairs
+from assignors.brokers import what_if_on_server
+from assignors.exceptions import AssignorError
+from assignors.jsonl import brokers as server
+from assignors.jsonl import rocketmq
+from assignors.jsonl.assign import read_client_group, read_library, read_racks
+from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
+from assignors.measures import Load, Outcome, what_if
+from assignors.registry import known_strategies
+from assignors.rocketmq import AllocateStrategy, CallWouldFail, Dealt, known_allocate_strategies, what_if_in_rocketmq
+from assignors.strategy import Strategy
+
+__all__ = ["what_if_line"]
+
+
+def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
+    """Answer one line of `evenkeel what-if` (DESIGN.md 5).
+
+    Args:
+        line: The decoded object: as for `assign`, with "current", and where given "load" and "strategies". The
+            family (clients, brokers, RocketMQ) is told by the fields: "queues" for RocketMQ, "topics" for brokers.
+            "strategy" may be missing; without "strategies" all of the family are tried.
+        custom: Further strategies by name.
+
+    Returns:
+        By strategy {"assignment", "moves", "moves_least", "imbalance", "imbalance_least", "load_imbalance",
+        "generations"}, or {"error": reason} in the place of one that cannot be told; or {"error": reason} for
+        the whole line. Never raises.
+    """
+    try:
+        question = an_object(line, "the line")
+        if "queues" in question:
+            return _of_rocketmq(question)
+        if "topics" in question:
+            return _of_server(question)
+        return _of_clients(question, custom or {})
+    except (BadLine, AssignorError) as error:
+        return {"error": str(error)}
+
+
+def _of_clients(question: Mapping[str, Any], custom: Mapping[str, Strategy]) -> dict[str, Any]:
+    group = read_client_group(question)
+    names = _strategies(question) or [*known_strategies(), *custom]
+    told = what_if(
+        group,
+        [custom.get(name, name) for name in names],
+        _current(question),
+        library=read_library(question),
+        partition_racks=read_racks(question),
+        load=_load(question, group.partitions_per_topic),
+    )
+    return {name: _written(outcome, _listed) for name, outcome in told.items()}
+
+
+def _of_server(question: Mapping[str, Any]) -> dict[str, Any]:
+    group = server.read_group(question)
+    told = what_if_on_server(
+        group,
+        _strategies(question),
+        _current(question),
+        release=optional_text(question.get("library"), "library"),
+        load=_load(question, group.counts),
+    )
+    return {name: _written(outcome, server.listed) for name, outcome in told.items()}
+
+
+def _of_rocketmq(question: dict[str, Any]) -> dict[str, Any]:
+    queues = rocketmq.read_queues(required(question, "queues"), "queues")
+    clients = rocketmq.read_clients(question)
+    given = an_object(required(question, "current"), "current")
+    current = {client: rocketmq.read_queues(owned, f"current of {client!r}") for client, owned in given.items()}
+    load = question.get("load")
+    weights = None if load is None else _numbers(load, "load", len(queues))
+    options, presort = question.get("options"), rocketmq.read_presort(question)
+    names = _strategies(question)
+    if names is None:
+        names = [rocketmq.PREFIX + name for name in known_allocate_strategies()]
+        if isinstance(options, dict) and options.get("room_separator"):
+            names.append(f"{rocketmq.PREFIX}MACHINE_ROOM_NEARBY-AVG")
+    made: dict[str, AllocateStrategy] = {}
+    result: dict[str, Any] = {}
+    for name in names:
+        try:
+            made[name] = rocketmq.read_strategy(name, options)
+            result[name] = None  # in the line's order
+        except AssignorError as error:
+            result[name] = {"error": str(error)}
+    told = what_if_in_rocketmq(list(made.values()), queues, clients, current, presort=presort, load=weights)
+    for name, strategy in made.items():
+        result[name] = _rocketmq_written(told[strategy.name])
+    return result
+
+
+def _rocketmq_written(told: Dealt | AssignorError) -> dict[str, Any]:
+    if isinstance(told, AssignorError):
+        return {"error": str(told)}
+    dealt, outcome = told
+    assignment = {
+        client: {"error": str(mine)} if isinstance(mine, CallWouldFail) else rocketmq.written_queues(mine)
+        for client, mine in dealt.items()
+    }
+    return {"assignment": assignment, **_measures(outcome)}
+
+
+def _listed(assignment: Assignment) -> dict[str, list[list[Any]]]:
+    return {member_id: [list(pair) for pair in pairs] for member_id, pairs in to_pairs(assignment).items()}
+
+
+def _written(outcome: Outcome | AssignorError, listed: Any) -> dict[str, Any]:
+    if isinstance(outcome, AssignorError):
+        return {"error": str(outcome)}
+    return {"assignment": listed(outcome.assignment), **_measures(outcome)}
+
+
+def _measures(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "moves": outcome.moves,
+        "moves_least": outcome.bounds.moves_least,
+        "imbalance": outcome.partitions and outcome.partitions.imbalance,
+        "imbalance_least": outcome.bounds.imbalance_least,
+        "load_imbalance": outcome.load and outcome.load.imbalance,
+        "generations": outcome.generations,
+    }
+
+
+def _strategies(question: Mapping[str, Any]) -> list[str] | None:
+    given = question.get("strategies")
+    if given is not None:
+        return list(dict.fromkeys(a_text(name, "a strategy") for name in a_list(given, "strategies")))
+    return None
+
+
+def _current(question: Mapping[str, Any]) -> Assignment:
+    members = {}
+    for member_id, pairs in an_object(required(question, "current"), "current").items():
+        where = f"current of {member_id!r}"
+        members[member_id] = list(_pairs(a_list(pairs, where), where))
+    return from_pairs(members)
+
+
+def _pairs(pairs: Iterable[object], where: str) -> Iterable[tuple[str, int]]:
+    for pair in pairs:
+        match pair:
+            case [str(topic), int(partition)] if type(partition) is int:
+                yield topic, partition
+            case _:
+                message = f"A partition of {where} is {pair!r}: give [topic, partition]."
+                raise BadLine(message)
+
+
+def _load(question: Mapping[str, Any], counts: Mapping[str, int]) -> Load | None:
+    given = question.get("load")
+    if given is None:
+        return None
+    load = {}
+    for topic, numbers in an_object(given, "load").items():
+        if topic not in counts:
+            message = f"The load has topic {topic!r}, which the group's topics do not have."
+            raise BadLine(message)
+        load[topic] = _numbers(numbers, f"the load of topic {topic!r}", counts[topic])
+    return load
+
+
+def _numbers(given: object, what: str, count: int) -> list[float]:
+    numbers = a_list(given, what)
+    if len(numbers) != count:
+        message = f"What stands for {what} has {len(numbers)} numbers where there are {count}."
+        raise BadLine(message)
+    for number in numbers:
+        if type(number) not in (int, float) or not 0 <= number < float("inf"):
+            message = f"A number of {what} is {number!r}: give numbers from 0."
+            raise BadLine(message)
+    return numbers

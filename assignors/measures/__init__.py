@@ -1,0 +1,8 @@
+"""How good an assignment is: balance, moves, invariants, and what other strategies would give."""
+
+from __future__ import annotations
+
+from assignors.measures.measure import Load
+from assignors.measures.outcomes import Outcome, bounds_of, outcome, what_if
+
+__all__ = ["Load", "Outcome", "bounds_of", "outcome", "what_if"]

@@ -1,0 +1,196 @@
+"""How even an assignment is and what a change cost, beside the best that any assignment could have done.
+
+**Balanced**, throughout: every partition that has a subscriber is assigned, and the members' partition counts
+are as even as the subscriptions allow, that is, sorted from the largest they are the smallest possible. For
+equal subscriptions this says that no two members differ by more than one partition; for different ones, that no
+chain of moves can take a partition from a member to one that has at least two fewer. These counts, sorted, are
+the same for every balanced assignment (they minimise the sum of squares as well as the maximum: Harvey, Ladner,
+Lovász and Tamir, "Semi-matchings for bipartite graphs and load balancing", 2006), which members have them is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from assignors.assignment import Assignment
+from assignors.exceptions import TooMuchWork
+from assignors.measures.optimal_imbalance import smallest_maximum
+from assignors.measures.optimal_moves import fewest_moves
+from assignors.model import Group, Subscription, topics_listed
+from assignors.work import at_most
+
+__all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_least", "least_moves", "loads", "moves"]
+
+# Steps of the flow that finds the smallest maximum: 0.3 s. Groups of everyday sizes take some thousands; 500 members
+# and 500 topics with subscriptions drawn at random 500,000, and who has more waits for no better answer.
+_MOST_STEPS = 1_000_000
+
+Load = Mapping[str, Sequence[float]]
+"""Load of each partition by topic, in any unit that adds up, records per second for instance; none below 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """How evenly something is spread over the members, those with none included.
+
+    Attributes:
+        least: What the emptiest member has.
+        most: What the fullest member has.
+        imbalance: As `imbalance` gives it; None when nobody has anything.
+    """
+
+    least: float
+    most: float
+    imbalance: float | None
+
+
+def balance(counts: Iterable[float]) -> Balance | None:
+    """Balance of the members' partition counts, or of their loads; None without members."""
+    listed = list(counts)
+    return Balance(min(listed), max(listed), imbalance(listed)) if listed else None
+
+
+def loads(assignment: Assignment, load: Load, members: Iterable[str]) -> dict[str, float]:
+    """Load of each member: the sum over its partitions; a partition that `load` does not know weighs nothing."""
+    result: dict[str, float] = {}
+    for member_id in members:
+        total = 0.0
+        for topic, partitions in assignment.get(member_id, {}).items():
+            of_topic = load.get(topic, ())
+            total += sum(of_topic[partition] for partition in partitions if 0 <= partition < len(of_topic))
+        result[member_id] = total
+    return result
+
+
+def imbalance(counts: Iterable[float]) -> float | None:
+    """How far the fullest member is above the mean: max / mean - 1.
+
+    Args:
+        counts: Partitions, or load, of each member, those with none included.
+
+    Returns:
+        0.0 for perfectly even; None when there are no members or nothing is assigned.
+    """
+    listed = list(counts)
+    total = sum(listed)
+    if not total:
+        return None
+    return max(listed) * len(listed) / total - 1
+
+
+def imbalance_least(group: Group) -> float | None:
+    """The least imbalance that any assignment of this group could have.
+
+    Every partition with a subscriber is assigned to a subscriber, the maximum is the smallest possible, the mean
+    is over all members: three partitions on five members give 2/3, and nothing is wrong with that.
+
+    Returns:
+        As `imbalance`; exact. None when nothing can be assigned, and where it is too large to compute: subscriptions
+        differ, and the flow takes more than a million steps, or than a limit allows (`assignors.work`).
+    """
+    total = sum(_assignable(group).values())
+    if not total:
+        return None
+    try:
+        with at_most(_MOST_STEPS):
+            most = smallest_maximum(group)
+    except TooMuchWork:
+        return None
+    return most * len(group.members) / total - 1
+
+
+def moves(before: Assignment, after: Assignment) -> int:
+    """Count the partitions whose owner changed.
+
+    A partition counts when it has an owner in both assignments and the owner after is not the one before;
+    that the former owner has left the group makes no difference. A first owner of an unowned partition and a
+    lost owner without a new one are no moves. Where a partition is assigned twice (which no strategy does),
+    it has not moved while one of its owners stays.
+    """
+    had: dict[tuple[str, str], set[int]] = {}
+    ever: dict[str, set[int]] = {}
+    for member_id, topics in before.items():
+        for topic, partitions in topics.items():
+            had[member_id, topic] = set(partitions)
+            ever.setdefault(topic, set()).update(partitions)
+    kept: dict[str, set[int]] = {}
+    owned: dict[str, set[int]] = {}
+    for member_id, topics in after.items():
+        for topic, partitions in topics.items():
+            if topic not in ever:
+                continue
+            now = ever[topic].intersection(partitions)
+            owned.setdefault(topic, set()).update(now)
+            if earlier := had.get((member_id, topic)):
+                kept.setdefault(topic, set()).update(now & earlier)
+    return sum(len(of_topic - kept.get(topic, set())) for topic, of_topic in owned.items())
+
+
+def least_moves(before: Assignment, group: Group) -> int | None:
+    """The least number of moves, as `moves` counts them, after which a group can be balanced.
+
+    What a strategy's assignment moved beyond this is its cost in stickiness. Since all that matters is the
+    balance, a strategy that ends less even than possible (range does) can move fewer.
+
+    Args:
+        before: Who had what; members that left and partitions that are gone may be in it.
+        group: The group after the change.
+
+    Returns:
+        Exact. None where it is too large to compute (different subscriptions, and more than
+        the limits of `assignors.measures.optimal_moves`, or than a limit allows), or where a partition had two owners.
+    """
+    counts = group.partitions_per_topic
+    assignable = _assignable(group)
+    total = sum(assignable.values())
+    wanted = _wanted(group.members, assignable)
+    owned_before: dict[str, dict[str, int]] = {}
+    seen: dict[str, set[int]] = {topic: set() for topic in assignable}
+    listed = 0
+    for member_id, topics in before.items():
+        for topic, partitions in topics.items():
+            if topic in assignable:
+                valid = [partition for partition in partitions if 0 <= partition < counts[topic]]
+                listed += len(valid)
+                seen[topic].update(valid)
+                if topic in wanted.get(member_id, ()):
+                    owned_before.setdefault(member_id, {})[topic] = len(valid)
+    owned = sum(map(len, seen.values()))
+    if owned != listed:
+        return None
+    if not owned:
+        return 0
+    if len(set(wanted.values())) == 1:
+        had = [sum(owned_before.get(member.member_id, {}).values()) for member in group.members]
+        return owned - _most_kept(had, total)
+    try:
+        return fewest_moves(group, owned_before, owned)
+    except TooMuchWork:
+        return None
+
+
+def _most_kept(had: list[int], total: int) -> int:
+    """Most partitions that can stay when each member ends with total / members, rounded up or down."""
+    quota, larger = divmod(total, len(had))
+    above = sum(1 for count in had if count > quota)
+    return sum(min(count, quota) for count in had) + min(larger, above)
+
+
+def _assignable(group: Group) -> Mapping[str, int]:
+    """Partition counts of the topics that exist and have a subscriber."""
+    counts = group.partitions_per_topic
+    kinds = {id(listed): listed for listed in topics_listed(group.members)}.values()
+    return {topic: counts[topic] for listed in kinds for topic in listed if counts.get(topic)}
+
+
+def _wanted(members: Sequence[Subscription], assignable: Mapping[str, int]) -> dict[str, frozenset[str]]:
+    """Topics of each member, by its id, that can be assigned; members that list the same share one set."""
+    sets: dict[int, frozenset[str]] = {}
+    result = {}
+    for member, listed in zip(members, topics_listed(members), strict=True):
+        found = sets.get(id(listed))
+        if found is None:
+            found = sets[id(listed)] = frozenset(topic for topic in listed if topic in assignable)
+        result[member.member_id] = found
+    return result

@@ -1,0 +1,32 @@
+"""The settings of every process: their shapes, where they come from, the connection to Kafka, the thresholds."""
+
+from __future__ import annotations
+
+from streaming.config.environment import environment_of
+from streaming.config.kafka import KAFKA_SECRETS
+from streaming.config.settings import (
+    Filters,
+    JobSettings,
+    KafkaSettings,
+    PageSettings,
+    ProbeSettings,
+    Settings,
+    load_settings,
+)
+from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
+
+__all__ = [
+    "KAFKA_SECRETS",
+    "SHIPPED_RULES",
+    "Filters",
+    "JobSettings",
+    "KafkaSettings",
+    "PageSettings",
+    "ProbeSettings",
+    "Settings",
+    "Thresholds",
+    "environment_of",
+    "load_settings",
+    "read_rules_file",
+    "rules_file",
+]

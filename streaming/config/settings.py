@@ -1,0 +1,350 @@
+"""The settings of every process, from one place.
+
+Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
+the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults.
+Secrets are best given by file or by the environment; they are `SecretStr`, so they print as stars and appear in no log,
+plan or page.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    InitSettingsSource,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from streaming.config.kafka import KafkaSettings, Section
+from streaming.config.sources import Environment, NoJsonError, file_values
+from streaming.exceptions import SetupError
+from streaming.places import shipped
+from streaming.terminal import printable
+from streaming.times import DAY_MS
+
+__all__ = [
+    "AlertSettings",
+    "CustomStrategySettings",
+    "Filters",
+    "JobSettings",
+    "KafkaSettings",
+    "PageSettings",
+    "ProbeSettings",
+    "Settings",
+    "StrategyRule",
+    "load_settings",
+]
+
+
+class Filters(Section):
+    """Which groups and topics are watched.
+
+    A pattern is a literal name, or a regular expression between slashes ("/^payments-.*/", searched as it
+    stands). Ignore wins over watch.
+
+    Attributes:
+        groups: Watched groups; empty watches all.
+        ignore_groups: Groups that are not watched.
+        topics: Watched topics; empty watches all.
+        ignore_topics: Topics that are not watched.
+    """
+
+    groups: tuple[str, ...] = ()
+    ignore_groups: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    ignore_topics: tuple[str, ...] = ()
+
+    @field_validator("groups", "ignore_groups", "topics", "ignore_topics")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            _matcher(pattern)
+        return patterns
+
+    def watches_group(self, group: str) -> bool:
+        """Whether a group is watched."""
+        return _passes(group, self.groups, self.ignore_groups)
+
+    def watches_topic(self, topic: str) -> bool:
+        """Whether a topic is watched."""
+        return _passes(topic, self.topics, self.ignore_topics)
+
+
+class StrategyRule(Section):
+    """Which strategy groups are expected to run.
+
+    Attributes:
+        groups: Literal name or "/regular expression/" of group ids; the first rule that fits counts.
+        strategy: Expected protocol name, for example "cooperative-sticky".
+    """
+
+    groups: str
+    strategy: str
+
+
+class CustomStrategySettings(Section):
+    """A strategy of the user's own (docs/custom-strategies.md).
+
+    Attributes:
+        name: Protocol name that its groups run.
+        assignor: "package.module:object", a class or a function; the job's workers must be able to import it.
+        deterministic: Whether equal inputs give equal results; None takes the object's own word.
+    """
+
+    name: str = Field(min_length=1)
+    assignor: str = Field(min_length=1)
+    deterministic: bool | None = None
+
+
+class ProbeSettings(Section):
+    """The probe.
+
+    Attributes:
+        interval_ms: From one round to the next.
+        events_topic: Topic of the events.
+        rounds_topic: Topic of the opening and closing records; one partition, LogAppendTime.
+        events_partitions: Partitions of the events topic when the probe creates it.
+        replication_factor: Of both topics when the probe creates them; -1 takes the broker's default.
+        retention_ms: Of both topics when the probe creates them: how long the job may be down without gaps.
+    """
+
+    interval_ms: int = Field(default=10_000, ge=200)
+    events_topic: str = "evenkeel.events"
+    rounds_topic: str = "evenkeel.rounds"
+    events_partitions: int = Field(default=4, ge=1)
+    replication_factor: int = -1
+    retention_ms: int = 3 * DAY_MS
+
+
+class JobSettings(Section):
+    """The Spark job.
+
+    Attributes:
+        trigger_ms: Time between two looks for closed rounds; a batch comes only where there are some, so this adds to
+            the delay and costs next to nothing. Spark ends idle Python workers after 60 s: stay below 50 s.
+        max_rounds: Rounds per batch at the most; bounds the memory of a catch-up.
+        tasks: Tasks per batch that read the offsets log.
+        shuffle_partitions: Partitions of the state; fixed by the first start of a checkpoint.
+        metadata_grace_ms: How long a leader may work with old metadata before its unassigned partitions count
+            as such; twice Kafka's default `metadata.max.age.ms`.
+        heartbeat_ms: Rows of `lag` and `group_health` are repeated after this time without a change.
+        what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
+            `what_if`); 0 tries none.
+        offsets_topic: The offsets log.
+    """
+
+    trigger_ms: int = Field(default=2_000, ge=0)
+    max_rounds: int = Field(default=60, ge=1)
+    tasks: int = Field(default=2, ge=1)
+    shuffle_partitions: int = Field(default=2, ge=1)
+    metadata_grace_ms: int = Field(default=600_000, ge=0)
+    heartbeat_ms: int = Field(default=600_000, ge=1_000)
+    what_if_max_size: int = Field(default=50_000, ge=0)
+    offsets_topic: str = "__consumer_offsets"
+
+
+_TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+
+
+class AlertSettings(Section):
+    """The alerter.
+
+    Attributes:
+        rules: The rules; None takes conf/alerts.yaml, and the shipped ones where there is none.
+        targets: Apprise URLs by a name of your own; secrets, so rather `targets_file` or the environment.
+        targets_file: File with a line `name = URL` per target; empty lines and those that begin with "#" do not count.
+        look_ms: From one look at the tables to the next.
+        late_after_ms: A transition whose round is older than this when it is decided is late: delivered only if it
+            is still true when the newest round is no older than this.
+        look_back_ms: How far back the first start on a lake looks.
+        start_grace_ms: Silence is told only by an alerter that has waited so long itself: the job's own start takes
+            half a minute.
+        timeout_ms: A target that does not answer within this time has failed.
+        longest_retry_ms: Failed deliveries are tried again after 1 s, 2 s, 4 s, ... and this at the most.
+        give_up_after_ms: Deliveries are given up this long after the decision.
+        trouble_exit_ms: An alerter that could not judge the tables for so long ends with exit code 1, so that whatever
+            supervises it opens everything anew.
+        digest_above: Of so many alerts at once each is a message; of more, those of a rule are one.
+    """
+
+    rules: Path | None = None
+    targets: dict[str, SecretStr] = Field(default_factory=dict)
+    targets_file: Path | None = None
+    look_ms: int = Field(default=2_000, ge=100)
+    late_after_ms: int = Field(default=300_000, ge=1_000)
+    look_back_ms: int = Field(default=3_600_000, ge=0)
+    start_grace_ms: int = Field(default=120_000, ge=0)
+    timeout_ms: int = Field(default=10_000, ge=100)
+    longest_retry_ms: int = Field(default=60_000, ge=1_000)
+    give_up_after_ms: int = Field(default=DAY_MS, ge=1_000)
+    trouble_exit_ms: int = Field(default=600_000, ge=1_000)
+    # Nobody reads more than a screen of messages one by one, and Telegram takes 20 a minute for a group, Discord 30.
+    digest_above: int = Field(default=10, ge=1)
+
+    @field_validator("targets")
+    @classmethod
+    def _name(cls, targets: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name in targets:
+            if not _TARGET_NAME.fullmatch(name):
+                message = "a target's name has letters, digits, '_', '.' and '-' only"
+                raise ValueError(message)
+        return targets
+
+    def all_targets(self) -> dict[str, SecretStr]:
+        """Targets of the settings and of the file, by name; the file wins.
+
+        Raises:
+            SetupError: The file cannot be read, or a line is no target; the line itself is not shown.
+        """
+        if self.targets_file is None:
+            return dict(self.targets)
+        try:
+            lines = self.targets_file.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            message = f"The targets of alerts cannot be read from {self.targets_file}: {error}."
+            raise SetupError(message) from None
+        found = dict(self.targets)
+        for number, line in enumerate(lines, start=1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            name, sign, url = (part.strip() for part in line.partition("="))
+            if not sign or not url or not _TARGET_NAME.fullmatch(name):
+                message = f"Line {number} of {self.targets_file} is no target: it must read `name = URL`."
+                raise SetupError(message)
+            found[name] = SecretStr(url)
+        return found
+
+
+class PageSettings(Section):
+    """The page.
+
+    Attributes:
+        address: Address that it listens on. It asks nobody who they are: anything but loopback opens it to whoever
+            reaches the port.
+        port: Port.
+        path: Path under which a proxy serves it, "" for the root.
+        hosts: Names under which browsers may ask for it. Empty allows this machine's own on loopback, and any
+            elsewhere: without it a foreign site that points its name at 127.0.0.1 could read the page.
+        refresh_ms: From one look at the tables to the next.
+        past_hours: How far back charts and timelines go; held in memory.
+    """
+
+    address: str = "127.0.0.1"
+    port: int = Field(default=8501, ge=1, le=65_535)
+    path: str = ""
+    hosts: tuple[str, ...] = ()
+    refresh_ms: int = Field(default=3_000, ge=500)
+    past_hours: float = Field(default=24.0, gt=0, le=24 * 31)
+
+
+class Settings(BaseSettings):
+    """All settings.
+
+    Attributes:
+        cluster: Name of the monitored cluster, as the tables show it.
+        lake: Folder of the Delta tables; the checkpoint lies beside them.
+        kafka: The connection.
+        filters: What is watched.
+        probe: The probe.
+        job: The job.
+        alerts: The alerter.
+        page: The page.
+        strategies: Expected strategies.
+        custom_strategies: Strategies of the user's own, beside those of installed packages.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="EVENKEEL_",
+        env_nested_delimiter="__",
+        extra="forbid",
+        frozen=True,
+    )
+
+    cluster: str = "default"
+    lake: str = "lake"
+    kafka: KafkaSettings = KafkaSettings()
+    filters: Filters = Filters()
+    probe: ProbeSettings = ProbeSettings()
+    job: JobSettings = JobSettings()
+    alerts: AlertSettings = AlertSettings()
+    page: PageSettings = PageSettings()
+    strategies: tuple[StrategyRule, ...] = ()
+    custom_strategies: tuple[CustomStrategySettings, ...] = ()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Command line, environment, file: in this order."""
+        return init_settings, Environment(settings_cls), InitSettingsSource(settings_cls, file_values())
+
+    def expected_strategy(self, group: str) -> str | None:
+        """Strategy that a group is expected to run; None when no rule names it."""
+        for rule in self.strategies:
+            if _fits(group, rule.groups):
+                return rule.strategy
+        return None
+
+
+def load_settings(**given: Any) -> Settings:
+    """Read the settings; what is given here wins over environment and file.
+
+    Raises:
+        SetupError: A setting is wrong, or the file cannot be read: one sentence that names it.
+    """
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        first = error.errors(include_input=False)[0]
+        # (No input is shown: it could be a secret. Nor is a name that is none: it could be one by mistake.)
+        place = ".".join(str(part) if _PLACE.fullmatch(str(part)) else "…" for part in first["loc"]) or "settings"
+        told = printable(first["msg"])
+        message = f"The setting {place} is wrong: {told}. See {shipped('evenkeel.toml')} for what it may be."
+    except SettingsError as error:
+        if not isinstance(error.__cause__, NoJsonError):
+            raise
+        message = str(error.__cause__)
+    raise SetupError(message) from None
+
+
+_PLACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+_MATCHERS: dict[str, re.Pattern[str] | str] = {}
+
+
+def _matcher(pattern: str) -> re.Pattern[str] | str:
+    found = _MATCHERS.get(pattern)
+    if found is None:
+        if len(pattern) > 1 and pattern[0] == pattern[-1] == "/":
+            try:
+                found = re.compile(pattern[1:-1], re.DOTALL)
+            except re.error as error:
+                message = f"the regular expression {pattern} does not compile: {error}"
+                raise ValueError(message) from error
+        else:
+            found = pattern
+        _MATCHERS[pattern] = found
+    return found
+
+
+def _fits(name: str, pattern: str) -> bool:
+    matcher = _matcher(pattern)
+    return name == matcher if isinstance(matcher, str) else matcher.search(name) is not None
+
+
+def _passes(name: str, watched: tuple[str, ...], ignored: tuple[str, ...]) -> bool:
+    if any(_fits(name, pattern) for pattern in ignored):
+        return False
+    return not watched or any(_fits(name, pattern) for pattern in watched)

@@ -1,0 +1,312 @@
+"""A real Kafka broker in a folder: one JVM with broker and controller (KRaft), for the demo and the tests."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import socket
+import subprocess
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+
+from streaming.exceptions import SetupError
+from streaming.jars import classpath
+from streaming.java import find_java
+from streaming.process import GuardedProcess
+
+__all__ = ["DEMO_OVERRIDES", "EmbeddedBroker"]
+
+DEMO_OVERRIDES = {
+    # Offsets that expire (a story of the demo) are looked for every 5 s instead of every 10 min. Other groups keep
+    # theirs: the broker's retention stays at 7 days.
+    "offsets.retention.check.interval.ms": "5000",
+}
+"""Broker settings of the demo beyond those of every embedded broker; pass them to `EmbeddedBroker`."""
+
+_HOST = "127.0.0.1"
+
+_START_S = 120.0
+"""A start takes 4 to 8 s on two idle cores; a machine that also runs Spark's start needs several times that."""
+
+_STOP_S = 20.0
+"""A clean shutdown takes 1 to 2 s; past this the broker is killed, which its log survives."""
+
+_ANSWER_MS = 2_000
+"""How long one question of the readiness check may take before the next attempt."""
+
+_POLL_S = 0.1
+
+_PORTS = (20_000, 32_000)
+"""Below the ranges that Linux (32768 and up) and macOS (49152 and up) give to outgoing connections."""
+
+_DEFAULTS: Mapping[str, str] = {
+    # One broker holds every replica.
+    "default.replication.factor": "1",
+    "min.insync.replicas": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    # As in production: what reads the offsets log must cope with its 50 partitions.
+    "offsets.topic.num.partitions": "50",
+    # Nothing here needs 50 more partitions of transaction state; each costs files and start-up time.
+    "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "1",
+    # The first member of a group would otherwise wait 3 s for others.
+    "group.initial.rebalance.delay.ms": "200",
+    # A killed member is found after its session timeout, whose floor is 6 s by default: too long to wait here.
+    "group.min.session.timeout.ms": "1000",
+    # Members of groups that the broker assigns hear of a new target at their next heartbeat, every 5 s by default.
+    "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "1000",
+    "group.streams.min.heartbeat.interval.ms": "500",
+    "group.streams.heartbeat.interval.ms": "1000",
+    # A typing error must not create a topic.
+    "auto.create.topics.enable": "false",
+    # A lone controller has nobody to wait for.
+    "controller.quorum.election.timeout.ms": "500",
+    # A broker that was killed is let in again only when its old registration ends: 3 s instead of 9.
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "500",
+    # Nothing of a recorded or replayed stream may age away.
+    "log.retention.hours": "-1",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "num.recovery.threads.per.data.dir": "2",
+}
+"""Broker settings that differ from Kafka's defaults; `overrides` win over them."""
+
+_LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d] %p %m (%c)%n
+logger.request.name = kafka.request.logger
+logger.request.level = WARN
+"""
+
+
+class EmbeddedBroker:
+    """One broker on 127.0.0.1 whose data, settings and log lie in one folder.
+
+    Used as a context manager, or with `start()` and `stop()`. Starting again on the same folder (`restart()`, or a
+    new object) finds the same topics, groups and ports. It dies with the process that started it, killed or not,
+    and a terminal's Ctrl-C does not reach it: the starter stops it when the rest has stopped.
+
+    Attributes:
+        bootstrap: `127.0.0.1:PORT`, known before the start and the same after every restart.
+        log: File with what the broker printed.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        port: int | None = None,
+        heap: str = "512m",
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        """Prepare a broker; nothing runs yet.
+
+        Args:
+            folder: Created if missing. If a broker ran here before, its data and its ports are used again.
+            port: Port for clients; None takes a free one.
+            heap: The JVM's largest heap, as `-Xmx` wants it. 512 MB carries the demo and a backlog of 5 M commits.
+            overrides: Broker settings (`server.properties`) that win over ours.
+        """
+        self.folder = folder
+        self.log = folder / "broker.log"
+        self._properties = folder / "server.properties"
+        self._heap = heap
+        self._overrides = dict(overrides or {})
+        self._process: GuardedProcess | None = None
+        used_before = self._ports_used_before()
+        self._port = port or (used_before[0] if used_before else _free_port())
+        self._controller_port = used_before[1] if used_before else _free_port()
+        self.bootstrap = f"{_HOST}:{self._port}"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's process id, or None while none runs."""
+        running = self._process is not None and self._process.poll() is None
+        return self._process.pid if running and self._process is not None else None
+
+    def start(self) -> None:
+        """Start it and return once it answers; formats the folder the first time.
+
+        Raises:
+            SetupError: No Java, no jars, a port that is taken, a folder that cannot be written, or a JVM that died.
+        """
+        if self.pid is not None:
+            return
+        for port in (self._port, self._controller_port):
+            _check_port_is_free(port)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._write_settings()
+            if not (self.folder / "data" / "meta.properties").exists():
+                self._format()
+            self._process = GuardedProcess(
+                [*self._java(), f"-Xmx{self._heap}", "kafka.Kafka", self._properties], log=self.log
+            )
+        except OSError as error:
+            message = f"The folder {self.folder} cannot hold a broker ({error.strerror or error}): choose another."
+            raise SetupError(message) from error
+        try:
+            self._wait_until_it_answers()
+        except BaseException:
+            self.kill()
+            raise
+
+    def stop(self) -> None:
+        """Shut it down cleanly (SIGTERM), killing it if that takes too long; nothing happens if it is down."""
+        if self._process is not None:
+            self._process.stop(_STOP_S)
+            self._process = None
+
+    def kill(self) -> None:
+        """End it as a crash would (SIGKILL); nothing happens if it is down."""
+        if self._process is not None:
+            self._process.kill()
+            self._process = None
+
+    def restart(self) -> None:
+        """Stop it cleanly if it runs, and start it again on the same ports and data."""
+        self.stop()
+        self.start()
+
+    def _ports_used_before(self) -> tuple[int, int] | None:
+        try:
+            found = re.search(
+                r"^listeners=PLAINTEXT://[^:]+:(\d+),CONTROLLER://[^:]+:(\d+)$",
+                self._properties.read_text("utf-8"),
+                re.MULTILINE,
+            )
+        except OSError:
+            return None  # a new folder, or one that `start` will complain about
+        return (int(found.group(1)), int(found.group(2))) if found else None
+
+    def _write_settings(self) -> None:
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.voters": f"1@{_HOST}:{self._controller_port}",
+            "listeners": f"PLAINTEXT://{_HOST}:{self._port},CONTROLLER://{_HOST}:{self._controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{_HOST}:{self._port}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.folder / "data"),
+            **_DEFAULTS,
+            **self._overrides,
+        }
+        lines = (f"{key}={_escaped(value)}" for key, value in settings.items())
+        self._properties.write_text("\n".join(lines) + "\n", "utf-8")
+        (self.folder / "log4j2.properties").write_text(_LOG4J, "utf-8")
+
+    def _java(self) -> list[str | Path]:
+        return [
+            find_java(),
+            # Fewer threads and less memory than G1; pauses of a 512 MB heap are short.
+            "-XX:+UseSerialGC",
+            "-Djava.awt.headless=true",
+            f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
+            "-cp",
+            os.pathsep.join(map(str, classpath("broker"))),
+        ]
+
+    def _format(self) -> None:
+        tool: list[str | Path] = ["kafka.tools.StorageTool", "format", "-t", _cluster_id(), "-c", self._properties]
+        with self.log.open("ab") as log:
+            code = subprocess.run(
+                [*self._java(), "-XX:TieredStopAtLevel=1", *tool], stdout=log, stderr=log, check=False
+            ).returncode
+        if code:
+            message = f"The folder {self.folder} cannot hold a broker, see {self.log}: choose another."
+            raise SetupError(message)
+
+    def _wait_until_it_answers(self) -> None:
+        process = self._process
+        assert process is not None  # noqa: S101  (only called by start)
+        deadline = time.monotonic() + _START_S
+        while not self._answers():
+            if process.poll() is not None:
+                message = f"The broker ended while starting, see its log {self.log}: {process.last_line()}"
+                raise SetupError(message)
+            if time.monotonic() > deadline:
+                message = (
+                    f"The broker did not answer within {_START_S:.0f} s, see its log {self.log}: {process.last_line()}"
+                )
+                raise SetupError(message)
+            time.sleep(_POLL_S)
+
+    def _answers(self) -> bool:
+        """Tell whether the broker has joined its cluster: before that it accepts connections, and refuses work."""
+        try:
+            socket.create_connection((_HOST, self._port), 1).close()
+            admin = KafkaAdminClient(
+                bootstrap_servers=self.bootstrap, bootstrap_timeout_ms=_ANSWER_MS, request_timeout_ms=_ANSWER_MS
+            )
+        except (OSError, KafkaError):
+            return False
+        try:
+            return bool(admin.describe_cluster()["brokers"])
+        except KafkaError:
+            return False
+        finally:
+            admin.close()
+
+
+def _free_port() -> int:
+    """Pick a free port that no outgoing connection can take while the broker restarts."""
+    while True:
+        port = random.randint(*_PORTS)  # noqa: S311  (no secret)
+        with contextlib.suppress(SetupError):
+            _check_port_is_free(port)
+            return port
+
+
+def _check_port_is_free(port: int) -> None:
+    with socket.socket() as probe:
+        # As the JVM does on Unix: connections of a broker that just ended (TIME_WAIT) do not count as taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((_HOST, port))
+        except OSError as error:
+            message = f"Port {port} of {_HOST} is taken: stop the program that holds it, or choose another port."
+            raise SetupError(message) from error
+
+
+def _escaped(value: str) -> str:
+    """Escape what Java's properties format would swallow."""
+    return value.replace("\\", "\\\\")
+
+
+def _cluster_id(made: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
+    """An id as Kafka's `Uuid.randomUuid` makes it: none that begins with "-", which would be taken for an option."""
+    while True:
+        cluster_id = urlsafe_b64encode(made().bytes).decode().rstrip("=")
+        if not cluster_id.startswith("-"):
+            return cluster_id

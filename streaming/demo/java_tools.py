@@ -1,0 +1,201 @@
+"""Kafka's own Java programs (jar set `tools`): members of demo groups, and witnesses in tests.
+
+Each call starts a JVM (1 to 2 s, 60 to 100 MB), so a test asks once for everything.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.exceptions import EvenkeelError
+from streaming.jars import classpath
+from streaming.java import find_java
+from streaming.process import GuardedProcess
+
+__all__ = [
+    "GroupOffset",
+    "JavaToolError",
+    "console_consumer",
+    "describe_all_groups",
+    "describe_groups",
+    "describe_share_group",
+    "run_java",
+    "share_consumer",
+]
+
+_CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+_CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+_CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
+_SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+_QUIET = ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
+
+_TOOL_S = 120
+"""A tool answers in 1 to 2 s; a machine with a busy Spark beside it takes several times that."""
+
+_HEADER = re.compile(r"^GROUP +TOPIC +PARTITION +CURRENT-OFFSET +LOG-END-OFFSET +LAG +CONSUMER-ID .*$", re.MULTILINE)
+
+_ROW = re.compile(
+    r"(?P<group>.*?) +(?P<topic>[\w.-]+) +(?P<partition>\d+|-) +(?P<current>\d+|-) +(?P<end>\d+|-) +(?P<lag>-?\d+|-)"
+    r" +(?P<consumer>\S+) +(?P<host>\S+) +(?P<client>[^\n]*?) *\n",
+    re.DOTALL,
+)
+"""A row of `--describe`, whose group may hold anything, a line feed too: the other columns are known from the right."""
+
+
+class JavaToolError(EvenkeelError):
+    """One of Kafka's Java programs ended with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """A row of `kafka-consumer-groups --describe --offsets`; what it shows as `-` is None.
+
+    `lag` is as Kafka computes it: log end minus committed offset, negative where the commit is beyond the end.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    current_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    consumer_id: str | None
+    host: str | None
+    client_id: str | None
+
+
+def console_consumer(
+    bootstrap: str, topic: str, group: str, *, log: Path, properties: Mapping[str, str] | None = None
+) -> GuardedProcess:
+    """Start Kafka's console consumer as a member of a group; it prints no records.
+
+    It commits by itself (`enable.auto.commit`), leaves its group on `terminate`, and expires after `kill`.
+
+    Args:
+        bootstrap: `HOST:PORT`.
+        topic: What it subscribes to.
+        group: The group it joins.
+        log: Where its complaints go.
+        properties: Consumer settings by Kafka's names, as `partition.assignment.strategy`.
+    """
+    settings = [part for key, value in (properties or {}).items() for part in ("--command-property", f"{key}={value}")]
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group, *settings]
+    return GuardedProcess([*_java(), _CONSOLE_CONSUMER, *arguments, *_QUIET], log=log)
+
+
+def share_consumer(bootstrap: str, topic: str, group: str, *, log: Path) -> GuardedProcess:
+    """Start Kafka's console share consumer (KIP-932) as a member of a share group; it prints no records."""
+    arguments = ["--bootstrap-server", bootstrap, "--topic", topic, "--group", group]
+    return GuardedProcess([*_java(), _CONSOLE_SHARE_CONSUMER, *arguments, *_QUIET], log=log)
+
+
+def describe_all_groups(bootstrap: str) -> list[GroupOffset]:
+    """Return what `kafka-consumer-groups --describe --all-groups` prints: a row per group and partition.
+
+    Groups that have neither members nor commits have no row. A group's trailing spaces cannot be told from the
+    padding of the column and are lost. A group with the empty name makes the tool fail for all
+    (`InvalidGroupIdException`, Kafka 4.3.1).
+
+    Raises:
+        JavaToolError: The tool failed.
+    """
+    return _described(bootstrap, ["--all-groups"])
+
+
+def describe_groups(bootstrap: str, groups: Iterable[str]) -> list[GroupOffset]:
+    """Return the rows of `kafka-consumer-groups --describe` for these groups, as `describe_all_groups` does for all.
+
+    Raises:
+        JavaToolError: The tool failed.
+    """
+    return _described(bootstrap, [part for group in groups for part in ("--group", group)])
+
+
+def describe_share_group(bootstrap: str, group: str) -> tuple[str, dict[str, tuple[str, str, set[tuple[str, int]]]]]:
+    """Return what `kafka-share-groups --describe` says of a group of plain names: its state, and its members.
+
+    Returns:
+        The state, and by member id the host, client id, and owned (topic, partition)s.
+
+    Raises:
+        JavaToolError: The tool failed.
+    """
+    asked = [_SHARE_GROUPS, "--bootstrap-server", bootstrap, "--describe", "--group", group]
+    state = _below_header(run_java([*asked, "--state"]))[0][-2]
+    members = {}
+    for _, member, host, client, *_, assigned in _below_header(run_java([*asked, "--members", "--verbose"])):
+        places = set()
+        # ("topic:0,2;other:1")
+        for of_topic in filter(None, assigned.split(";")):
+            topic, _, numbers = of_topic.rpartition(":")
+            places |= {(topic, int(number)) for number in numbers.split(",")}
+        members[member] = (host, client, places)
+    return state, members
+
+
+def _below_header(text: str) -> list[list[str]]:
+    rows = [line.split() for line in text.splitlines() if line.strip()]
+    return rows[1:]
+
+
+def _described(bootstrap: str, which: list[str]) -> list[GroupOffset]:
+    return parse_group_offsets(run_java([_CONSUMER_GROUPS, "--bootstrap-server", bootstrap, "--describe", *which]))
+
+
+def parse_group_offsets(text: str) -> list[GroupOffset]:
+    """Parse the tables of `--describe --all-groups` (one per group, each with its own header)."""
+    sections = _HEADER.split(text)[1:]
+    return [_row(match) for section in sections for match in _ROW.finditer(section.lstrip("\n"))]
+
+
+def run_java(arguments: Sequence[str | Path]) -> str:
+    """Run a main class of Kafka to its end and return its standard output.
+
+    Raises:
+        JavaToolError: It exited with an error, printed one, or took longer than two minutes.
+    """
+    command = [*_java(), *map(str, arguments)]
+    try:
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=_TOOL_S, check=False)
+    except subprocess.TimeoutExpired as error:
+        message = f"{arguments[0]} did not end within {_TOOL_S} s: is the cluster reachable?"
+        raise JavaToolError(message) from error
+    if ended.returncode or ended.stdout.lstrip().startswith("Error:") or "\nError: " in ended.stdout:
+        message = (
+            f"{arguments[0]} failed (exit code {ended.returncode}): {(ended.stdout + ended.stderr).strip()[:2000]}"
+        )
+        raise JavaToolError(message)
+    return ended.stdout
+
+
+def _java() -> list[str | Path]:
+    # A tool's work is small: a small heap, one collector thread, and no time spent on optimising code.
+    flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
+    return [find_java(), *flags, "-cp", os.pathsep.join(map(str, classpath("tools")))]
+
+
+def _row(match: re.Match[str]) -> GroupOffset:
+    return GroupOffset(
+        group=match["group"],
+        topic=match["topic"],
+        partition=int(match["partition"]),
+        current_offset=_number(match["current"]),
+        log_end_offset=_number(match["end"]),
+        lag=_number(match["lag"]),
+        consumer_id=_text(match["consumer"]),
+        host=_text(match["host"]),
+        client_id=_text(match["client"]),
+    )
+
+
+def _number(text: str) -> int | None:
+    return None if text == "-" else int(text)
+
+
+def _text(text: str) -> str | None:
+    return None if text == "-" else text

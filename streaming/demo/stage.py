@@ -1,0 +1,268 @@
+"""Where the demo's stories play: the clock, the topics, the flow of records, and the members on stage."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka import KafkaException, Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewPartitions, NewTopic
+from kafka.errors import TopicAlreadyExistsError
+
+from streaming.demo.journal import CommitLedger, Journal
+
+__all__ = ["QUIET_LIBRDKAFKA", "Member", "Stage", "StageOverError", "Story"]
+
+QUIET_LIBRDKAFKA = 2
+"""`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is."""
+
+_TICK_S = 0.25
+"""The flow of records comes in ticks: fine enough for 1 record/s, coarse enough to cost nothing."""
+
+_FLUSH_S = 3.0
+"""How often the ledger goes to the journal."""
+
+_CALM_S = 8.0
+"""A member that could not leave in time expires after 6 s, and until then nobody owns its partitions: only calm
+that lasts longer than that is calm. (Of a rebalance members hear within 3 s, with their next heartbeat.)"""
+
+_PATIENCE_S = 60.0
+"""How long members may take to consume the rest, or to leave; they take 2 s when all is well."""
+
+
+class StageOverError(Exception):
+    """Raised inside a story when the demo goes quiet or ends: the story just stops where it is."""
+
+
+class Member(Protocol):
+    """A member of a group with a real client, running in threads or processes of its own."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether it has, after the stage went quiet, consumed everything and made its last commit."""
+
+    def leave(self) -> None:
+        """Close the client as a well-behaved application does; returns when it has. May be called twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One story of the demo.
+
+    Attributes:
+        number: Its number in the demo's list; it names the story in the journal.
+        title: What it shows, in a few words.
+        groups: All groups it ever has, by name.
+        topics: Partitions by topic, created before any story starts; stories may share topics.
+        rates: Records per second by topic, from the start until the stage goes quiet.
+        play: Runs in a thread of its own, starts members and moves them, and may return or raise StageOverError.
+    """
+
+    number: int
+    title: str
+    groups: tuple[str, ...]
+    topics: Mapping[str, int]
+    play: Callable[[Stage], None]
+    rates: Mapping[str, float] | None = None
+
+
+class Stage:
+    """What a story holds on to. All methods may be called from any thread."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        """Connect.
+
+        Args:
+            bootstrap: `HOST:PORT` of the cluster.
+            folder: Where the journal (`journal.jsonl`) and the logs of member processes go.
+
+        Raises:
+            kafka.errors.KafkaError: The cluster does not answer.
+        """
+        self.bootstrap = bootstrap
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self.journal = Journal(folder / "journal.jsonl")
+        self.ledger = CommitLedger(self.journal)
+        self.admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="demo-stage")
+        self.quiet = threading.Event()
+        """The stage goes quiet: no story goes on, no record is produced."""
+        self.drained = threading.Event()
+        """The last record has been produced: members consume the rest, commit once more, and are settled."""
+        self.failures: list[str] = []
+        """A sentence per story that ended with an error."""
+        self.groups: list[str] = []
+        """All groups of the stories that play."""
+        self._partitions: dict[str, int] = {}
+        self._rates: dict[str, float] = {}
+        self._members: list[Member] = []
+        self._lock = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._began = time.monotonic()
+
+    # the clock
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the curtain rose."""
+        return time.monotonic() - self._began
+
+    def sleep(self, seconds: float) -> None:
+        """Wait; raises StageOverError when the stage goes quiet meanwhile."""
+        if self.quiet.wait(max(0.0, seconds)):
+            raise StageOverError
+
+    def until(self, second: float) -> None:
+        """Wait for a second of the demo's clock; raises StageOverError when the stage goes quiet meanwhile."""
+        self.sleep(second - self.elapsed)
+
+    # members
+
+    def enter(self, *members: Member) -> None:
+        """Put members on the list of those that leave at the end."""
+        with self._lock:
+            self._members.extend(members)
+
+    def exit(self, *members: Member) -> None:
+        """Let members leave their groups, at the same time, and return when they have."""
+        leaving = [threading.Thread(target=member.leave, daemon=True) for member in members]
+        for thread in leaving:
+            thread.start()
+        for thread in leaving:
+            thread.join(_PATIENCE_S)
+        with self._lock:
+            self._members = [member for member in self._members if member not in members]
+
+    # topics and the flow of records
+
+    def create_topics(self, partitions: Mapping[str, int]) -> None:
+        """Create the topics that are not there yet."""
+        for topic, wanted in partitions.items():
+            count = wanted
+            try:
+                self.admin.create_topics([NewTopic(topic, wanted, 1)])
+            except TopicAlreadyExistsError:
+                # Of an earlier play on this cluster, or of another story: it may have grown since.
+                count = len(self.admin.describe_topics([topic])[0]["partitions"]) or wanted
+            with self._lock:
+                self._partitions[topic] = max(count, self._partitions.get(topic, 0))
+
+    def grow_topic(self, topic: str, count: int) -> None:
+        """Give a topic more partitions; records flow into them at once."""
+        self.admin.create_partitions({topic: NewPartitions(count)})
+        with self._lock:
+            self._partitions[topic] = count
+
+    def delete_topic(self, topic: str) -> None:
+        """Stop the flow into a topic and delete it."""
+        with self._lock:
+            self._rates.pop(topic, None)
+        self.admin.delete_topics([topic])
+
+    def partitions_of(self, topic: str) -> int:
+        """Return the partition count as we made it."""
+        with self._lock:
+            return self._partitions[topic]
+
+    def let_flow(self, rates: Mapping[str, float]) -> None:
+        """Add records per second by topic; what several stories ask for one topic adds up."""
+        with self._lock:
+            for topic, rate in rates.items():
+                self._rates[topic] = self._rates.get(topic, 0.0) + rate
+
+    # the play
+
+    def step(self, story: int, did: str, **where: object) -> None:
+        """Note a step of a story in the journal."""
+        self.journal.write(story, "step", did=did, second=round(self.elapsed, 1), **where)
+
+    def play(self, stories: tuple[Story, ...]) -> None:
+        """Raise the curtain: every story starts, in a thread of its own."""
+        for story in stories:
+            self.create_topics(story.topics)
+            self.let_flow(story.rates or {})
+            self.groups.extend(story.groups)
+        self._began = time.monotonic()
+        self._start(0, "the flow of records", self._flow)
+        self._start(0, "the ledger of commits", self._keep_ledger)
+        for story in stories:
+            self._start(story.number, story.title, partial(story.play, self))
+
+    def go_quiet(self) -> None:
+        """Stop stories and records; members consume the rest, commit once more, and stay in their groups.
+
+        Returns when nothing will be committed any more.
+        """
+        self.quiet.set()
+        for thread in self._threads:
+            thread.join(_PATIENCE_S)
+        self.drained.set()
+        deadline = time.monotonic() + _PATIENCE_S
+        settled_since: float | None = None
+        while (now := time.monotonic()) < deadline and (settled_since is None or now < settled_since + _CALM_S):
+            time.sleep(_TICK_S)
+            calm = all(member.settled for member in self._on_stage())
+            settled_since = (settled_since or time.monotonic()) if calm else None
+        self.ledger.flush()
+        self.journal.write(0, "quiet", unsettled=sum(not member.settled for member in self._on_stage()))
+
+    def close(self) -> None:
+        """Let every member leave, and end. Without `go_quiet` before, what is not yet consumed stays so."""
+        self.quiet.set()
+        for thread in self._threads:
+            thread.join(_PATIENCE_S)
+        self.exit(*self._on_stage())
+        self.ledger.flush()
+        self.journal.write(0, "end")
+        self.admin.close()
+        self.journal.close()
+
+    def _on_stage(self) -> list[Member]:
+        with self._lock:
+            return list(self._members)
+
+    def _start(self, number: int, title: str, act: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                act()
+            except StageOverError:
+                pass
+            except Exception as error:  # noqa: BLE001  (one that fails must not end the others; it is told at the end)
+                self.failures.append(f"Story {number} ({title}) failed: {error!r}")
+                self.journal.write(number, "failed", error=repr(error))
+
+        thread = threading.Thread(target=run, daemon=True, name=title)
+        self._threads.append(thread)
+        thread.start()
+
+    def _flow(self) -> None:
+        settings = {"client.id": "demo-flow", "linger.ms": 50, "topic.metadata.refresh.interval.ms": 2_000}
+        producer = Producer({"bootstrap.servers": self.bootstrap, "log_level": QUIET_LIBRDKAFKA, **settings})
+        due: dict[str, float] = {}
+        sent: dict[str, int] = {}
+        while not self.quiet.wait(_TICK_S):
+            with self._lock:
+                rates, counts = dict(self._rates), dict(self._partitions)
+            for topic, rate in rates.items():
+                due[topic] = due.get(topic, 0.0) + rate * _TICK_S
+                while due[topic] >= 1:
+                    due[topic] -= 1
+                    number = sent[topic] = sent.get(topic, -1) + 1
+                    value = b'{"n": %d}' % number
+                    try:
+                        producer.produce(topic, value, partition=number % counts[topic])
+                    except KafkaException:
+                        # A partition so new that the producer has not heard of it: let it choose one it knows.
+                        producer.produce(topic, value)
+            producer.poll(0)
+        producer.flush(_PATIENCE_S)
+
+    def _keep_ledger(self) -> None:
+        while not self.quiet.wait(_FLUSH_S):
+            self.ledger.flush()

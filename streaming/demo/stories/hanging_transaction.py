@@ -1,0 +1,114 @@
+"""Story 12: a transaction that hangs.
+
+`settlement-exactly-once` has no members: a transactional producer (confluent-kafka) commits the end of `transfers`
+every two seconds. At 25 s a transaction, with offsets a million too high in it, stays open; at 85 s it is aborted, and
+commits go on. No other group of the demo lies in the same partition of the offsets log (a test holds that).
+
+What must show: while it hangs the lag of the group is unknown, with the finding `log_held_back` that names the
+transactional id; one row of `log_holds` where it began and one where it ended; the alert `hanging_transaction` fires
+once and resolves; no offset of a million or more ever; every committed one is counted.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from streaming.demo.journal import Partition, by_topic
+from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage, StageOverError, Story
+from streaming.demo.stories.transactions import FAR_AHEAD
+
+__all__ = ["GROUP", "STORY", "TRANSACTIONAL_ID"]
+
+GROUP, TRANSACTIONAL_ID = "settlement-exactly-once", "settlement-writer"
+
+_TOPIC, _PARTITIONS = "transfers", 3
+
+_EVERY_S = 2.0
+
+_HANGS_AT, _ENDS_AT = 25.0, 85.0
+"""A round every two seconds: told after four, and an alert after twelve more, with time to spare on a busy machine."""
+
+_OPEN_MS = 300_000
+"""The broker shall not end the transaction before the story does."""
+
+
+class _Writer:
+    """Commits the end of the topic in transactions, until it leaves."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.settled = False
+        self._stage = stage
+        self._leaving = threading.Event()
+        self._turn = threading.Lock()
+        common = {"bootstrap.servers": stage.bootstrap, "client.id": TRANSACTIONAL_ID, "log_level": QUIET_LIBRDKAFKA}
+        self._consumer = Consumer({**common, "group.id": GROUP, "enable.auto.commit": False})
+        self._producer = Producer({**common, "transactional.id": TRANSACTIONAL_ID, "transaction.timeout.ms": _OPEN_MS})
+        self._producer.init_transactions(20)
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        stage.enter(self)
+
+    def leave(self) -> None:
+        """Close the clients."""
+        self._leaving.set()
+        self._thread.join()
+
+    def hang(self) -> None:
+        """Leave a transaction open until the stage's clock says that it ends, or the stage goes quiet."""
+        with self._turn:
+            ahead = {partition: offset + FAR_AHEAD for partition, offset in self._ends().items()}
+            self._begin(ahead)
+            self._stage.step(12, "a transaction hangs", group=GROUP)
+            try:
+                self._stage.until(_ENDS_AT)
+            finally:
+                self._producer.abort_transaction(20)
+                self._stage.journal.write(12, "aborted", group=GROUP, offsets=by_topic(ahead))
+        self._stage.step(12, "the transaction was aborted", group=GROUP)
+
+    def _run(self) -> None:
+        while not self._leaving.wait(_EVERY_S):
+            with self._turn:
+                at_the_end = self._stage.drained.is_set()
+                if not self.settled:
+                    self._commit(self._ends())
+                self.settled = self.settled or at_the_end
+        self._consumer.close()
+
+    def _ends(self) -> dict[Partition, int]:
+        places = [TopicPartition(_TOPIC, partition) for partition in range(_PARTITIONS)]
+        return {(_TOPIC, p.partition): self._consumer.get_watermark_offsets(p, timeout=20)[1] for p in places}
+
+    def _begin(self, offsets: dict[Partition, int]) -> None:
+        self._producer.begin_transaction()
+        listed = [TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+        self._producer.send_offsets_to_transaction(listed, self._consumer.consumer_group_metadata(), 20)
+
+    def _commit(self, offsets: dict[Partition, int]) -> None:
+        self._begin(offsets)
+        try:
+            self._producer.commit_transaction(20)
+        except KafkaException:
+            self._stage.ledger.uncertain(12, GROUP, offsets)
+            raise
+        self._stage.ledger.committed(12, GROUP, offsets)
+
+
+def _play(stage: Stage) -> None:
+    writer = _Writer(stage)
+    try:
+        stage.until(_HANGS_AT)
+        writer.hang()
+    except StageOverError:
+        return
+
+
+STORY = Story(
+    number=12,
+    title="a transaction that hangs, and holds the log back",
+    groups=(GROUP,),
+    topics={_TOPIC: _PARTITIONS},
+    play=_play,
+)

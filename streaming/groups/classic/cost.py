@@ -1,0 +1,109 @@
+"""What a rebalance cost: for how long its partitions had no owner, bounded from below and from above.
+
+The log does not show when a member stops and when the next one starts. It shows the end of the join phase, the
+leader's sync, and the commits before and after: what lies surely inside the pause, and what surely contains it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from streaming.groups.classic.membership import Owners
+from streaming.groups.modern.pauses import MOST_MS, commit, complete
+from streaming.groups.rows import ChurnRow, Rows
+from streaming.groups.state import GroupState, OpenCost
+from streaming.records import CommitWindow, MembershipRecord
+
+__all__ = ["EAGER", "close_cost", "commit_after_rebalance", "open_cost"]
+
+EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
+"""Strategies whose members give up everything before they join. Of a strategy that we do not know that cannot be
+said, so it is taken as cooperative wherever that claims less."""
+
+_COOPERATIVE = frozenset({"cooperative-sticky"})
+
+
+def open_cost(
+    state: GroupState,
+    row: ChurnRow,
+    was: Owners | None,
+    after: Owners | None,
+    before: MembershipRecord,
+    record: MembershipRecord,
+) -> tuple[ChurnRow, OpenCost | None]:
+    """Bound the time without an owner from below, and begin to wait for what bounds it from above.
+
+    Eager members give up everything before they join, so from the end of the join phase
+    (`currentStateTimestamp`) to the leader's sync at least nobody owned anything. Cooperative members keep what
+    they have: only partitions that change hands count. Of an unknown strategy only those are sure, and nothing
+    bounds the rest from above.
+    """
+    if was is None or after is None:
+        return row, None
+    protocols = {record.protocol, before.protocol}
+    eager = protocols <= EAGER
+    affected = [
+        (topic, partition)
+        for topic, partitions in after.items()
+        for partition, owner in partitions.items()
+        if (first := was.get(topic, {}).get(partition)) is not None and (eager or first != owner)
+    ]
+    if not affected:
+        if was and protocols <= _COOPERATIVE and not row.in_transfer:
+            row = msgspec.structs.replace(row, unowned_partition_seconds_min=0.0, unowned_partition_seconds_max=0.0)
+        return row, None
+    if record.state_time >= 0:
+        gone = min(MOST_MS, max(0, record.record_time - record.state_time)) * len(affected)
+        row = msgspec.structs.replace(row, unowned_partition_seconds_min=round(gone / 1000, 3))
+    if not eager and not protocols <= _COOPERATIVE:
+        return row, None
+    waiting: dict[str, dict[int, int]] = {}
+    for topic, partition in affected:
+        known = state.partitions.get(topic, {}).get(partition)
+        if known is None or known.commit_time < 0:
+            return row, None  # nobody had committed: no upper bound can be had
+        waiting.setdefault(topic, {})[partition] = known.commit_time
+    return row, OpenCost(row, waiting)
+
+
+def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
+    """Let the first commits after a rebalance bound the time in which their partitions had no owner."""
+    if state.pauses is not None:
+        topic = state.topics.get(window.topic)
+        known = state.partitions.get(window.topic, {}).get(window.partition)
+        topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
+        commit(state.pauses, topic_id, window, known.commit_time if known is not None else -1)
+    cost = state.cost
+    if cost is None or not window.commits:
+        return
+    waiting = cost.waiting.get(window.topic)
+    if waiting is None:
+        return
+    last = waiting.pop(window.partition, None)
+    if last is None:
+        return
+    if not waiting:
+        del cost.waiting[window.topic]
+    cost.sum_ms = min(MOST_MS, cost.sum_ms + max(0, window.first_commit_time - last))
+
+
+def close_cost(state: GroupState, rows: Rows) -> None:
+    """Write the second revision of the newest rebalance once every partition has committed again.
+
+    The next decision ends the waiting: then the bound stays open (null) and no second revision is written.
+    """
+    told = complete(state.pauses) if state.pauses is not None else None
+    if told is not None:
+        rows.rebalance_churn.append(told)
+    cost = state.cost
+    if cost is None or cost.waiting:
+        return
+    least = cost.row.unowned_partition_seconds_min or 0.0
+    rows.rebalance_churn.append(
+        msgspec.structs.replace(
+            cost.row, revision=2, unowned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3))
+        )
+    )
+    state.cost = None

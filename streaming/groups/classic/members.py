@@ -1,0 +1,80 @@
+"""Rows of `members`: who was there at a decision with which partitions, and who is there no longer."""
+
+from __future__ import annotations
+
+from streaming.groups.config import GroupConfig
+from streaming.groups.rows import MemberRow, Rows, TopicAssignment
+from streaming.groups.state import GroupState
+from streaming.records import Member, MembershipRecord
+from streaming.times import day_of
+
+__all__ = ["close_members", "write_members"]
+
+
+def write_members(
+    state: GroupState,
+    record: MembershipRecord,
+    incarnation: int,
+    group: str,
+    config: GroupConfig,
+    rows: Rows,
+) -> None:
+    """Write a row for every member of a decision, and a closing row for those of the one before that are not in it."""
+    last = state.current
+    if last is not None and not state.closed_members:
+        staying = {m.member_id for m in record.members}
+        closed = (record.record, record.record_time)
+        rows.members.extend(
+            _member_row(member, last.record, last.incarnation, group, config, closed=closed)
+            for member in last.record.members
+            if member.member_id not in staying
+        )
+    rows.members.extend(_member_row(m, record, incarnation, group, config, closed=None) for m in record.members)
+    state.closed_members = not record.members
+
+
+def close_members(
+    state: GroupState, record_offset: int, record_time: int, group: str, config: GroupConfig, rows: Rows
+) -> None:
+    """Write a closing row for every member of a group whose membership has ended."""
+    if state.current is not None and not state.closed_members:
+        current = state.current
+        rows.members.extend(
+            _member_row(m, current.record, current.incarnation, group, config, closed=(record_offset, record_time))
+            for m in current.record.members
+        )
+    state.closed_members = True
+
+
+def _member_row(
+    member: Member,
+    record: MembershipRecord,
+    incarnation: int,
+    group: str,
+    config: GroupConfig,
+    *,
+    closed: tuple[int, int] | None,
+) -> MemberRow:
+    assigned = member.assigned if closed is None else ()
+    offset, time = closed if closed is not None else (record.record, record.record_time)
+    return MemberRow(
+        cluster=config.cluster,
+        group_id=group,
+        member_id=member.member_id,
+        log_partition=record.log_partition,
+        record_offset=offset,
+        record_time=time,
+        event_date=day_of(time),
+        closed=closed is not None,
+        incarnation=incarnation,
+        generation=record.generation,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=member.rack or None,
+        leader=member.member_id == record.leader,
+        subscription=member.topics,
+        partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
+        partitions=None if assigned is None else tuple(TopicAssignment(t, p) for t, p in assigned),
+        undecodable=member.undecodable,
+    )

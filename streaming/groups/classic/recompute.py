@@ -1,0 +1,292 @@
+"""What the candidates for a group's leader give, beside what the group was given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice, product
+
+from assignors import (
+    CUSTOM,
+    Assignment,
+    AssignorError,
+    CannotTell,
+    Group,
+    LeaderWouldFail,
+    Library,
+    PartitionRacks,
+    Strategy,
+    Subscription,
+    TooMuchWork,
+    assign,
+    claimed_partitions,
+    differences,
+    recognise,
+    same,
+    spend,
+    topics_without_metadata,
+    unrecorded,
+)
+from streaming.groups.budget import of_decision
+from streaming.groups.classic.membership import subscription_of
+from streaming.groups.classic.possible_counts import is_far_beyond, possible_counts
+from streaming.groups.classic.seen_counts import SeenCounts
+from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
+from streaming.groups.rows import DriftedPartition
+from streaming.groups.state import RacksSeen
+from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, VALID_UNVERIFIED, Verdict
+from streaming.records import MembershipRecord
+
+__all__ = ["recompute"]
+
+# Combinations of partition counts that are tried: four topics, each with two possible counts at one time, are already
+# a rare coincidence, and every combination costs a recomputation per candidate.
+_MOST_VARIANTS = 16
+
+_UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
+_UNTRIED_RACKS = "it fits none of the racks that were tried, and they have changed too often to try all"
+
+
+def recompute(
+    record: MembershipRecord,
+    strategy: Strategy,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    racks: SeenRacks,
+    *,
+    settled: bool,
+) -> Verdict:
+    """Recompute a decision with every candidate that the bytes and the rounds allow.
+
+    Args:
+        record: The record that closed it.
+        strategy: The group's strategy.
+        actual: The assignment that it holds.
+        counts: Partition counts of all subscribed and assigned topics.
+        racks: Racks of their replicas.
+        settled: No round that is still to come would show a count that the leader may have known.
+
+    Returns:
+        `identical`, `drifted` or `valid_unverified`; the last also where it takes more work than one decision may,
+        with the candidates that could be computed within it.
+    """
+    with of_decision():
+        return _recompute(record, strategy, actual, counts, racks, settled=settled)
+
+
+def _recompute(
+    record: MembershipRecord,
+    strategy: Strategy,
+    actual: Assignment,
+    counts: dict[str, SeenCounts],
+    racks: SeenRacks,
+    *,
+    settled: bool,
+) -> Verdict:
+    leader = {topic: c.leader for topic, c in counts.items()}
+    members = tuple(map(subscription_of, record.members))
+    familiar = _familiar_topics(record, members)
+    seen = {topic: c.seen for topic, c in counts.items()}
+    variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
+    cannot = _far_beyond_seen(counts)
+    if len(variants) > _MOST_VARIANTS:
+        variants.pop()
+        cannot = cannot or "too many partition counts are possible where partitions are held back or were owned before"
+    together = sum(map(max, seen.values()))
+    largest = max((sum(known.values()) for known in variants), default=0)
+    if is_far_beyond(largest, together):
+        variants = [known for known in variants if not is_far_beyond(sum(known.values()), together)]
+        cannot = cannot or (
+            f"it assigns partitions as if its topics had {largest} together, and rounds have seen {together}: "
+            "it is not recomputed with so many"
+        )
+    if not variants:
+        return Verdict(VALID_UNVERIFIED, cannot)
+    expected: Assignment | None = None
+    tried: set[Library] = set()
+    libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
+    candidates = len(libraries) * len(variants) * len(racks.views)
+    may_fit = False
+    for library, known, view in product(libraries, variants, racks.views):
+        try:
+            # (Before anything is made of so many. Where it is too much a smaller candidate is still tried.)
+            spend(len(members) + sum(known.values()) // (4 if view else 16))
+            shown = _shown(strategy, view, known)
+            result, fits = _computed(strategy, Group(members, known), library, actual, shown)
+        except LeaderWouldFail:
+            continue
+        except AssignorError as error:
+            cannot = cannot or _reason(error, len(members), known, candidates)
+            continue
+        tried.add(library)
+        # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
+        unknown = topics_without_metadata(library, counts)
+        unseen = sorted(
+            topic
+            for topic, c in counts.items()
+            if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
+        )
+        lacked = [topic for topic in unseen if known[topic] == 0 and topic not in familiar]
+        if fits and lacked:
+            return Verdict(
+                VALID_UNVERIFIED,
+                f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet",
+                candidates=len(tried),
+            )
+        unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
+        if fits and unsure:
+            others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
+            return Verdict(
+                VALID_UNVERIFIED,
+                f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
+                f"({known[unsure[0]]}; seen: {others})",
+                candidates=len(tried),
+            )
+        fitting = known
+        if unseen:
+            # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
+            try:
+                fitting = known | {topic: counts[topic].newest for topic in unseen}
+                shown = _shown(strategy, view, fitting)
+                result, fits = _computed(strategy, Group(members, fitting), library, actual, shown)
+            except AssignorError as error:
+                reason = _reason(error, len(members), fitting, candidates)
+                cannot = cannot or f"with the newest partition counts: {reason}"
+                continue
+        if fits:
+            return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting, racks=shown)
+        expected = result if expected is None else expected
+        may_fit = may_fit or _may_fit_in_other_racks(strategy, members, result, actual, shown, racks)
+    if expected is not None and not strategy.deterministic:
+        cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
+    if may_fit:
+        cannot = cannot or (_UNTRIED_RACKS if racks.left_out else _UNSEEN_RACKS)
+    if cannot is not None:
+        return Verdict(VALID_UNVERIFIED, cannot, candidates=len(tried))
+    if expected is None:
+        return Verdict(VALID_UNVERIFIED, "no known library could have led this group", candidates=len(tried))
+    return Verdict(
+        DRIFTED,
+        f"none of {len(tried)} candidates gives this assignment",
+        candidates=len(tried),
+        drifted=_kinds(expected, actual),
+    )
+
+
+def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
+    """Why the count that the assignment shows of a topic is not tried; None where all are."""
+    for topic, known in counts.items():
+        if is_far_beyond(known.leader, max(known.seen)):
+            return (
+                f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
+                f"{max(known.seen)} partitions: it is not recomputed with so many"
+            )
+    return None
+
+
+def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:
+    """Topics that the leader subscribes to, and of which some member says that it had partitions.
+
+    All others Java's leaders may do without for a moment, too (`assignors/clients/metadata.py`). If nobody has such a
+    topic for long, that is the finding `unassigned`, which needs no guess at what the leader knew.
+    """
+    of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
+    had = {topic for member in members for topic, _ in claimed_partitions(member)}
+    return frozenset(of_leader) & had
+
+
+def _shown(strategy: Strategy, view: Mapping[str, RacksSeen], counts: Mapping[str, int]) -> PartitionRacks | None:
+    """Racks as a strategy is given them; one of the user's own is watched, for nobody knows whether it goes by them."""
+    if not view:
+        return None
+    found = racks_of(view, counts)
+    return Looked(found) if strategy.custom else found
+
+
+def _may_fit_in_other_racks(
+    strategy: Strategy,
+    members: Sequence[Subscription],
+    result: Assignment,
+    actual: Assignment,
+    shown: PartitionRacks | None,
+    racks: SeenRacks,
+) -> bool:
+    """Whether a candidate that does not fit may do so with racks that no round has seen."""
+    if strategy.custom:
+        return racks.any() and (not isinstance(shown, Looked) or shown.at)
+    if not racks.may_be_others(strategy, members):
+        return False
+    # Whatever the racks, `range` gives as many members of a topic the same numbers of partitions.
+    return strategy.name != "range" or _sizes(result) == _sizes(actual)
+
+
+def _sizes(assignment: Assignment) -> dict[str, list[int]]:
+    sizes: dict[str, list[int]] = {}
+    for topics in assignment.values():
+        for topic, partitions in topics.items():
+            if partitions:
+                sizes.setdefault(topic, []).append(len(partitions))
+    return {topic: sorted(of_topic) for topic, of_topic in sizes.items()}
+
+
+def _computed(
+    strategy: Strategy, group: Group, library: Library, actual: Assignment, racks: PartitionRacks | None
+) -> tuple[Assignment, bool]:
+    """What a candidate gives, and whether that is the assignment.
+
+    Raises:
+        CannotTell: It cannot be told; or it is not, and may be by what is in no record.
+    """
+    try:
+        result = assign(strategy, group, library, racks)
+    except CannotTell as error:
+        if any(same(possible, actual) for possible in error.possible):
+            return actual, True
+        raise
+    if same(result, actual):
+        return result, True
+    for other, reason in unrecorded(strategy.name, group, library):
+        try:
+            fits = same(assign(strategy, other, library, racks), actual)
+        except LeaderWouldFail:
+            continue
+        if fits and reason is not None:
+            raise CannotTell(reason)
+        if fits:
+            return result, True
+    return result, False
+
+
+def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candidates: int) -> str:
+    if isinstance(error, TooMuchWork):
+        return (
+            f"too large to recompute: with {members:,} members, {sum(counts.values()):,} partitions and "
+            f"{candidates:,} candidates {error.reason}"
+        )
+    return error.reason if isinstance(error, CannotTell) else str(error)[:200]
+
+
+def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
+    leader = next((m for m in record.members if m.member_id == record.leader), None)
+    if leader is None:
+        # The leader itself may have left between join and sync; then nothing of its bytes is known.
+        return recognise(strategy, version=None, user_data=None)
+    return recognise(
+        strategy,
+        version=leader.subscription_version,
+        user_data=leader.user_data,
+        client_id=leader.client_id,
+        member_id=leader.member_id,
+    )
+
+
+def _kinds(expected: Assignment, actual: Assignment) -> tuple[DriftedPartition, ...]:
+    return tuple(
+        DriftedPartition(
+            topic=d.topic,
+            partition=d.partition,
+            kind=MISPLACED if d.actual else UNASSIGNED,
+            expected=d.expected[0] if d.expected else None,
+            actual=d.actual,
+        )
+        for d in differences(expected, actual)
+    )

@@ -1,0 +1,153 @@
+"""Findings of a group at a round: what a person may want to know, and since when it is so.
+
+A finding is about now, a verdict about a decision; both can stand side by side. Since-times are round times or
+record times, never a clock of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streaming.groups.classic.cost import EAGER
+from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
+from streaming.groups.config import GroupConfig
+from streaming.groups.lag.offset_events import findings_of_offsets
+from streaming.groups.modern.decisions import not_converged
+from streaming.groups.naming import some
+from streaming.groups.rows import Finding
+from streaming.groups.state import GroupState, Transfer
+from streaming.records import MembershipRecord, Tick, TopicTick
+
+__all__ = ["findings_of"]
+
+
+def findings_of(
+    state: GroupState, tick: Tick, config: GroupConfig, lost: Mapping[str, Mapping[int, int]]
+) -> tuple[Finding, ...]:
+    """Find what holds at this round, and keep since when in the state.
+
+    Args:
+        state: The group's state, with this round taken in.
+        tick: The round.
+        config: Settings.
+        lost: Offsets that were deleted before the group committed past them, by topic and partition.
+    """
+    now = state.clock.now
+    found = list(_log_findings(tick))
+    if state.current is not None and state.tombstoned is None and state.modern is None:
+        found.extend(_membership_findings(state, state.current.record, tick, config))
+    behind = not_converged(state)
+    if behind is not None:
+        found.append(behind)
+    found.extend(findings_of_offsets(state, now, lost))
+    kept = {}
+    result = []
+    for name, since, detail in found:
+        first = min(state.findings.get(name, since), since)
+        kept[name] = first
+        result.append(Finding(name, first, detail))
+    state.findings = kept
+    return tuple(result)
+
+
+def _log_findings(tick: Tick) -> list[tuple[str, int, str]]:
+    if tick.held_since is None:
+        return []
+    # (In this order, because the page puts "since ..." behind it.)
+    detail = (
+        f"lag is unknown, {_holder(tick)} is open: no progress on partition {tick.log_partition} of the offsets log"
+    )
+    return [("log_held_back", tick.held_since, detail)]
+
+
+def _holder(tick: Tick) -> str:
+    if tick.held_by is not None:
+        return f"transaction {tick.held_by[:200]!r}"
+    return "a transaction" if tick.held_by_producer is None else f"a transaction of producer {tick.held_by_producer}"
+
+
+def _membership_findings(
+    state: GroupState, record: MembershipRecord, tick: Tick, config: GroupConfig
+) -> list[tuple[str, int, str]]:
+    found: list[tuple[str, int, str]] = []
+    now = state.clock.now
+    subscribed = subscribed_topics(record)
+    owners = owners_of(record)
+    if subscribed is None or owners is None:
+        return found
+    shown = {t.topic: t for t in tick.topics}
+    unseen = sorted(
+        t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
+    )
+    if unseen:
+        found.append(("topic_unseen", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
+
+    stale: list[tuple[int, str]] = []
+    orphaned: list[tuple[int, str]] = []
+    counts = leader_counts(record)
+    in_transfer = _still_in_transfer(state.transfer, shown)
+    # Who gives up and takes over in two steps leaves holes for a while: between two generations, or where a round
+    # sees the first and not yet the second.
+    settled = record.protocol in EAGER or now - record.record_time > _rebalance_timeout(record)
+    for topic in sorted(subscribed):
+        seen = shown.get(topic)
+        if seen is None or seen.partitions is None:
+            continue
+        of_topic = owners.get(topic, {})
+        moving = in_transfer.get(topic, frozenset())
+        known_to_leader = max(counts[topic], max(moving, default=-1) + 1)
+        grown_at = _grown_at(state, topic, known_to_leader, record) if seen.partitions > known_to_leader else None
+        if grown_at is not None:
+            text = f"{topic[:200]} ({known_to_leader} to {seen.partitions} partitions)"
+            late = now - grown_at >= config.metadata_grace_ms
+            (orphaned if late else stale).append((grown_at, text))
+        if settled and len(of_topic) < known_to_leader:
+            known = range(min(known_to_leader, seen.partitions))
+            holes = sum(1 for p in known if p not in of_topic and p not in moving)
+            if holes:
+                orphaned.append((record.record_time, f"{topic[:200]} ({holes} partitions)"))
+    if stale:
+        found.append(_finding("stale_metadata", "new partitions that the leader has not seen", stale))
+
+    count = sum(map(len, in_transfer.values()))
+    if count and state.transfer is not None:
+        detail = f"{count} partitions given up by one member and not yet given to the next"
+        if now - state.transfer.time <= _rebalance_timeout(record):
+            found.append(("in_transfer", state.transfer.time, detail))
+        else:
+            orphaned.append((state.transfer.time, detail))
+    if orphaned:
+        found.append(_finding("unassigned", "partitions without an owner", orphaned))
+    return found
+
+
+def _finding(name: str, what: str, where: list[tuple[int, str]]) -> tuple[str, int, str]:
+    return name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}"
+
+
+def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicTick]) -> dict[str, frozenset[int]]:
+    """Partitions in transfer that still exist."""
+    found = {}
+    for topic, owners in (transfer.owners if transfer is not None else {}).items():
+        seen = shown.get(topic)
+        left = frozenset(p for p in owners if seen is not None and seen.partitions is not None and p < seen.partitions)
+        if left:
+            found[topic] = left
+    return found
+
+
+def _rebalance_timeout(record: MembershipRecord) -> int:
+    """Time within which a rebalance of the group completes, ms: the longest that a member allows itself."""
+    # Records of version 0 have no rebalance timeout; the coordinator then takes the session timeout.
+    return max(
+        (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0
+    )
+
+
+def _grown_at(state: GroupState, topic: str, known_to_leader: int, record: MembershipRecord) -> int | None:
+    """Time of the first round that showed more partitions than the leader knew, after its decision at the earliest."""
+    known = state.topics.get(topic)
+    if known is None:
+        return None
+    times = [c.first for c in known.counts if c.count > known_to_leader]
+    return max(min(times), record.record_time) if times else None

@@ -1,0 +1,1 @@
+"""Lag per partition: what was committed, what it means, and for how long it has been so."""

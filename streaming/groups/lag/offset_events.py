@@ -1,0 +1,178 @@
+"""What happens to committed offsets besides commits: deleted or expired, rewound, left behind by a topic made anew.
+
+A topic that was deleted and created again has the old name and other offsets: what was committed before says nothing
+of it. Where commits and rounds tell topic ids (values v4; brokers from 2.8 on) they are compared; a commit without an
+id counts as one of the topic that the newest round before it showed, until the group commits again.
+
+Events happen at one round. They are said as findings for as long as they matter: a step back while the offset is
+below where it was, an offset of another topic until the group commits anew, the rest for some minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from streaming.groups.lag.partitions import REWOUND, UNKNOWN
+from streaming.groups.naming import some
+from streaming.groups.rows import LagRow
+from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
+from streaming.records import TopicTick
+
+__all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
+
+RECREATED = "topic_recreated"
+"""Finding, and the reason of an unknown lag."""
+
+_OFFSET_DELETED = "offset_deleted"
+_DATA_LOST = "data_lost"
+
+# `PartitionState.of_topic` of a commit without an id that was made before the topic was made anew.
+_OTHER_TOPIC = ""
+
+# Statuses of rows that can begin an event.
+_TELLING = frozenset({REWOUND, UNKNOWN})
+
+# A heartbeat of the tables by default: who looks now and then still meets what happened in between.
+_SHOWN_MS = 600_000
+
+
+def was_made_anew(known: TopicState, seen: TopicTick) -> bool:
+    """Whether a round shows another topic under the name than the rounds before: another id, or fewer partitions.
+
+    Without ids the count is all that tells: a topic never loses partitions.
+    """
+    if seen.partitions is None:
+        return False
+    if known.topic_id is not None and seen.topic_id is not None:
+        return known.topic_id != seen.topic_id
+    return seen.partitions < _count_before(known)
+
+
+def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int) -> None:
+    """Note that a topic was made anew: steps between commits of the two are none, old commits are not of this one."""
+    known.recreated = time
+    known.count_before = _count_before(known)
+    for partition in partitions:
+        partition.forget_rounds()
+        partition.rewound_by = 0
+        if partition.committed >= 0 and partition.of_topic is None:
+            partition.of_topic = _OTHER_TOPIC
+
+
+def settle(partition: PartitionState, seen: TopicTick | None) -> None:
+    """Forget the id of a commit that is the topic's as this round shows it, or that no round can be compared with."""
+    if partition.of_topic and seen is not None and seen.topic_id in {None, partition.of_topic}:
+        partition.of_topic = None
+
+
+def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
+    """Keep what the rows of `lag` of one round tell of events; of partitions without a row nothing has changed."""
+    known = state.offset_events
+    deleted: dict[str, list[int]] = {}
+    for row in rows:
+        status = row.lag_status
+        if known is None and status not in _TELLING and not row.offset_deleted:
+            continue  # (as almost every row)
+        place = row.topic, row.partition
+        rewound = _is_back(state, row)
+        if rewound and row.rewound_by:
+            known = known or OffsetEvents()
+            of_topic = known.rewound.setdefault(place[0], {})
+            of_topic[place[1]] = max(row.rewound_by, of_topic.get(place[1], 0))
+        elif known is not None and not rewound:
+            _forget(known.rewound, *place)
+        if row.reason == RECREATED:
+            known = known or OffsetEvents()
+            known.left_behind.setdefault(place[0], {})[place[1]] = 0
+        elif known is not None:
+            _forget(known.left_behind, *place)
+        if row.offset_deleted and row.subscribed:
+            deleted.setdefault(row.topic, []).append(row.partition)
+    if deleted:
+        known = known or OffsetEvents()
+        known.deleted = {topic: len(partitions) for topic, partitions in deleted.items()}
+        known.deleted_at = time
+    state.offset_events = known
+
+
+def findings_of_offsets(
+    state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]
+) -> list[tuple[str, int, str]]:
+    """What is to be said of events at a round, as (finding, since, detail).
+
+    Args:
+        state: The group's state, with this round taken in.
+        time: What time it is, ms.
+        lost: Offsets that were deleted before the group committed past them, by topic and partition.
+    """
+    found: list[tuple[str, int, str]] = []
+    known = state.offset_events or OffsetEvents()
+    anew = {name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0}
+    anew |= {name: state.topics[name] for name in known.left_behind if name in state.topics}
+    if anew:
+        since = min(t.recreated if t.recreated >= 0 else time for t in anew.values())
+        detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(anew.items())])
+        found.append((RECREATED, since, f"deleted and created again: {detail}"))
+    if known.rewound:
+        detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])
+        found.append((REWOUND, time, f"committed offsets went back: {detail}"))
+    if lost:
+        detail = some([_lost(name, of) for name, of in sorted(lost.items())])
+        found.append((_DATA_LOST, time, f"deleted before the group has committed past it: {detail}"))
+    if known.deleted and time - known.deleted_at < _SHOWN_MS:
+        detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
+        found.append((_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
+    elif not (known.rewound or known.left_behind):
+        state.offset_events = None
+    return found
+
+
+def _is_back(state: GroupState, row: LagRow) -> bool:
+    """Whether a committed offset is below where it was."""
+    if row.closed or not row.subscribed:
+        return False
+    if row.lag_status != UNKNOWN or row.reason == RECREATED:
+        return row.lag_status == REWOUND
+    # A round that does not know the lag knows the commits, and which of them the judgement will look back on.
+    partition = state.partitions[row.topic][row.partition]
+    return max(partition.trend.high, partition.trend.committed) > partition.committed
+
+
+def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str:
+    said = []
+    count = topic.counts[-1].count
+    if 0 < count < topic.count_before:
+        said.append(f"{count} partitions instead of {topic.count_before}")
+    if left_behind:
+        said.append(f"{_partitions(len(left_behind))} with offsets of the topic before")
+    return f"{name[:200]} ({', '.join(said)})" if said else name[:200]
+
+
+def _rewound(name: str, steps: dict[int, int]) -> str:
+    if len(steps) == 1:
+        [(partition, step)] = steps.items()
+        return f"{name[:200]} {partition} rewound by {step:,}"
+    return f"{name[:200]} rewound by up to {max(steps.values()):,} on {len(steps)} partitions"
+
+
+def _lost(name: str, partitions: Mapping[int, int]) -> str:
+    if len(partitions) == 1:
+        [(partition, count)] = partitions.items()
+        return f"{name[:200]} {partition} ({count:,} offsets)"
+    return f"{name[:200]} ({sum(partitions.values()):,} offsets on {len(partitions)} partitions)"
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"
+
+
+def _forget(places: dict[str, dict[int, int]], topic: str, partition: int) -> None:
+    of_topic = places.get(topic)
+    if of_topic is not None:
+        of_topic.pop(partition, None)
+        if not of_topic:
+            del places[topic]
+
+
+def _count_before(known: TopicState) -> int:
+    return next((seen.count for seen in reversed(known.counts) if seen.count), 0)

@@ -1,0 +1,1 @@
+"""Groups that the broker assigns: consumer (KIP-848), share and streams groups, record by record."""

@@ -1,0 +1,244 @@
+"""Rows of `members` of groups that the broker assigns: they wait for a round to name the topics.
+
+The log has topic ids; names come with rounds. So the rows of a decision are written at the next round, or when the
+group ends before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from streaming.groups.config import GroupConfig
+from streaming.groups.modern.consumer_group import Decision, subscriptions_of
+from streaming.groups.rows import MemberRow, Rows, TopicAssignment
+from streaming.groups.state import GroupState
+from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
+from streaming.times import day_of
+
+__all__ = [
+    "as_it_is",
+    "close_modern_members",
+    "named",
+    "names_at",
+    "read_by_tasks",
+    "topic_names",
+    "write_modern_members",
+]
+
+
+def topic_names(state: GroupState) -> dict[str, str]:
+    """Topic names by id, as rounds have shown them."""
+    return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
+
+
+def names_at(state: GroupState, decision: Decision) -> dict[str, str]:
+    """Topic names by id for one decision: by rounds, and by its own records where they have them (up to 4.0)."""
+    return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
+
+
+def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict[str, TopicPartitions] | None:
+    """Targets by topic name; None where a topic has none."""
+    if any(topic_id not in names for target in targets.values() for topic_id, _ in target):
+        return None
+    return {
+        member: tuple([(names[topic_id], numbers) for topic_id, numbers in target])
+        for member, target in targets.items()
+    }
+
+
+def read_by_tasks(
+    state: GroupState, topology: StreamsTopology | None, tasks: IdPartitions
+) -> tuple[TopicAssignment, ...] | None:
+    """Partitions that active tasks read: task n of a subtopology reads partition n of each of its topics that has one.
+
+    None where the topology is not known, where it names topics by a regular expression, or where a subtopology has
+    several topics and no round has told their counts.
+    """
+    sources = {}
+    for name, topics, regexes, repartitions in topology.subtopologies if topology is not None else ():
+        sources[name] = None if regexes else (*topics, *repartitions)
+    counts = {topic: known.counts[-1].count for topic, known in state.topics.items()}
+    read: dict[str, list[int]] = {}
+    for name, numbers in tasks:
+        topics_of = sources.get(name)
+        if topics_of is None or (len(topics_of) > 1 and not counts.keys() >= set(topics_of)):
+            return None
+        for topic in topics_of:
+            existing = [number for number in numbers if len(topics_of) == 1 or number < counts[topic]]
+            read.setdefault(topic, []).extend(existing)
+    return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
+
+
+def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+    """Write the members' rows of the decisions since the round before, with the names that rounds have shown.
+
+    And those of static members that came back under another id since then: where the subscription is the same the
+    coordinator makes no decision of that (`GroupMetadataManager.replaceMember`).
+    """
+    if not state.unnamed:
+        _write_returned(state, group, config, rows)
+        return
+    for told in state.unnamed:
+        decision = told
+        if not told.exact:
+            now = as_it_is(state, told)
+            if now is None or told is not state.unnamed[-1]:
+                continue  # (the next one shows them)
+            decision = now
+        known = names_at(state, decision)
+        staying = {member.member_id for member in decision.members}
+        _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
+        rows.members.extend(_member_row(state, m, decision, known, group, config) for m in decision.members)
+        # What a closing row needs of it.
+        state.modern_rows = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
+    state.unnamed = []
+    _write_returned(state, group, config, rows)
+
+
+def _write_returned(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+    last, modern = state.modern_rows, state.modern_group
+    if last is None or modern is None or modern.epoch != last.epoch:
+        return  # (the decision that comes with the new epoch tells it)
+    now = modern.members
+    come = {member.instance_id: member for member in now.values() if member.instance_id is not None}
+    members = list(last.members)
+    for at, member in enumerate(last.members):
+        new = come.get(member.instance_id or "") if member.member_id not in now else None
+        if new is None:
+            continue
+        target = modern.targets.get(new.member_id)
+        told = msgspec.structs.replace(
+            last,
+            record=new.record,
+            record_time=new.record_time,
+            subscriptions=subscriptions_of(modern),
+            targets={new.member_id: target.partitions} if target is not None else {},
+        )
+        rows.members.append(_closing_row(state, member, new.record, new.record_time, group, config))
+        rows.members.append(_member_row(state, new, told, topic_names(state), group, config))
+        members[at] = new
+    if members != list(last.members):
+        state.modern_rows = msgspec.structs.replace(
+            last, members=tuple(members), subscriptions=subscriptions_of(modern)
+        )
+
+
+def as_it_is(state: GroupState, decision: Decision) -> Decision | None:
+    """The members as they are now, in the place of those of a decision of which not all records are there any more.
+
+    None where the group has ended since, or no member is left.
+    """
+    group = state.modern_group
+    if group is None or decision.became_empty or not group.members:
+        return None
+    return msgspec.structs.replace(
+        decision,
+        group_epoch=group.epoch,
+        members=tuple(group.members.values()),
+        undescribed=tuple(sorted(group.members.keys() ^ group.targets.keys())),
+        subscriptions=subscriptions_of(group),
+        targets={name: target.partitions for name, target in group.targets.items() if name in group.members},
+    )
+
+
+def close_modern_members(
+    state: GroupState, offset: int, time: int, group: str, config: GroupConfig, rows: Rows
+) -> None:
+    """Write closing rows for the members of a modern group that is no more."""
+    for member in _last_members(state):
+        rows.members.append(_closing_row(state, member, offset, time, group, config))
+    state.modern_rows = None
+
+
+def _last_members(state: GroupState) -> tuple[ModernMember, ...]:
+    return state.modern_rows.members if state.modern_rows is not None else ()
+
+
+def _close(
+    state: GroupState, gone: list[ModernMember], decision: Decision, group: str, config: GroupConfig, rows: Rows
+) -> None:
+    for member in gone:
+        rows.members.append(_closing_row(state, member, decision.record, decision.record_time, group, config))
+
+
+def _closing_row(
+    state: GroupState, member: ModernMember, offset: int, time: int, group: str, config: GroupConfig
+) -> MemberRow:
+    last = state.modern_rows
+    assert last is not None  # noqa: S101  # its members are being closed
+    return _row(state, member, last, offset, time, group, config, closed=True, partitions=(), count=0, reason=None)
+
+
+def _member_row(
+    state: GroupState,
+    member: ModernMember,
+    decision: Decision,
+    names: Mapping[str, str],
+    group: str,
+    config: GroupConfig,
+) -> MemberRow:
+    target = decision.targets.get(member.member_id)
+    unnamed = sorted({topic_id for topic_id, _ in target or () if topic_id not in names})
+    partitions: tuple[TopicAssignment, ...] | None = None
+    reason = None
+    if target is None:
+        reason = "no record of its target assignment was read"
+    elif decision.group_type == STREAMS:
+        partitions = read_by_tasks(state, decision.topology, target)
+        reason = None if partitions is not None else "which partitions its tasks read is not known"
+    elif unnamed:
+        reason = f"no round has named the topic with the id {unnamed[0]}"
+    else:
+        partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
+    return _row(
+        state,
+        member,
+        decision,
+        decision.record,
+        decision.record_time,
+        group,
+        config,
+        closed=False,
+        partitions=partitions,
+        count=None if target is None else sum(len(numbers) for _, numbers in target),
+        reason=reason,
+    )
+
+
+def _row(
+    state: GroupState,
+    member: ModernMember,
+    decision: Decision,
+    offset: int,
+    time: int,
+    group: str,
+    config: GroupConfig,
+    *,
+    closed: bool,
+    partitions: tuple[TopicAssignment, ...] | None,
+    count: int | None,
+    reason: str | None,
+) -> MemberRow:
+    return MemberRow(
+        cluster=config.cluster,
+        group_id=group,
+        member_id=member.member_id,
+        log_partition=decision.log_partition,
+        record_offset=offset,
+        record_time=time,
+        event_date=day_of(time),
+        closed=closed,
+        incarnation=state.modern_incarnation if state.modern_incarnation is not None else decision.record,
+        generation=decision.epoch,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=member.rack,
+        leader=False,
+        subscription=decision.subscriptions.get(member.member_id),
+        partition_count=count,
+        partitions=partitions,
+        undecodable=reason,
+    )

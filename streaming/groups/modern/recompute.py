@@ -1,0 +1,93 @@
+"""The target of one decision of a broker against what its assignors give (KIP-848), in every release and order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, product
+
+from assignors import AssignorError, LeaderWouldFail, TooMuchWork, from_topics, same
+from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies, member_orders
+from streaming.groups.budget import of_decision
+from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.server_inputs import ERAS, PREFIX
+from streaming.groups.verdict import IDENTICAL, VALID_UNVERIFIED, Verdict
+
+__all__ = ["in_every_order", "recompute_target"]
+
+# Up to four pairs of members that share a bucket, in both orders each; a dozen members mostly have one or none. What
+# does not fit by then is mostly another assignor's; and a group of 5,000 partitions, or members, takes milliseconds a
+# time.
+_MOST_ORDERS = 16
+_LARGEST = 5_000
+
+
+def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
+    """Compare a target with what the assignors that can have made it give.
+
+    Args:
+        decision: A decision of a consumer group.
+        asked: What its assignor was asked (`asked_of`).
+
+    Returns:
+        `identical` or `valid_unverified`: an assignor may be the operator's own, or it takes more work than one
+        decision may.
+    """
+    with of_decision():
+        return _recompute_target(decision, asked)
+
+
+def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
+    actual = from_topics(decision.targets)
+    strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
+    unknown = [name for name in strategies if name not in known_server_strategies()]
+    if unknown:
+        return Verdict(VALID_UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
+    tried: set[tuple[str, str]] = set()
+    cannot: str | None = None
+    for group in in_every_order(asked):
+        for strategy, release in product(strategies, ERAS):
+            try:
+                fits = same(assign_on_server(strategy, group, release), actual)
+            except LeaderWouldFail:
+                continue
+            except TooMuchWork as error:
+                cannot = cannot or (
+                    f"too large to recompute: with {len(asked.members):,} members and "
+                    f"{sum(topic.partitions for topic in asked.topics.values()):,} partitions {error.reason}"
+                )
+                continue
+            except AssignorError as error:
+                cannot = cannot or str(error)[:200]
+                continue
+            tried.add((strategy, release))
+            if fits:
+                return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried))
+    reason = (
+        cannot or f"it fits none of {len(tried)} candidates; assignors of one's own are not recomputed, nor all ties"
+    )
+    return Verdict(VALID_UNVERIFIED, reason, candidates=len(tried))
+
+
+def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
+    """The group with keys that share a bucket of the coordinator's maps in every order, as far as that is cheap.
+
+    The first is as the log has them: mostly it is the only one there is.
+    """
+    yield asked
+    partitions = sum(topic.partitions for topic in asked.topics.values())
+    most = min(_MOST_ORDERS, _LARGEST // max(1, partitions, len(asked.members)))
+    if not most:
+        return
+    by_id = {member.member_id: member for member in asked.members}
+    try:
+        orders = list(islice(member_orders(by_id), most))
+    except AssignorError:
+        return  # a bucket is so full that Java orders it otherwise
+    for order in orders:
+        members = tuple([by_id[member_id] for member_id in order])
+        # (Topics share a bucket by their ids, in a set that is filled in the order of the first member's names.)
+        other = tuple([replace(member, topics=member.topics[::-1]) for member in members])
+        for turned in (members, other) if other != members else (members,):
+            if turned != asked.members:
+                yield ServerGroup(turned, asked.topics)

@@ -1,0 +1,1 @@
+"""What other strategies would have made of a decision."""

@@ -1,0 +1,365 @@
+"""Rows of `what_if`: what each strategy would have given a group at one decision, beside the one that it runs.
+
+They are written with the verdict on the decision, when its partition counts are known. The strategy that runs stands
+for what the group did where the verdict is `identical`; the others are asked as the same client's newest release would
+ask them, with members that say they have what they had: what they really said was meant for the strategy that runs.
+
+A decision that is too large, and all but the newest of a storm, get one row with the reason: a round must not wait for
+answers that nobody asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from assignors import (
+    CUSTOM,
+    JAVA,
+    Assignment,
+    AssignorError,
+    Bounds,
+    CannotTell,
+    Group,
+    Library,
+    Outcome,
+    PartitionRacks,
+    Strategy,
+    from_topics,
+    imbalance_least,
+    known_strategies,
+    parse_library,
+    strategy_named,
+)
+from assignors.measures import bounds_of, outcome, what_if
+from streaming.groups.budget import of_decision, of_round
+from streaming.groups.classic.drift import judged_of
+from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
+from streaming.groups.classic.possible_counts import STICKY
+from streaming.groups.classic.seen_counts import seen_counts
+from streaming.groups.classic.seen_racks import newest_racks
+from streaming.groups.config import GroupConfig
+from streaming.groups.rows import WhatIfRow
+from streaming.groups.state import Decision, GroupState, Owned
+from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
+from streaming.records import MembershipRecord, Tick
+from streaming.times import day_of
+
+__all__ = [
+    "CROWDED",
+    "NEWEST",
+    "UNKNOWN_BEFORE",
+    "Told",
+    "await_verdict",
+    "by_member",
+    "told_of",
+    "too_large",
+    "what_if_of_judged",
+    "what_if_row",
+    "what_if_rows",
+]
+
+NEWEST = 8
+"""Decisions of a group that are worked out when it has made more between two rounds: a rolling restart makes a few;
+one that makes dozens is a storm, in which each looks like the next."""
+
+CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
+UNKNOWN_BEFORE = "what the members had before is not known"
+
+_LONGEST_REASON = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is told of one strategy: the columns of its row that the decision does not give."""
+
+    strategy: str
+    runs: bool | None
+    library: str | None = None
+    moves: int | None = None
+    moves_least: int | None = None
+    imbalance: float | None = None
+    imbalance_least: float | None = None
+    reason: str | None = None
+
+
+def by_member(owners: Owners) -> Owned:
+    """Owners before a decision, as the measures take them and the state keeps them."""
+    owned: dict[str, dict[str, list[int]]] = {}
+    for topic, partitions in owners.items():
+        for partition, owner in partitions.items():
+            owned.setdefault(owner, {}).setdefault(topic, []).append(partition)
+    return {member: {topic: tuple(of) for topic, of in topics.items()} for member, topics in owned.items()}
+
+
+def await_verdict(
+    waiting: list[Decision],
+    decision: Decision,
+    owned: Owned | None,
+    moves_least: int | None,
+    config: GroupConfig,
+    *,
+    first_half: bool,
+) -> None:
+    """Let a decision wait for its verdict, with what it takes to ask other strategies then.
+
+    Args:
+        waiting: The decisions that wait, oldest first; the decision is appended, and what is not needed any more of
+            older ones goes.
+        decision: The decision.
+        owned: What each member had before it; None where that is not known.
+        moves_least: As in its churn row.
+        config: Settings.
+        first_half: It gave up partitions that the next decision gives on.
+    """
+    keeps = owned is not None and not first_half and _too_large(decision.record, owned, config) is None
+    waiting.append(
+        msgspec.structs.replace(
+            decision, before=owned if keeps else None, moves_least=moves_least, first_half=first_half
+        )
+    )
+    if len(waiting) > NEWEST and waiting[-NEWEST - 1].before is not None:
+        waiting[-NEWEST - 1] = msgspec.structs.replace(waiting[-NEWEST - 1], before=None)
+
+
+def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
+    """Why a decision of this size is not worked out; None when it is."""
+    if partitions * members <= config.what_if_max_size:
+        return None
+    return (
+        f"{partitions:,} partitions times {members:,} members are more than what_if_max_size "
+        f"({config.what_if_max_size:,}): only smaller decisions are worked out"
+    )
+
+
+def what_if_of_judged(
+    state: GroupState, verdicts: Sequence[Verdict], group: str, tick: Tick, config: GroupConfig
+) -> list[WhatIfRow]:
+    """Write the rows of all decisions of a classic group that a round has judged.
+
+    What all of them together may cost is limited (`budget.ROUND`); the newest is worked out first.
+
+    Args:
+        state: The group's state, with the topics of this round taken in.
+        verdicts: Verdicts of its oldest waiting decisions.
+        group: Group id.
+        tick: The round.
+        config: Settings.
+    """
+    told: list[list[WhatIfRow]] = []
+    with of_round():
+        for at, verdict in reversed(list(enumerate(verdicts))):
+            decision = state.waiting[at]
+            judged = judged_of(decision, group, tick.log_partition)
+            crowded = at < len(state.waiting) - NEWEST
+            told.append(what_if_rows(state, decision, judged, verdict, tick, config, crowded=crowded))
+    return [row for rows in reversed(told) for row in rows]
+
+
+def what_if_rows(
+    state: GroupState,
+    decision: Decision,
+    judged: Judged,
+    verdict: Verdict,
+    tick: Tick,
+    config: GroupConfig,
+    *,
+    crowded: bool,
+) -> list[WhatIfRow]:
+    """Write the rows of one decision of a classic group.
+
+    Args:
+        state: The group's state, with the topics of this round taken in.
+        decision: The decision.
+        judged: What the rows have from it.
+        verdict: Its verdict.
+        tick: The round that made it possible.
+        config: Settings.
+        crowded: It is not one of the newest.
+
+    Returns:
+        Nothing for groups that assign no partitions, for empty ones, and for the first half of a cooperative
+        rebalance, whose moves are the second's.
+    """
+    record = decision.record
+    runs = record.protocol
+    if not config.what_if_max_size or runs is None or not is_consumer(record) or decision.first_half:
+        return []
+    if verdict.verdict == NOT_APPLICABLE:
+        return []
+    told: list[Told]
+    try:
+        why_not = CROWDED if crowded else _why_not(decision, verdict, config)
+        counts = _counts(state, decision, verdict, config) if why_not is None else {}
+        why_not = why_not or too_large(sum(counts.values()), len(record.members), config)
+        racks = None if why_not else _racks(state, decision, verdict, counts, config)
+        least = _least_imbalance(state, decision)
+        with of_decision():
+            told = [] if why_not else list(_told(decision, runs, verdict, counts, racks, least, config))
+    except AssignorError as error:
+        why_not = str(error)[:_LONGEST_REASON]
+    if why_not is not None:
+        told = [Told(runs, runs=True, reason=why_not)]
+    return [what_if_row(of, judged, tick, config) for of in told]
+
+
+def what_if_row(told: Told, judged: Judged, tick: Tick, config: GroupConfig) -> WhatIfRow:
+    """Write what is told of one strategy at one decision as a row of `what_if`."""
+    return WhatIfRow(
+        cluster=config.cluster,
+        group_id=judged.group,
+        log_partition=judged.log_partition,
+        record_offset=judged.record_offset,
+        record_time=judged.record_time,
+        event_date=day_of(judged.record_time),
+        incarnation=judged.incarnation,
+        generation=judged.generation,
+        round=tick.round,
+        round_time=tick.time,
+        strategy=told.strategy,
+        runs=told.runs,
+        library=told.library,
+        moves=told.moves,
+        moves_least=told.moves_least,
+        imbalance=told.imbalance,
+        imbalance_least=told.imbalance_least,
+        reason=told.reason,
+    )
+
+
+def _why_not(decision: Decision, verdict: Verdict, config: GroupConfig) -> str | None:
+    """Why nothing can be worked out, as far as the record tells."""
+    record = decision.record
+    if decision.kind == "migration" or undecodable(record) is not None:
+        return verdict.reason
+    return _too_large(record, decision.before, config)
+
+
+def _too_large(record: MembershipRecord, owned: Owned | None, config: GroupConfig) -> str | None:
+    assigned = sum(len(partitions) for member in record.members for _, partitions in member.assigned or ())
+    before = sum(len(partitions) for topics in (owned or {}).values() for partitions in topics.values())
+    return too_large(max(assigned, before), len(record.members), config)
+
+
+def _counts(state: GroupState, decision: Decision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:
+    """Partition counts that the decision was about, as well as they are known.
+
+    Raises:
+        CannotTell: A subscribed topic has none.
+    """
+    if verdict.counts is not None:
+        return verdict.counts
+    seen = seen_counts(state, decision.record, config)
+    for member in decision.record.members:
+        for topic in member.topics or ():
+            if topic not in seen:
+                reason = f"the partition count of topic {topic[:100]!r} is not known"
+                raise CannotTell(reason)
+    return {topic: of.leader if of.leader in of.seen else of.newest for topic, of in seen.items()}
+
+
+def _racks(
+    state: GroupState, decision: Decision, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
+) -> PartitionRacks | None:
+    """Racks that the verdict went by, or as the newest round shows them; None where they do not matter."""
+    record = decision.record
+    if verdict.racks is not None:
+        return verdict.racks
+    if config.custom.named(record.protocol or "") is None and not any(member.rack for member in record.members):
+        return None
+    return newest_racks(state, counts) or None
+
+
+def _least_imbalance(state: GroupState, decision: Decision) -> float | None:
+    """The least imbalance with the counts that the assignment shows, where it was worked out already."""
+    newest = state.current is not None and state.current.record.record == decision.record.record
+    return state.imbalance_least if newest else None
+
+
+def _told(
+    decision: Decision,
+    runs: str,
+    verdict: Verdict,
+    counts: Mapping[str, int],
+    racks: PartitionRacks | None,
+    least: float | None,
+    config: GroupConfig,
+) -> Iterator[Told]:
+    record, before = decision.record, decision.before
+    members = tuple(map(subscription_of, record.members))
+    as_it_was = Group(members, counts)
+    silent = Group(tuple([replace(m, owned=(), generation=None, user_data=None) for m in members]), counts)
+    had: Assignment = {member: dict(topics) for member, topics in (before or {}).items()}
+    if before is not None and counts == leader_counts(record):
+        bounds = Bounds(decision.moves_least, imbalance_least(as_it_was) if least is None else least)
+    else:
+        bounds = bounds_of(as_it_was, had)
+    matched = verdict.library if verdict.verdict == IDENTICAL else None
+    client = JAVA if matched is None or matched == CUSTOM else parse_library(matched).name
+    for name in dict.fromkeys((*known_strategies(), runs)):
+        library: str | None = matched
+        found: Outcome | AssignorError
+        if name == runs and matched is not None:
+            found = outcome(as_it_was, had, _assigned(record), bounds)
+        else:
+            strategy, as_library = _strategy(name, client, config)
+            library = None if as_library is None else str(as_library)
+            if strategy is None:
+                found = CannotTell(f"strategy {name[:100]!r} is not known")
+            elif not strategy.deterministic:
+                found = CannotTell("the strategy is not deterministic: what it would give is not known")
+            elif before is None and name != runs and name in STICKY:
+                found = CannotTell(UNKNOWN_BEFORE)
+            else:
+                asked = as_it_was if name == runs else silent
+                now = None if before is None else had
+                found = what_if(asked, [strategy], now, library=as_library, partition_racks=racks, bounds=bounds)[name]
+        yield told_of(name, found, bounds, runs=name == runs, library=library, known_before=before is not None)
+
+
+def _assigned(record: MembershipRecord) -> Assignment:
+    return from_topics({member.member_id: member.assigned or () for member in record.members})
+
+
+def _strategy(name: str, client: str, config: GroupConfig) -> tuple[Strategy | None, Library | None]:
+    """A strategy, and the newest era of a client's, by its first release; Java's where the client has none."""
+    custom = config.custom.named(name)
+    if custom is not None:
+        return custom, Library(CUSTOM)
+    if name not in known_strategies():
+        return None, None
+    strategy = strategy_named(name)
+    try:
+        era = strategy.era(Library(client))
+    except CannotTell:
+        era = strategy.era(Library(JAVA))
+    return strategy, Library(era.library, era.since)
+
+
+def told_of(
+    strategy: str,
+    found: Outcome | AssignorError,
+    bounds: Bounds,
+    *,
+    runs: bool | None,
+    library: str | None,
+    known_before: bool,
+) -> Told:
+    """What is told of a strategy, by its outcome or why there is none."""
+    told = Told(
+        strategy,
+        runs,
+        library,
+        moves_least=bounds.moves_least if known_before else None,
+        imbalance_least=bounds.imbalance_least,
+    )
+    if isinstance(found, AssignorError):
+        return replace(told, reason=str(found)[:_LONGEST_REASON])
+    return replace(
+        told,
+        moves=found.moves if known_before else None,
+        imbalance=found.partitions.imbalance if found.partitions is not None else None,
+        reason=None if known_before else UNKNOWN_BEFORE,
+    )

@@ -1,0 +1,142 @@
+"""Rows of `what_if` of groups that the broker assigns: what each of its assignors would have made of one decision."""
+
+from __future__ import annotations
+
+from assignors import Assignment, AssignorError, CannotTell, TooMuchWork, from_topics, same
+from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
+from assignors.measures import bounds_of, outcome
+from streaming.groups.budget import of_decision
+from streaming.groups.config import GroupConfig
+from streaming.groups.modern.balance import before_target, group_of_target
+from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.members import names_at
+from streaming.groups.modern.recompute import in_every_order
+from streaming.groups.modern.server_inputs import ERAS, PREFIX, asked_of
+from streaming.groups.rows import WhatIfRow
+from streaming.groups.state import GroupState
+from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row
+from streaming.records import Tick
+
+__all__ = ["modern_what_if_rows"]
+
+_NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
+
+_NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])
+
+
+def modern_what_if_rows(
+    state: GroupState,
+    decision: Decision,
+    judged: Judged,
+    verdict: Verdict,
+    tick: Tick,
+    config: GroupConfig,
+    *,
+    crowded: bool,
+) -> list[WhatIfRow]:
+    """Write the rows of one decision, one for each assignor and for another that members ask for.
+
+    The arguments are those of `what_if_rows`. Nothing is written of share and streams groups, nor of empty ones.
+    """
+    if not config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
+        return []
+    partitions = sum(len(numbers) for target in decision.targets.values() for _, numbers in target)
+    why_not = CROWDED if crowded else too_large(partitions, len(decision.members), config)
+    asked = asked_of(state, decision, config) if why_not is None else why_not
+    if isinstance(asked, str):
+        told = [_untold(name, decision, asked) for name in _names(decision)]
+    else:
+        try:
+            with of_decision():
+                told = _told(state, decision, verdict, asked)
+        except TooMuchWork as error:
+            told = [_untold(name, decision, error.reason) for name in _names(decision)]
+    return [what_if_row(of, judged, tick, config) for of in told]
+
+
+def _names(decision: Decision) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
+
+
+def _untold(name: str, decision: Decision, reason: str) -> Told:
+    return Told(name, _asks(name, decision), reason=reason)
+
+
+def _asks(name: str, decision: Decision) -> bool | None:
+    """Whether members ask for an assignor; None where they ask for none, or for several."""
+    return name in decision.assignors if len(decision.assignors) == 1 else None
+
+
+def _told(state: GroupState, decision: Decision, verdict: Verdict, asked: ServerGroup) -> list[Told]:
+    group = group_of_target(decision, names_at(state, decision))
+    had = before_target(decision)
+    if group is None or had is None:
+        return [_untold(name, decision, _NOT_MEASURED) for name in _names(decision)]
+    target = from_topics(decision.targets)
+    fits = verdict.verdict == IDENTICAL
+    release, found = _answers(decision, asked, target, fits=fits)
+    gives = _gives(decision, asked, target) if fits else frozenset()
+    bounds = bounds_of(group, had)
+    told = []
+    for name, answer in found.items():
+        runs = _asks(name, decision)
+        if runs is None and len(gives) == 1:
+            runs = name in gives
+        library = None if name not in _NAMES else verdict.library if runs and fits else f"broker:{release}"
+        measured = answer if isinstance(answer, AssignorError) else outcome(group, had, answer, bounds)
+        told.append(told_of(name, measured, bounds, runs=runs, library=library, known_before=True))
+    return told
+
+
+def _answers(
+    decision: Decision, asked: ServerGroup, target: Assignment, *, fits: bool
+) -> tuple[str, dict[str, Assignment | AssignorError]]:
+    """What each assignor gives in the newest release in which one that can run gives the target.
+
+    Args:
+        decision: The decision.
+        asked: What the assignor was asked.
+        target: The decision's target.
+        fits: In some release, and some order of the members, one gives it; where none does, the newest is asked.
+    """
+    group, release = asked, ERAS[-1]
+    if fits:
+        fitting = (
+            (turned, era)
+            for turned in in_every_order(asked)
+            for era in reversed(ERAS)
+            if any(_is(_answer(name, turned, era), target) for name in decision.assignors or _NAMES)
+        )
+        group, release = next(fitting, (asked, ERAS[-1]))
+    return release, {name: _answer(name, group, release) for name in _names(decision)}
+
+
+def _gives(decision: Decision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
+    """The assignors that can have made the target in any release: that give it, or of which that cannot be told."""
+    if len(decision.assignors) == 1:
+        return frozenset(decision.assignors)
+    return frozenset(
+        name
+        for name in decision.assignors or _NAMES
+        if any(
+            isinstance(answer := _answer(name, turned, era), CannotTell) or _is(answer, target)
+            for turned in in_every_order(asked)
+            for era in ERAS
+        )
+    )
+
+
+def _is(answer: Assignment | AssignorError, target: Assignment) -> bool:
+    return not isinstance(answer, AssignorError) and same(answer, target)
+
+
+def _answer(name: str, asked: ServerGroup, release: str) -> Assignment | AssignorError:
+    if name not in _NAMES:
+        return CannotTell(f"assignor {name[:100]!r} is not known")
+    try:
+        return assign_on_server(f"{PREFIX}{name}", asked, release)
+    except TooMuchWork:
+        raise  # what one of several releases and orders gives would be taken for what no other gives
+    except AssignorError as error:
+        return error

@@ -1,0 +1,305 @@
+"""The records of many batches at once, as columns: what `walk` does for one batch, one record after the other.
+
+Every batch is a lane. Where a record ends is known only from its first varint, so the lanes are walked step by step,
+but step k of all lanes is one step of NumPy; all other fields are then read of all records at once. The layout stands
+in `walk.py`.
+
+A batch with anything odd (a varint of more than nine bytes, a length that does not fit, offsets out of order, a codec
+that refuses, far more in it than in others) is handed on as it is, for `walk` to take apart and to say what is wrong
+with it: so this way may refuse good batches, and never gives a record that `walk` would not. Tests hold both against
+each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from kafka.errors import CorruptRecordError
+
+from streaming.offsets_log import PADDING, Bytes, Ints, RecordColumns
+from streaming.record_batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, decompressed
+
+__all__ = ["lanes", "pieces"]
+
+# What is walked together: enough lanes to spread NumPy's cost per call. It also bounds what the columns (16 bytes a
+# record) and decompressed batches hold in memory, twice: a batch that is larger by itself is left to `walk`, which
+# holds none of its records.
+_RECORDS_AT_ONCE = 65_536
+_BYTES_AT_ONCE = 8 * 1024 * 1024
+
+# Clients and coordinators put some thousands into a batch; a record can have seven bytes, and a batch millions of them.
+_MOST_RECORDS = 65_536
+
+# What comes out together: enough to spread the cost per call again, little enough that records (some 100 bytes each)
+# and their columns stay in the processor's cache while all that follows reads them.
+_COLUMNS_AT_ONCE = 8_192
+
+# With fewer records than this a run is walked quicker record by record.
+_FEW_RECORDS = 150
+
+# Length, attributes, timestamp, offset, two sizes, number of headers.
+_LEAST_RECORD = 7
+
+# With fewer lanes than this a step of NumPy costs more than Python's steps from record to record.
+_FEW_LANES = 100
+
+_SEVEN_BITS = 0x7F
+
+# Nine bytes of varint are 63 bits: with this left out, whatever is added to one fits an int64.
+_LARGEST_SHIFT = 56
+_FAR = 2**62
+
+_Mask = npt.NDArray[np.bool_]
+
+
+def pieces(item: FetchedRun | FetchedBatch, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
+    """As `lanes`; a batch by itself comes as it is."""
+    return iter((item,)) if isinstance(item, FetchedBatch) else lanes(item, start, end)
+
+
+def lanes(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
+    """Give the records of a run with offsets in [start, end), in order; batches that `walk` must take come whole."""
+    if int(run.records.sum()) < _FEW_RECORDS:
+        yield from run.batches()
+        return
+    trim = run.base_offset < start or run.offset >= end
+    for lane in _gathered(run):
+        for piece in lane.pieces():
+            if trim and isinstance(piece, RecordColumns):
+                yield piece.where((piece.offset >= start) & (piece.offset < end))
+            else:
+                yield piece
+
+
+def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
+    """Parts of a run in the clear, each small enough to be walked at once."""
+    records = np.cumsum(np.clip(run.records, 0, run.size))
+    edges = _edges(np.maximum(records / _RECORDS_AT_ONCE, np.cumsum(run.size) / _BYTES_AT_ONCE))
+    for first, last in pairwise(edges):
+        part = run.part(first, last)
+        if not (part.attributes & CODEC).any():
+            begin = int(part.start[0])
+            whole = part.data[begin : int(part.start[-1] + part.size[-1])]
+            body = part.start - begin + HEADER
+            yield _Lanes(part, [whole], body, body + part.size - HEADER)
+        else:
+            yield from _decompressed(part)
+
+
+def _edges(load: npt.NDArray[np.float64]) -> list[int]:
+    """Where batches are parted, so that no part bears more than one load and its last batch; never inside one.
+
+    Args:
+        load: What each batch and all before it bear.
+    """
+    return [0, *(np.flatnonzero(np.diff(load.astype(np.int64))) + 1).tolist(), load.size]
+
+
+def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
+    clear: list[bytes | memoryview] = []
+    size = first = 0
+    begin: list[int] = []
+    stop: list[int] = []
+    for row, (at, length, attributes) in enumerate(
+        zip(run.start.tolist(), run.size.tolist(), run.attributes.tolist(), strict=True)
+    ):
+        begin.append(size)
+        try:
+            body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length], _BYTES_AT_ONCE)
+        except CorruptRecordError:
+            # No lane ends before it begins: this one is odd.
+            stop.append(size - 1)
+        else:
+            clear.append(body)
+            size += len(body)
+            stop.append(size)
+        if size >= _BYTES_AT_ONCE or row == len(run) - 1:
+            yield _Lanes(run.part(first, row + 1), clear, np.array(begin), np.array(stop))
+            clear, size, first, begin, stop = [], 0, row + 1, [], []
+
+
+class _Lanes:
+    """Batches in the clear, in one buffer.
+
+    Call `pieces` once.
+    """
+
+    def __init__(self, run: FetchedRun, clear: list[bytes | memoryview], begin: Ints, stop: Ints) -> None:
+        """Join the pieces of the buffer.
+
+        Args:
+            run: The batches.
+            clear: Pieces of the buffer.
+            begin: Where each batch's records begin in the buffer.
+            stop: Where they end; before `begin` for a batch to leave alone.
+        """
+        self._run = run
+        self._data: Bytes = np.frombuffer(b"".join([*clear, bytes(PADDING)]), np.uint8)
+        self._begin = begin
+        self._stop = stop
+        count = run.records
+        # Out of it: no record at all, too many for columns, or a number of records that cannot be.
+        self._good: _Mask = (count > 0) & (count <= _MOST_RECORDS) & (count * _LEAST_RECORD <= stop - begin)
+        for base in (run.first_timestamp, run.first_offset):
+            self._good &= (base > -_FAR) & (base < _FAR)
+        self._count = np.where(self._good, count, 0)
+
+    def pieces(self) -> Iterator[RecordColumns | FetchedBatch]:
+        """Columns, and between them the batches that are odd."""
+        edges = np.concatenate(([0], np.cumsum(self._count)))
+        begins, ends = self._walked(edges[:-1])
+        some = _edges(edges[1:] / _COLUMNS_AT_ONCE)
+        for first, last in pairwise(some):
+            columns = self._columns(first, last, begins[edges[first] : edges[last]], ends[edges[first] : edges[last]])
+            if self._good[first:last].all():
+                yield columns
+                continue
+            done = start = int(edges[first])
+            for row in (first + np.flatnonzero(~self._good[first:last])).tolist():
+                if done < edges[row]:
+                    yield columns.part(done - start, int(edges[row]) - start)
+                yield self._run.batch(row)
+                done = int(edges[row + 1])
+            if done < edges[last]:
+                yield columns.part(done - start, int(edges[last]) - start)
+
+    def _columns(self, first: int, last: int, at: Ints, after: Ints) -> RecordColumns:
+        """The records of lanes [first, last); those of lanes that turn out odd mean nothing.
+
+        Args:
+            first: First lane.
+            last: Exclusive end of the lanes.
+            at: Where each record begins, past its length.
+            after: Where it ends.
+        """
+        run, count = self._run, self._count[first:last]
+        lane = np.repeat(np.arange(first, last), count)
+        stop = self._stop[lane]
+        # Each record ends in its lane, and the last one with it.
+        self._refuse(lane, after > stop)
+        ends = np.cumsum(count)
+        full = np.flatnonzero(count)
+        self._refuse(first + full, after[ends[full] - 1] != self._stop[first + full])
+        after = np.minimum(after, stop)
+        time, at = self._varints(lane, at + 1)
+        delta, at = self._varints(lane, at)
+        key_size, key_start = self._varints(lane, at)
+        value_at = key_start + np.maximum(key_size, 0)
+        self._refuse(lane, value_at >= after)
+        value_size, value_start = self._varints(lane, np.minimum(value_at, after))
+        self._refuse(lane, value_start + np.maximum(value_size, 0) >= after)
+        in_order = np.empty(lane.size, np.bool_)
+        np.greater(delta[1:], delta[:-1], out=in_order[1:])
+        in_order[(ends - count)[full]] = True
+        base = run.first_offset[lane]
+        offset = base + delta
+        self._refuse(lane, ~in_order | (delta < 0) | (offset > run.last_offset[lane]))
+        timestamp = run.first_timestamp[lane] + time
+        appended = (run.attributes[first:last] & APPEND_TIME) != 0
+        if appended.any():
+            timestamp = np.where(np.repeat(appended, count), run.max_timestamp[lane], timestamp)
+        return RecordColumns(
+            data=self._data,
+            offset=offset,
+            timestamp=timestamp,
+            key_start=key_start,
+            key_size=np.maximum(key_size, -1),
+            value_start=value_start,
+            value_size=np.maximum(value_size, -1),
+        )
+
+    def _walked(self, first: Ints) -> tuple[Ints, Ints]:
+        """Where each record begins, past its length, and where it ends by it (beyond its lane where it is odd).
+
+        Args:
+            first: Row of each lane's first record.
+        """
+        data, total = self._data, int(self._count.sum())
+        begins, ends = np.empty(total, np.int64), np.empty(total, np.int64)
+        order = np.argsort(-self._count, kind="stable")
+        count = self._count[order]
+        row, at, stop = first[order], self._begin[order], self._stop[order]
+        # How many lanes have a record k.
+        steps = int(count[0])
+        going = np.searchsorted(-count, -np.arange(steps), side="left")
+        wide = int(np.searchsorted(-going, -_FEW_LANES, side="right"))
+        for lanes in going[:wide].tolist():
+            row, at, stop = row[:lanes], at[:lanes], stop[:lanes]
+            length, at, endless = _varints(data, at)
+            begins[row] = at
+            if endless is not None:
+                length[endless] = -1
+            # A length of nothing leads nowhere: it is sent beyond the lane, and all later steps stand still there.
+            at = np.where(length > 0, at + length, stop + 1)
+            ends[row] = at
+            at = np.minimum(at, stop)
+            row = row + 1
+        if wide < steps:
+            raw = data.tobytes()
+            for number in range(int(going[wide])):
+                left = int(count[number]) - wide
+                here = slice(int(row[number]), int(row[number]) + left)
+                begins[here], ends[here] = _one_lane(raw, int(at[number]), int(stop[number]), left)
+        return begins, ends
+
+    def _refuse(self, lane: Ints, odd: _Mask) -> None:
+        if odd.any():
+            self._good[lane[odd]] = False
+
+    def _varints(self, lane: Ints, at: Ints) -> tuple[Ints, Ints]:
+        value, after, endless = _varints(self._data, at)
+        if endless is not None:
+            self._good[lane[endless]] = False
+        return value, after
+
+
+def _varints(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints | None]:
+    """Zigzag varints at many places: their values, where they end, and which of them have no end (None: all have)."""
+    byte = data.take(at)
+    after = at + 1
+    value = byte.astype(np.int64)
+    more = byte > _SEVEN_BITS
+    endless = None
+    if more.any():
+        # The second byte of all of them costs less than finding out whose it is.
+        byte = data.take(after)
+        value &= _SEVEN_BITS
+        value |= (byte.astype(np.int64) & _SEVEN_BITS) * more << 7
+        after += more
+        rows = np.flatnonzero(more & (byte > _SEVEN_BITS))
+        shift = 14
+        while rows.size and shift <= _LARGEST_SHIFT:
+            byte = data.take(after[rows])
+            value[rows] |= (byte.astype(np.int64) & _SEVEN_BITS) << shift
+            after[rows] += 1
+            rows = rows[byte > _SEVEN_BITS]
+            shift += 7
+        if rows.size:
+            endless = rows
+    return (value >> 1) ^ -(value & 1), after, endless
+
+
+def _one_lane(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], list[int]]:
+    """What a step does for all lanes, done for one lane to its end."""
+    begins: list[int] = []
+    ends: list[int] = []
+    for _ in range(count):
+        length, shift = data[at], 7
+        at += 1
+        if length > _SEVEN_BITS:
+            length &= _SEVEN_BITS
+            while (byte := data[at]) > _SEVEN_BITS and shift < _LARGEST_SHIFT:
+                length |= (byte & _SEVEN_BITS) << shift
+                shift += 7
+                at += 1
+            length = -1 if byte > _SEVEN_BITS else length | byte << shift
+            at += 1
+        begins.append(at)
+        # (Zigzag: an odd number is a negative one.)
+        at = at + (length >> 1) if length > 0 and not length & 1 else stop + 1
+        ends.append(at)
+        at = min(at, stop)
+    return begins, ends

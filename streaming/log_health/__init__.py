@@ -1,0 +1,8 @@
+"""What the log and the rounds say of themselves, not of a group: rounds, quarantine, open transactions."""
+
+from __future__ import annotations
+
+from streaming.log_health.quarantine import PartitionState, advance_partition
+from streaming.log_health.rounds import RoundsState, advance_rounds
+
+__all__ = ["PartitionState", "RoundsState", "advance_partition", "advance_rounds"]

@@ -1,0 +1,231 @@
+"""What the topics hold and nobody can read: kept with position, bytes and reason, once, or counted.
+
+These inputs belong to no group; they travel under a key of their partition. A million records of junk must become
+neither a million rows nor a full memory, so per partition and day only so many undecodable records have a row of their
+own, and the next one's row counts all the others. Records of unknown types and of newer value versions are no damage
+and can be legion (a broker of the next release), so one sample per type, version and day is kept, with the count.
+
+A day is 24 hours of rounds (`ClosedRound.elapsed`), as the newest round below a record has it: a record's own time can
+be anything. Counts are told once per **window**, the stretch between two rounds' positions. All of that lies in the
+log, so the rows do not depend on how it was cut into batches: where a batch ends inside a window (`Window.closed`), its
+counts wait for the window's end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from streaming.groups import GapRow, QuarantineRow, Rows
+from streaming.records import (
+    KINDS,
+    LONGEST_REASON,
+    ONE_BY_ONE,
+    UNDECODABLE,
+    CountedRecords,
+    LogGap,
+    PartitionInput,
+    QuarantinedRecord,
+    Window,
+)
+from streaming.terminal import visible
+from streaming.times import day_of
+
+__all__ = [
+    "Counted",
+    "PartitionState",
+    "advance_partition",
+]
+
+
+class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Records of one kind on one day that share a row.
+
+    Attributes:
+        records: How many so far.
+        sample: The first of them; at most `_SAMPLE_BYTES` of its key and of its value.
+        last_offset: Log offset of the last of them.
+        told: How many the newest row told.
+    """
+
+    records: int
+    sample: QuarantinedRecord
+    last_offset: int = -1
+    told: int = 0
+
+
+class PartitionState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What is remembered of one partition.
+
+    Attributes:
+        counted: Of the newest day, by kind: unknown types and versions, `UNDECODABLE` and `_OTHERS`.
+        day: The newest day of which anything was unreadable; -1 before.
+        undecodable: Undecodable records of that day that have a row of their own.
+        round: The newest window of which anything was unreadable.
+    """
+
+    counted: dict[str, Counted] = {}
+    day: int = -1
+    undecodable: int = 0
+    round: int = -1
+
+
+# Kind of those beyond `KINDS`; it holds no slash either.
+_OTHERS = "others"
+
+# A sample's row comes again in every window with such records.
+_SAMPLE_BYTES = 4 * 1024
+
+
+def advance_partition(state: PartitionState, inputs: list[PartitionInput], cluster: str) -> tuple[PartitionState, Rows]:
+    """Turn what nobody can read into rows of `quarantine` and `gaps`.
+
+    Args:
+        state: What is remembered; not changed.
+        inputs: Any order; they are taken by window and offset.
+        cluster: Configured name of the cluster.
+
+    Returns:
+        The new state, and one row per undecodable record (up to `ONE_BY_ONE` a day), one per window and kind of the
+        others (the day's first of them, with the day's count so far) and one per gap.
+    """
+    rows = Rows()
+    day = _Day(state, cluster, rows)
+    unread: list[QuarantinedRecord | CountedRecords] = []
+    for item in inputs:
+        if isinstance(item, LogGap):
+            rows.gaps.append(_gap_row(cluster, item))
+        else:
+            unread.append(item)
+    for window, items in _by_window(unread):
+        day.enter(window)
+        for item in items:
+            day.take(item)
+        if window.closed:
+            day.tell()
+    return day.state(), rows
+
+
+class _Day:
+    """The counts of one day, on their way to rows: `enter` a window, `take` what it has, `tell` at its end."""
+
+    def __init__(self, state: PartitionState, cluster: str, rows: Rows) -> None:
+        self._counted = dict(state.counted)
+        self._day, self._undecodable, self._round = state.day, state.undecodable, state.round
+        self._cluster = cluster
+        self._rows = rows
+
+    def state(self) -> PartitionState:
+        return PartitionState(self._counted, self._day, self._undecodable, self._round)
+
+    def enter(self, window: Window) -> None:
+        if window.round != self._round:
+            self.tell()
+            self._round = window.round
+        if window.day > self._day:
+            self._day, self._undecodable, self._counted = window.day, 0, {}
+
+    def take(self, item: QuarantinedRecord | CountedRecords) -> None:
+        if isinstance(item, CountedRecords):
+            kind, sample = item.kind, item.sample
+            if kind not in self._counted and sum("/" in known for known in self._counted) >= KINDS and "/" in kind:
+                kind, sample = _OTHERS, _of_others(sample)
+            self._count(kind, sample, item.records, item.last_offset)
+        elif self._undecodable < ONE_BY_ONE:
+            self._undecodable += 1
+            self._rows.quarantine.append(_row(self._cluster, item, "undecodable", 1, item.offset))
+        else:
+            self._count(UNDECODABLE, item, 1, item.offset)
+
+    def tell(self) -> None:
+        for kind, now in self._counted.items():
+            if now.records > now.told:
+                what = "undecodable" if kind == UNDECODABLE else "unknown"
+                self._rows.quarantine.append(_row(self._cluster, now.sample, what, now.records, now.last_offset))
+                self._counted[kind] = Counted(now.records, now.sample, now.last_offset, now.records)
+
+    def _count(self, kind: str, sample: QuarantinedRecord, records: int, last_offset: int) -> None:
+        before = self._counted.get(kind)
+        if before is None:
+            before = Counted(0, _short(sample))
+        last_offset = max(before.last_offset, last_offset)
+        self._counted[kind] = Counted(before.records + records, before.sample, last_offset, before.told)
+
+
+def _by_window(
+    unread: Iterable[QuarantinedRecord | CountedRecords],
+) -> Iterator[tuple[Window, list[QuarantinedRecord | CountedRecords]]]:
+    """Windows in log order, each with what it has: those that are counted come behind those that are kept."""
+    windows: dict[int, list[QuarantinedRecord | CountedRecords]] = {}
+    for item in sorted(unread, key=_first_offset):
+        windows.setdefault(item.window.round, []).append(item)
+    for items in windows.values():
+        yield items[0].window, sorted(items, key=lambda item: isinstance(item, CountedRecords))
+
+
+def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
+    return item.offset if isinstance(item, QuarantinedRecord) else item.sample.offset
+
+
+def _short(sample: QuarantinedRecord) -> QuarantinedRecord:
+    key, value = sample.key or b"", sample.value or b""
+    if len(key) <= _SAMPLE_BYTES and len(value) <= _SAMPLE_BYTES:
+        return sample
+    return msgspec.structs.replace(
+        sample,
+        key=None if sample.key is None else key[:_SAMPLE_BYTES],
+        value=None if sample.value is None else value[:_SAMPLE_BYTES],
+        sha256=sample.sha256 or hashlib.sha256(key + value).hexdigest(),
+    )
+
+
+def _of_others(sample: QuarantinedRecord) -> QuarantinedRecord:
+    return msgspec.structs.replace(
+        sample,
+        key_type=None,
+        value_version=None,
+        reason=f"there were {KINDS} other types and versions on that day that this release does not know",
+        key=None,
+        value=None,
+        key_size=None,
+        value_size=None,
+        sha256=None,
+    )
+
+
+def _gap_row(cluster: str, gap: LogGap) -> GapRow:
+    return GapRow(
+        cluster=cluster,
+        kind=gap.kind,
+        topic=gap.topic,
+        partition=gap.partition,
+        from_offset=gap.from_offset,
+        to_offset=gap.to_offset,
+        from_time=None,
+        to_time=None,
+        reason=gap.reason,
+    )
+
+
+def _row(cluster: str, record: QuarantinedRecord, kind: str, records: int, last_offset: int) -> QuarantineRow:
+    return QuarantineRow(
+        cluster=cluster,
+        topic=record.topic,
+        partition=record.partition,
+        record_offset=record.offset,
+        record_time=record.record_time,
+        event_date=day_of(record.record_time),
+        kind=kind,
+        key_type=record.key_type,
+        value_version=record.value_version,
+        reason=visible(record.reason, LONGEST_REASON),
+        records=records,
+        last_record_offset=last_offset,
+        key=record.key,
+        value=record.value,
+        key_size=record.key_size,
+        value_size=record.value_size,
+        sha256=record.sha256,
+    )

@@ -1,0 +1,114 @@
+"""The rounds themselves: which closed, which never came, and what they say of the offsets log.
+
+Closed rounds travel under a key of their own, one after the other in the order of their closing records.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from streaming.groups import GapRow, RoundRow, Rows
+from streaming.log_health.open_transactions import log_holds
+from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition
+from streaming.times import RoundClock, day_of, read_clock
+
+__all__ = [
+    "RoundsState",
+    "advance_rounds",
+]
+
+
+class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """What is remembered of the rounds.
+
+    Attributes:
+        time: Time of the newest round whose time is believed, ms; None before the first.
+        holds: Partitions of the offsets log that were held back in the newest round, by partition.
+        clock: What time it is by the rounds.
+        jump: Times between which the newest round jumped, as long as it may be a wrong clock; None otherwise.
+    """
+
+    time: int | None = None
+    holds: dict[int, HeldPartition] = {}
+    clock: RoundClock = msgspec.field(default_factory=RoundClock)
+    jump: tuple[int, int] | None = None
+
+
+def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) -> tuple[RoundsState, Rows]:
+    """Write a row of `rounds` per round, one of `gaps` where rounds are missing, and those of `log_holds`.
+
+    A jump of more than a minute or so is told as a gap with the round after it, which shows that it was none of a
+    clock that was wrong for one round. Of the very first round nobody can tell whether its clock was.
+
+    Args:
+        state: What is remembered, used up by the call.
+        rounds: In any order; they are taken by number.
+        cluster: Configured name of the cluster.
+    """
+    rows = Rows()
+    holds = state.holds
+    for item in sorted(rounds, key=lambda r: r.round):
+        rows.gaps.extend(_gaps(state, item, cluster))
+        if item.holds is not None:
+            holds, changed = log_holds(holds, item.holds, cluster, item.round, item.time)
+            rows.log_holds.extend(changed)
+        rows.rounds.append(
+            RoundRow(
+                cluster=cluster,
+                cluster_id=item.cluster_id,
+                round=item.round,
+                round_time=item.time,
+                event_date=day_of(item.time),
+                closed_time=item.closed_time,
+                interval_ms=item.interval_ms,
+                probe=item.probe,
+                groups=item.groups,
+                events=item.events,
+                log_partitions=item.log_partitions,
+                held_partitions=item.held_partitions,
+                log_records=item.log_records,
+                elapsed_ms=item.elapsed,
+                opened_offset=item.opened_offset,
+            )
+        )
+    state.holds = holds
+    return state, rows
+
+
+def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
+    """Gaps that a round shows before it; takes in its time."""
+    before, jump, was_sure = state.time, state.jump, state.clock.sure
+    silent = SILENT_INTERVALS * item.interval_ms
+    spans = []
+    shift = read_clock(state.clock, item.time, item.elapsed)
+    if shift is not None and jump is not None:
+        if was_sure and shift.by > 0:
+            spans.append(jump)
+        before, jump = jump[1], None
+    if before is None:
+        before = item.time
+    if state.clock.other is not None:
+        state.time, state.jump = before, (before, item.time)
+        return _rows(spans, cluster)
+    # (A round between them, whose time was wrong, was there.)
+    if item.time - before > silent * (1 if jump is None else 2):
+        spans.append((before, item.time))
+    state.time, state.jump = max(before, item.time), None
+    return _rows(spans, cluster)
+
+
+def _rows(spans: list[tuple[int, int]], cluster: str) -> list[GapRow]:
+    return [
+        GapRow(
+            cluster=cluster,
+            kind="rounds",
+            topic=None,
+            partition=None,
+            from_offset=None,
+            to_offset=None,
+            from_time=since,
+            to_time=until,
+            reason="no round closed in this time: the probe was down, or could not reach the cluster",
+        )
+        for since, until in spans
+    ]

@@ -1,0 +1,1 @@
+"""Bytes of `__consumer_offsets` to typed values, by layouts that are data (`schemas/`)."""

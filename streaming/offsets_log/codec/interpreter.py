@@ -1,0 +1,233 @@
+"""Makes readers of layouts: a schema and a version become closures that read bytes, and print as Kafka does.
+
+A struct is read into a named tuple with all fields that any version has, under Kafka's names; a field that the
+version lacks, or a tagged one that was not written, has its default, as in Kafka's generated classes. Bytes and
+UUIDs stay bytes; arrays are tuples.
+
+Printed as Kafka's generated `...JsonConverter` classes print: a field that the version lacks is absent, a tagged
+field with its default too (so one that was not written and one written with the default look alike), UUIDs as Kafka
+prints them, bytes as base64.
+
+kafka-python's protocol layer (3.0.12) was weighed for this and left, for it is made for a peer that it trusts: its
+compiled readers take a length beyond the end as a shorter string, any negative one as null, and make a list of as
+many elements as a count claims; they pass over the size of a known tag and over what follows the last field, read
+a nullable struct inside a tag with the marker of a plain one, and print nothing as Kafka does. Nor may the codec
+import a client. It would not be faster: most of the time goes into making the values.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections import namedtuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import methodcaller
+from typing import Any
+
+from streaming.offsets_log.codec.layouts import Field, RecordSchema
+from streaming.offsets_log.codec.topic_id import text_of
+from streaming.offsets_log.codec.wire import MalformedError, Reader
+
+__all__ = ["Layout", "key_layout", "value_layout"]
+
+_Read = Callable[[Reader], Any]
+_Print = Callable[[Any], Any]
+
+_EMPTY: dict[str, Any] = {"string": "", "bytes": b"", "uuid": bytes(16)}
+# Bytes that a value takes at least: whole, in the plain encodings, or in the flexible one.
+_SIZES = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
+_LEAST_PLAIN = {"string": 2, "bytes": 4}
+_LEAST_PLAIN_ARRAY = 4
+
+# Before a nullable struct: an int8 in its place among the fields, a uvarint where it is tagged.
+_NULL, _PRESENT = -1, 1
+_TAGGED_NULL = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """One struct in one version.
+
+    Attributes:
+        read: Reads it; raises `MalformedError`.
+        printed: Prints what was read, as JSON values.
+        default: It with every field at its default.
+        least: Bytes that it takes at least.
+    """
+
+    read: _Read
+    printed: _Print
+    default: Any
+    least: int
+
+
+def key_layout(schema: RecordSchema) -> Layout:
+    """Layout of the key behind its type."""
+    return _Compiler(schema, 0, flexible=False).struct(f"{schema.name}Key", schema.key)
+
+
+def value_layout(schema: RecordSchema, version: int) -> Layout:
+    """Layout of the value behind its version, which the schema must have.
+
+    The reader that it is given must be set to flexible as `is_flexible` says.
+    """
+    return _Compiler(schema, version, flexible=is_flexible(schema, version)).struct(f"{schema.name}Value", schema.value)
+
+
+def is_flexible(schema: RecordSchema, version: int) -> bool:
+    """Whether a version of the value is in the flexible encoding."""
+    return schema.flexible[0] <= version <= schema.flexible[1]
+
+
+class _Compiler:
+    """Compiles the structs of one schema for one version."""
+
+    def __init__(self, schema: RecordSchema, version: int, *, flexible: bool) -> None:
+        self._schema = schema
+        self._version = version
+        self._flexible = flexible
+
+    def struct(self, name: str, fields: tuple[Field, ...]) -> Layout:
+        """Compile one struct with all that is in it."""
+        shape: Any = namedtuple(name, [field.name for field in fields])  # type: ignore[misc]  # made at run time
+        parts = [self._field(field) for field in fields]
+        here = [field.is_in(self._version) for field in fields]
+        plain = [
+            part.read if there and field.tag is None else _constant(part.default)
+            for field, part, there in zip(fields, parts, here, strict=True)
+        ]
+        tags = {
+            field.tag: (at, part.read)
+            for at, (field, part, there) in enumerate(zip(fields, parts, here, strict=True))
+            if there and field.tag is not None
+        }
+        prints = [
+            (field.name, at, part.printed, part.default if field.tag is not None else _NEVER)
+            for at, (field, part, there) in enumerate(zip(fields, parts, here, strict=True))
+            if there
+        ]
+        least = sum(p.least for f, p, there in zip(fields, parts, here, strict=True) if there and f.tag is None)
+        return Layout(
+            read=_struct_reader(shape, plain, tags if self._flexible else None),
+            printed=_struct_printer(prints),
+            default=shape(*(part.default for part in parts)),
+            least=least + self._flexible,
+        )
+
+    def _field(self, field: Field) -> Layout:
+        element = self._element(field)
+        if field.array:
+            least = 1 if self._flexible else _LEAST_PLAIN_ARRAY
+            return Layout(
+                _array_reader(field, element), _array_printer(element), None if field.null_default else (), least
+            )
+        default = None if field.null_default else element.default if field.default is None else field.default
+        return Layout(element.read, element.printed, default, element.least)
+
+    def _element(self, field: Field) -> Layout:
+        """The field's type, without the array around it."""
+        kind, nullable = field.kind, field.nullable and not field.array
+        if kind in self._schema.structs:
+            struct = self.struct(kind, self._schema.structs[kind])
+            if not nullable:
+                return struct
+            return Layout(_nullable_reader(field, struct.read), _or_null(struct.printed), struct.default, 1)
+        if kind in _SIZES:
+            printed: _Print = text_of if kind == "uuid" else _as_it_is
+            return Layout(methodcaller(kind, field.name), printed, _EMPTY.get(kind, 0), _SIZES[kind])
+        method = f"nullable_{kind}" if nullable else "bytes_" if kind == "bytes" else kind
+        printed = _or_null(_base64) if kind == "bytes" else _as_it_is
+        least = 1 if self._flexible else _LEAST_PLAIN[kind]
+        return Layout(methodcaller(method, field.name), printed, _EMPTY[kind], least)
+
+
+_NEVER = object()
+"""Equal to no value: a plain field is printed whatever it holds."""
+
+
+def _struct_reader(shape: Any, plain: list[_Read], tags: dict[int, tuple[int, _Read]] | None) -> _Read:
+    new = tuple.__new__
+    if tags is None:
+        return lambda reader: new(shape, [read(reader) for read in plain])
+    known = {tag: read for tag, (_, read) in tags.items()}
+    places = {tag: at for tag, (at, _) in tags.items()}
+
+    def read_flexible(reader: Reader) -> Any:
+        values = [read(reader) for read in plain]
+        for tag, value in reader.tagged_fields(known).items():
+            values[places[tag]] = value
+        return new(shape, values)
+
+    return read_flexible
+
+
+def _struct_printer(fields: list[tuple[str, int, _Print, Any]]) -> _Print:
+    def printed(value: Any) -> dict[str, Any]:
+        return {name: show(value[at]) for name, at, show, hidden in fields if value[at] != hidden}
+
+    return printed
+
+
+def _array_reader(field: Field, element: Layout) -> _Read:
+    name = field.name
+    count = methodcaller("nullable_count" if field.nullable else "count", name, element.least)
+    read = element.read
+    if field.kind == "int32" and not field.nullable:
+        return methodcaller("int32_array", name)
+
+    def read_array(reader: Reader) -> tuple[Any, ...] | None:
+        size = count(reader)
+        if size is None:
+            return None
+        found: list[Any] = []
+        try:
+            for _ in range(size):
+                found.append(read(reader))  # noqa: PERF401  # how many there are tells where it broke
+        except MalformedError as error:
+            message = f"{name}[{len(found)}]: {error}"
+            raise MalformedError(message) from None
+        return tuple(found)
+
+    return read_array
+
+
+def _array_printer(element: Layout) -> _Print:
+    show = element.printed
+    return lambda value: None if value is None else [show(item) for item in value]
+
+
+def _nullable_reader(field: Field, read: _Read) -> _Read:
+    name = field.name
+    tagged = field.tag is not None
+
+    def read_nullable(reader: Reader) -> Any:
+        start = reader.position
+        marker = reader.uvarint(name) if tagged else reader.int8(name)
+        if marker == (_TAGGED_NULL if tagged else _NULL):
+            return None
+        if marker != _PRESENT:
+            message = f"{name} at byte {start} is neither null nor there: {marker} stands before it"
+            raise MalformedError(message)
+        try:
+            return read(reader)
+        except MalformedError as error:
+            message = f"{name}: {error}"
+            raise MalformedError(message) from None
+
+    return read_nullable
+
+
+def _constant(value: Any) -> _Read:
+    return lambda _: value
+
+
+def _or_null(show: _Print) -> _Print:
+    return lambda value: None if value is None else show(value)
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _base64(value: bytes) -> str:
+    return b64encode(value).decode("ascii")

@@ -1,0 +1,148 @@
+"""Keys of `__consumer_offsets`: which kind of record, of which group.
+
+    int16 type, then the fields that the type's schema names (`schemas/`), never flexible
+
+Before Kafka 4.1 the source calls the type "key version"; the bytes are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming.offsets_log.codec.record_types import RECORD_TYPES, key_of_type
+from streaming.offsets_log.codec.rejected import Rejected
+from streaming.offsets_log.codec.wire import MalformedError, Reader
+
+__all__ = [
+    "GROUP_METADATA",
+    "LEGACY_OFFSET_COMMIT",
+    "OFFSET_COMMIT",
+    "GroupKey",
+    "Key",
+    "OffsetKey",
+    "OtherKey",
+    "UnknownKey",
+    "decode_key",
+    "offset_commit_key",
+    "offset_commit_parts",
+]
+
+LEGACY_OFFSET_COMMIT = 0
+OFFSET_COMMIT = 1
+GROUP_METADATA = 2
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetKey:
+    """Key of an offset commit (types 0 and 1)."""
+
+    key_type: int
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """Key of a group metadata record (type 2)."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKey:
+    """Key of any other known type (3 to 23).
+
+    Attributes:
+        key_type: Key type.
+        group: Group id.
+        part: Member id, or the regular expression of type 16; None where the type has neither.
+    """
+
+    key_type: int
+    group: str
+    part: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownKey:
+    """Key of a type that this codec does not know: a newer broker wrote it, or junk."""
+
+    key_type: int
+
+
+Key = OffsetKey | GroupKey | OtherKey | UnknownKey | Rejected
+
+
+def decode_key(data: bytes | None) -> Key:
+    """Decode the key of one record. Never raises; a key that breaks its layout is `Rejected`.
+
+    Stricter than Java in one thing: a negative partition is refused, since no topic has one.
+    """
+    if data is None:
+        return Rejected("key is null; every record of the offsets log has a key")
+    parts = offset_commit_parts(data)
+    if parts is not None:
+        return OffsetKey(OFFSET_COMMIT, *parts)
+    reader = Reader(data)
+    try:
+        key_type = reader.int16("key type")
+        key = _body(key_type, reader)
+        if not isinstance(key, UnknownKey):
+            reader.end("key")
+    except MalformedError as error:
+        return Rejected(f"key: {error}")
+    return key
+
+
+def offset_commit_parts(data: bytes) -> tuple[str, str, int] | None:
+    """Group, topic and partition of a key of type 1 in one step: the commonest key, met first in every batch.
+
+    None for every other key, and for one that breaks its layout: `decode_key` then says how.
+    """
+    size = len(data)
+    if size < 10 or data[0] or data[1] != OFFSET_COMMIT:
+        return None
+    topic_at = 6 + (data[2] << 8 | data[3])
+    if data[2] & 0x80 or topic_at + 4 > size or data[topic_at - 2] & 0x80:
+        return None
+    end = topic_at + (data[topic_at - 2] << 8 | data[topic_at - 1])
+    if end + 4 != size or data[end] & 0x80:
+        return None
+    try:
+        return (
+            data[4 : topic_at - 2].decode("utf-8"),
+            data[topic_at:end].decode("utf-8"),
+            int.from_bytes(data[end:], "big"),
+        )
+    except UnicodeDecodeError:
+        return None
+
+
+def offset_commit_key(key: OffsetKey) -> bytes:
+    """The bytes of the key of type 1 for the same group, topic and partition."""
+    group, topic = key.group.encode(), key.topic.encode()
+    return b"".join(
+        (
+            OFFSET_COMMIT.to_bytes(2, "big"),
+            len(group).to_bytes(2, "big"),
+            group,
+            len(topic).to_bytes(2, "big"),
+            topic,
+            key.partition.to_bytes(4, "big"),
+        )
+    )
+
+
+def _body(key_type: int, reader: Reader) -> OffsetKey | GroupKey | OtherKey | UnknownKey:
+    if key_type not in RECORD_TYPES:
+        return UnknownKey(key_type)
+    fields = key_of_type(key_type).read(reader)
+    if key_type in {LEGACY_OFFSET_COMMIT, OFFSET_COMMIT}:
+        if fields.partition < 0:
+            message = f"partition is {fields.partition}, and no topic has a negative partition"
+            raise MalformedError(message)
+        return OffsetKey(key_type, *fields)
+    if key_type == GROUP_METADATA:
+        return GroupKey(*fields)
+    return OtherKey(key_type, fields[0], fields[1] if len(fields) > 1 else None)

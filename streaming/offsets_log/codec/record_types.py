@@ -1,0 +1,74 @@
+"""Every record type by the int16 at the head of its key, and its keys and values read by their schemas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_layout, value_layout
+from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
+from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
+from streaming.offsets_log.codec.wire import MalformedError, Reader
+
+__all__ = ["RECORD_TYPES", "RecordValue", "decode_record_value", "key_of_type", "value_of_version"]
+
+RECORD_TYPES: dict[int, RecordSchema] = record_schemas()
+"""Schema by key type, ascending."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordValue:
+    """The value of one record.
+
+    Attributes:
+        key_type: Key type.
+        version: Version of the value.
+        fields: Named tuple with Kafka's field names, see `interpreter.py`.
+    """
+
+    key_type: int
+    version: int
+    fields: Any
+
+    def printed(self) -> dict[str, Any]:
+        """As Kafka's `...JsonConverter` prints it."""
+        printed: dict[str, Any] = value_of_version(self.key_type, self.version).printed(self.fields)
+        return printed
+
+
+@cache
+def key_of_type(key_type: int) -> Layout:
+    """Layout of the key behind its type, which must be known."""
+    return key_layout(RECORD_TYPES[key_type])
+
+
+@cache
+def value_of_version(key_type: int, version: int) -> Layout:
+    """Layout of the value behind its version; type and version must be known."""
+    return value_layout(RECORD_TYPES[key_type], version)
+
+
+def decode_record_value(key_type: int, data: bytes) -> RecordValue | UnknownVersion | Rejected:
+    """Decode the value of any known type, to its last byte. Never raises.
+
+    Args:
+        key_type: One of `RECORD_TYPES`.
+        data: The whole value.
+    """
+    schema = RECORD_TYPES[key_type]
+    if schema.versions is None:
+        return Rejected(f"value: no release has written type {key_type} ({schema.name}), so no layout of it is known")
+    reader = Reader(data)
+    try:
+        version = reader.int16("value version")
+        if version > schema.versions[1]:
+            return UnknownVersion(version)
+        if version < schema.versions[0]:
+            return Rejected(f"value: version {version} is negative")
+        reader.flexible = is_flexible(schema, version)
+        fields = value_of_version(key_type, version).read(reader)
+        reader.end("value")
+    except MalformedError as error:
+        return Rejected(f"value: {error}")
+    return RecordValue(key_type, version, fields)

@@ -1,0 +1,198 @@
+"""Numbers of record keys, looked up for thousands of keys at once.
+
+An open-addressing table in NumPy, one for each width of keys (their bytes filled up with zeros). A key is found by a
+hash of 64 bits, and then all its bytes are compared: keys that collide are never taken for each other; the second of
+them is simply not found, and whoever asks must know another way.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, rows_at
+
+__all__ = ["UNKNOWN", "KeyTable"]
+
+UNKNOWN = -1
+"""Number of a key that is not in the table."""
+
+# Keys are held in rows of so many bytes: few widths, so that a fetch has one or two of them (a key is 12 bytes and
+# the names of a group and a topic); longer keys are never held. No more than `PADDING`.
+_WIDTHS = (32, 48, 64, 96, 128, 192, 256)
+
+_WORD = 8
+
+# Every second entry is free, so most keys stand where their hash points. One that would stand further off than this
+# is not held: nobody can make the table slow by names that collide.
+_FARTHEST = 16
+_LEAST_ROWS = 512
+
+Words = npt.NDArray[np.uint64]
+
+
+class KeyTable:
+    """Numbers by keys. `add` keys, `find` them; none is ever forgotten."""
+
+    def __init__(self) -> None:
+        """Start empty; a table comes with its first key."""
+        self._tables: dict[int, _OfWidth] = {}
+
+    def add(self, numbers: Mapping[bytes, int]) -> None:
+        """Hold keys that are not held yet (those that are too long, or too far off, are left out).
+
+        Args:
+            numbers: Numbers from 0 on, by key.
+        """
+        by_width: dict[int, list[bytes]] = {}
+        for key in numbers:
+            by_width.setdefault(bisect_left(_WIDTHS, len(key)), []).append(key)
+        for width, keys in by_width.items():
+            if width < len(_WIDTHS):
+                if width not in self._tables:
+                    self._tables[width] = _OfWidth(_WIDTHS[width])
+                self._tables[width].add(keys, [numbers[key] for key in keys])
+
+    def find(self, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
+        """The number of each key; `UNKNOWN` where it is not held, or null.
+
+        Args:
+            data: Holds the keys, and `PADDING` bytes more behind them.
+            starts: Where each key begins.
+            sizes: Its bytes; -1 for null.
+        """
+        if not sizes.size:
+            return np.empty(0, np.int64)
+        first, last = bisect_left(_WIDTHS, int(sizes.min())), bisect_left(_WIDTHS, int(sizes.max()))
+        if first == last and sizes.min() >= 0:
+            return self._find(first, data, starts, sizes)
+        width = np.where(sizes < 0, len(_WIDTHS), np.searchsorted(_WIDTHS, sizes, side="left"))
+        found = np.full(starts.size, UNKNOWN, np.int64)
+        for which in np.unique(width).tolist():
+            rows = np.flatnonzero(width == which)
+            found[rows] = self._find(which, data, starts[rows], sizes[rows])
+        return found
+
+    def _find(self, width: int, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
+        table = self._tables.get(width)
+        return np.full(starts.size, UNKNOWN, np.int64) if table is None else table.find(data, starts, sizes)
+
+
+@cache
+def _masks(width: int) -> Words:
+    """Which bytes of a row are a key's, by its size."""
+    kept = np.arange(width)[None, :] < np.arange(width + 1)[:, None]
+    masks: Words = (kept * np.uint8(0xFF)).view(np.uint64)
+    return masks
+
+
+@cache
+def _factors(width: int) -> Words:
+    """What the words of a row are multiplied by; the last one is its size's."""
+    # The same every time, so that nothing depends on chance; odd, so that no bit of a word is lost.
+    factors: Words = np.random.default_rng(width).integers(0, 2**64, width // _WORD + 1, np.uint64) | np.uint64(1)
+    return factors
+
+
+class _OfWidth:
+    """Keys of up to so many bytes. One row per key; an entry of the table is a row, or -1."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        columns = width // _WORD
+        self._masks, self._factors = _masks(width), _factors(width)
+        self._rows = 0
+        self._words: Words = np.empty((_LEAST_ROWS, columns), np.uint64)
+        self._hashes: Words = np.empty(_LEAST_ROWS, np.uint64)
+        self._sizes: Ints = np.empty(_LEAST_ROWS, np.int64)
+        self._numbers: Ints = np.empty(_LEAST_ROWS, np.int64)
+        self._entries: Ints = np.full(2 * _LEAST_ROWS, -1, np.int64)
+
+    def find(self, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
+        words = self._read(data, starts, sizes)
+        hashes = self._hash(words, sizes)
+        at = self._home(hashes)
+        row = self._entries[at]
+        missed = np.flatnonzero((row >= 0) & (self._hashes[row] != hashes))
+        for _ in range(_FARTHEST):
+            if not missed.size:
+                break
+            at[missed] = (at[missed] + 1) & (self._entries.size - 1)
+            row[missed] = self._entries[at[missed]]
+            there = missed[row[missed] >= 0]
+            missed = there[self._hashes[row[there]] != hashes[there]]
+        # (Where there is no key the row is -1, which reads the last one.)
+        packed = self._words.view(f"V{self._width}")[:, 0]
+        held = packed[row].view(np.uint64).reshape(words.shape)
+        different = words[:, 0] ^ held[:, 0]
+        for column in range(1, words.shape[1]):
+            different |= words[:, column] ^ held[:, column]
+        same = (row >= 0) & (different == 0) & (self._sizes[row] == sizes)
+        return np.where(same, self._numbers[row], UNKNOWN)
+
+    def add(self, keys: list[bytes], numbers: list[int]) -> None:
+        if self._rows + len(keys) > self._numbers.size:
+            self._grow(self._rows + len(keys))
+        sizes = np.fromiter(map(len, keys), np.int64, len(keys))
+        ends = np.cumsum(sizes)
+        data = np.frombuffer(b"".join([*keys, bytes(PADDING)]), np.uint8)
+        words = self._read(data, ends - sizes, sizes)
+        hashes = self._hash(words, sizes)
+        # Of keys with the same hash the first one is held.
+        kept = np.sort(np.unique(hashes, return_index=True)[1])
+        rows = slice(self._rows, self._rows + kept.size)
+        self._words[rows], self._hashes[rows], self._sizes[rows] = words[kept], hashes[kept], sizes[kept]
+        self._numbers[rows] = np.array(numbers, np.int64)[kept]
+        self._rows += kept.size
+        self._enter(np.arange(rows.start, rows.stop))
+
+    def _enter(self, rows: Ints) -> None:
+        """Let entries point to rows; none does to one that finds no place, or whose hash stands there already."""
+        at = self._home(self._hashes[rows])
+        for _ in range(_FARTHEST):
+            there = self._entries[at]
+            free = there < 0
+            # Several may want the same entry: the first of them has it, the others go on.
+            self._entries[at[free][::-1]] = rows[free][::-1]
+            left = self._entries[at] != rows
+            left &= self._hashes[self._entries[at]] != self._hashes[rows]
+            at, rows = (at[left] + 1) & (self._entries.size - 1), rows[left]
+            if not rows.size:
+                return
+
+    def _grow(self, least: int) -> None:
+        size = self._numbers.size
+        while size < least:
+            size *= 2
+        for name in ("_words", "_hashes", "_sizes", "_numbers"):
+            old = getattr(self, name)
+            new = np.empty((size, *old.shape[1:]), old.dtype)
+            new[: self._rows] = old[: self._rows]
+            setattr(self, name, new)
+        self._entries = np.full(2 * size, -1, np.int64)
+        # One that now finds no place is lost to the table, which it may be.
+        self._enter(np.arange(self._rows))
+
+    def _read(self, data: Bytes, starts: Ints, sizes: Ints) -> Words:
+        """The keys' bytes, zeros behind them."""
+        words: Words = rows_at(data, starts, self._width).view(np.uint64)
+        words &= self._masks[sizes]
+        return words
+
+    def _hash(self, words: Words, sizes: Ints) -> Words:
+        hashes: Words = sizes.astype(np.uint64) * self._factors[-1]
+        for column in range(words.shape[1]):
+            hashes += words[:, column] * self._factors[column]
+        # The last byte of a word, which is what tells partitions apart, has come no further than the first bits.
+        hashes ^= hashes >> np.uint64(32)
+        hashes *= self._factors[0]
+        return hashes
+
+    def _home(self, hashes: Words) -> Ints:
+        """Entry where a hash points to."""
+        bits = int(self._entries.size).bit_length() - 1
+        return (hashes >> np.uint64(64 - bits)).astype(np.int64)

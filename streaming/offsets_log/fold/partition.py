@@ -1,0 +1,437 @@
+"""Folds the records of one partition of the offsets log into what the core needs of them.
+
+Offset commits are a flood (thousands a second), and of most of them only the last counts. So commits become
+windows (`CommitWindow`); membership records, and the records of modern groups, are few and stay as they are. The
+fold does not depend on the cut: windows are closed at boundaries and membership records alone, and two parts
+of a window merge into the whole (`merge_windows`).
+
+`Compactor.add` is the hot path of the whole job. Of an offset commit with a known key it only notes the slot
+of its window; thousands of them are then decoded and folded at once (`commit_fold.py`). All else takes the plain
+way: other types, tombstones, and the first record of a key after a membership record. `add_columns` finds the slots
+of thousands of records at once, too; only what is no offset commit with a known key takes the plain way there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streaming.offsets_log.codec.keys import (
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+    GroupKey,
+    Key,
+    OffsetKey,
+    OtherKey,
+    UnknownKey,
+    decode_key,
+    offset_commit_key,
+    offset_commit_parts,
+)
+from streaming.offsets_log.codec.membership import decode_membership
+from streaming.offsets_log.codec.modern import decode_modern
+from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
+from streaming.offsets_log.codec.partitioner import partition_for
+from streaming.offsets_log.codec.record import LogRecord
+from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
+from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
+from streaming.offsets_log.fold.commit_fold import CommitFold, canonical
+from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, Place
+from streaming.offsets_log.fold.unreadable import Unread, Windows, unknown_type
+from streaming.records import (
+    CommitWindow,
+    GroupInput,
+    MembershipRecord,
+    MembershipTombstone,
+    PartitionInput,
+    Window,
+    in_order,
+)
+
+__all__ = ["Compactor"]
+
+# Offset commits that wait to be folded together: enough that NumPy's cost per call is spread (below 2,000 it
+# shows), few enough that their values (some MB) stay in the processor's cache and out of the way.
+_FOLDED_AT_ONCE = 16_384
+
+# Keys that lead to no window (dropped, junk, other types) and are remembered decoded, and their bytes. Cleared when
+# full, so that a log of ever new keys cannot fill the memory.
+_KEYS_KEPT = 65_536
+_KEY_BYTES_KEPT = 16 * 1024 * 1024
+
+# Fewer records than this are taken quicker one by one than as columns.
+_FEW_RECORDS = 150
+
+# How many records are looked up together at first, and again after ever new keys.
+_LEAST_CHUNK = 2_048
+
+# What is held takes about so many bytes, beside names and keys: of a key its place and its row of the table, of a
+# window its row, here and merged; of a record that is kept, with what it decodes to; of the name of a group or a topic.
+_PLACE_BYTES = 1_000
+_WINDOW_BYTES = 300
+_RECORD_BYTES = 500
+_DECODED = 8
+_NAME_BYTES = 200
+
+_LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
+
+
+class _Group:
+    """What came of one watched group so far, but for its commits.
+
+    Attributes:
+        number: Stands for the group in the fold.
+        items: Membership records, records of modern groups, and tombstones of both, in log order.
+        places: Its partitions.
+        open: Places with a slot since the last membership record.
+    """
+
+    __slots__ = ("items", "number", "open", "places")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.items: list[GroupInput] = []
+        self.places: dict[tuple[str, int], Place] = {}
+        self.open: list[Place] = []
+
+
+@dataclass(frozen=True, slots=True)
+class _Misplaced:
+    """A group whose records stand on a partition of the log that is not its own; and the sentence that says so."""
+
+    reason: str
+
+
+class Compactor:
+    """Folds one partition of the offsets log between two positions.
+
+    Call `add` for every record, or `add_columns` for several, in log order; then `groups` and `unread`.
+
+    Attributes:
+        dropped: Records of groups and topics that are not watched. So every record is found again:
+            records added = commits, tombstones and records in the inputs of `groups`, plus records in
+            `unread`, plus `dropped`.
+    """
+
+    def __init__(
+        self,
+        partition: int,
+        partitions: int,
+        boundaries: Sequence[int],
+        watches: Callable[[str], bool],
+        watches_topic: Callable[[str], bool],
+        windows: Windows | None = None,
+    ) -> None:
+        """Prepare for one partition.
+
+        Args:
+            partition: Partition of the offsets log.
+            partitions: Actual partition count of the offsets log.
+            boundaries: Log positions of rounds, in any order: B parts the records below B from the others.
+            watches: Whether a group passes the filters; asked once per group.
+            watches_topic: Whether a topic passes the filters; asked once per topic.
+            windows: By what is counted what cannot be read; None for the stretches between the boundaries.
+        """
+        self.dropped = 0
+        self._partition = partition
+        self._partitions = partitions
+        self._watches = watches
+        self._watches_topic = watches_topic
+        self._boundaries = sorted(boundaries)
+        if windows is None:
+            windows = Windows(self._boundaries, [Window(number) for number in range(len(self._boundaries) + 1)])
+        self._unread = Unread(partition, windows)
+        self._groups: dict[str, _Group | _Misplaced | None] = {}
+        self._topics: dict[str, bool] = {}
+        self._keys: dict[bytes, Key] = {}
+        self._key_bytes = 0
+        self._fold = CommitFold(self._boundaries, self._decode_plain)
+        self._commit_slots = CommitSlots()
+        self._chunk = _LEAST_CHUNK
+        self._kept_bytes = 0
+        # Slots by record key (type 1): what `add` needs at hand, with the lists it appends to.
+        self._open = self._commit_slots.by_key
+        self._slots = self._fold.slots
+        self._records = self._fold.records
+        self._times = self._fold.times
+        self._values = self._fold.values
+
+    def add(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """Take the next record. Never raises on what a log can hold.
+
+        Args:
+            offset: Log offset, larger than the one before.
+            timestamp: Record timestamp, ms.
+            key: Key bytes.
+            value: Value bytes; None for a tombstone.
+        """
+        slot = self._open.get(key)
+        if slot is None or value is None:
+            self._add_slowly(offset, timestamp, key, value)
+            return
+        self._slots.append(slot)
+        self._records.append(offset)
+        self._times.append(timestamp)
+        self._values.append(value)
+        if len(self._slots) >= _FOLDED_AT_ONCE:
+            self._fold.fold()
+
+    def add_columns(self, records: RecordColumns) -> None:
+        """Take the next records: as `add` on each, and several times faster where they are many."""
+        if len(records) < _FEW_RECORDS:
+            for row in range(len(records)):
+                self.add(int(records.offset[row]), int(records.timestamp[row]), records.key(row), records.value(row))
+            return
+        # What waits comes before them.
+        self._fold.fold()
+        start = 0
+        while start < len(records):
+            chunk = records.part(start, start + min(self._chunk, _FOLDED_AT_ONCE))
+            start += len(chunk)
+            one_by_one = self._add_chunk(chunk)
+            # Keys that are met for the first time come one by one until their chunk is done.
+            self._chunk = _LEAST_CHUNK if 2 * one_by_one > len(chunk) else min(2 * self._chunk, _FOLDED_AT_ONCE)
+
+    def reject(self, record: LogRecord, reason: str) -> None:
+        """Take what nobody can read, in place of records: a batch that cannot be taken apart.
+
+        Args:
+            record: Its first offset and its time.
+            reason: What is wrong, in one sentence.
+        """
+        self._unread.reject(record, reason)
+
+    def fold(self) -> None:
+        """Decode now what waits to be decoded together."""
+        self._fold.fold()
+
+    @property
+    def held(self) -> int:
+        """Bytes that it holds, about."""
+        windows = len(self._fold) + len(self._slots)
+        return _PLACE_BYTES * self._commit_slots.made + _WINDOW_BYTES * windows + self._kept_bytes + self._unread.held
+
+    def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
+        """Every watched group that had records, with its inputs in log order."""
+        places = self._commit_slots.places
+        windows = self._fold.windows([place.owner for place in places], [place.name for place in places])
+        owner, inputs = _next(windows)
+        for name, group in self._groups.items():
+            if not isinstance(group, _Group):
+                continue
+            found: list[GroupInput] = []
+            if owner == group.number:
+                found.extend(inputs)
+                owner, inputs = _next(windows)
+            if group.items:
+                found = in_order(found + group.items)
+            if found:
+                yield name, found
+
+    def unread(self) -> list[PartitionInput]:
+        """What could not be read, in log order."""
+        self._fold.fold()
+        return self._unread.inputs()
+
+    def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
+        """Take a record whose key has no slot yet, or that is a tombstone, or no offset commit at all."""
+        if key is not None:
+            place = self._commit_slots.place(key) or self._new_place(key)
+            if place is not None:
+                self._put(place, offset, timestamp, value)
+                return
+        self._add_plain(LogRecord(offset, timestamp, key, value))
+
+    def _add_chunk(self, records: RecordColumns) -> int:
+        """Take columns: the slots are found at once of all records between two that are no offset commits.
+
+        Returns:
+            How many records were taken one by one.
+        """
+        numbers = self._commit_slots.find(records)
+        self.dropped += int(np.count_nonzero(numbers == DROPPED))
+        slots = np.empty(len(records), np.int64)
+        # Records before `done` have their slot, those before `folded` are folded.
+        done = folded = 0
+        unknown = np.flatnonzero(numbers == UNKNOWN)
+        for row, key in zip(unknown.tolist(), records.keys(unknown), strict=True):
+            place = None if key is None else self._commit_slots.place(key) or self._new_place(key)
+            if place is not None:
+                numbers[row] = self._commit_slots.met(place)
+                continue
+            # It has no slot itself, and may close those that are open.
+            numbers[row] = DROPPED
+            slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
+            done = row + 1
+            legacy = key is not None and key.startswith(_LEGACY)
+            if legacy:
+                self._fold_columns(slots, records, folded, done)
+                folded = done
+            self._add_plain(LogRecord(int(records.offset[row]), int(records.timestamp[row]), key, records.value(row)))
+            if legacy:
+                self._fold.fold()
+            if key is not None and self._is_dropped(self._decoded(key)):
+                self._commit_slots.drop(key)
+                self._kept_bytes += _NAME_BYTES + len(key)
+        slots[done:] = self._commit_slots.assign(numbers[done:])
+        self._fold_columns(slots, records, folded, len(records))
+        return int(unknown.size)
+
+    def _fold_columns(self, slots: Ints, records: RecordColumns, start: int, end: int) -> None:
+        slots, records = slots[start:end], records.part(start, end)
+        with_slot = slots >= 0
+        if with_slot.all():
+            self._fold.fold_columns(slots, records)
+        else:
+            self._fold.fold_columns(slots[with_slot], records.where(with_slot))
+
+    def _is_dropped(self, key: Key) -> bool:
+        """Whether all records with this key are: the group is not watched, or the topic."""
+        if isinstance(key, Rejected | UnknownKey):
+            return False
+        group = self._group(key.group)
+        return group is None or (
+            isinstance(group, _Group) and isinstance(key, OffsetKey) and not self._topic(key.topic)
+        )
+
+    def _new_place(self, key: bytes) -> Place | None:
+        """The place of a good key of type 1 that is met for the first time; None for any other key."""
+        parts = offset_commit_parts(key)
+        if parts is None:
+            return None
+        name, topic, partition = parts
+        group = self._group(name)
+        if not isinstance(group, _Group) or not self._topic(topic):
+            return None
+        return self._place(group, (topic, partition), key)
+
+    def _place(self, group: _Group, name: tuple[str, int], key: bytes) -> Place:
+        place = group.places[name] = self._commit_slots.make(group.number, group.open, name, key)
+        self._kept_bytes += len(key)
+        return place
+
+    def _add_plain(self, record: LogRecord) -> None:
+        key = self._decoded(record.key)
+        if isinstance(key, Rejected):
+            self._leave_unread(record, key)
+        elif isinstance(key, UnknownKey):
+            self._unread.unknown(record, *unknown_type(record))
+        elif isinstance(group := self._group(key.group), _Misplaced):
+            self._leave_unread(record, Rejected(group.reason))
+        elif group is None or (isinstance(key, OffsetKey) and not self._topic(key.topic)):
+            self.dropped += 1
+        elif isinstance(key, OffsetKey):
+            self._add_commit(record, key, group)
+        elif isinstance(key, GroupKey):
+            self._add_membership(record, group)
+        else:
+            self._add_modern(record, key, group)
+
+    def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
+        """Take a commit of the legacy key type 0; those of type 1 have a place before they could come here."""
+        value = record.value
+        if value is not None:
+            # Its version 0 is the only one, so it is decoded here, and folded as if it were a v4.
+            commit = decode_offset_commit(key.key_type, value)
+            if not isinstance(commit, OffsetCommit):
+                self._leave_unread(record, commit)
+                return
+            value = canonical(commit)
+        name = key.topic, key.partition
+        place = group.places.get(name) or self._place(group, name, offset_commit_key(key))
+        self._put(place, record.offset, record.timestamp, value)
+
+    def _put(self, place: Place, offset: int, timestamp: int, value: bytes | None) -> None:
+        """Append a record to the fold, under the slot of its place."""
+        slot = self._commit_slots.slot(place)
+        if value is None:
+            self._fold.tombstones.append(len(self._slots))
+            value = b""
+        self._slots.append(slot)
+        self._records.append(offset)
+        self._times.append(timestamp)
+        self._values.append(value)
+        if len(self._slots) >= _FOLDED_AT_ONCE:
+            self._fold.fold()
+
+    def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> OffsetCommit | None:
+        """What the fold could not decode: decoded here, or kept as unread."""
+        commit = decode_offset_commit(OFFSET_COMMIT, value)
+        if isinstance(commit, OffsetCommit):
+            return commit
+        self._leave_unread(LogRecord(offset, timestamp, self._commit_slots.places[slot].key, value), commit)
+        return None
+
+    def _add_membership(self, record: LogRecord, group: _Group) -> None:
+        item: MembershipRecord | MembershipTombstone
+        if record.value is None:
+            item = MembershipTombstone(record.offset, record.timestamp)
+        else:
+            membership = decode_membership(record.offset, record.timestamp, record.value, self._partition)
+            if not isinstance(membership, MembershipRecord):
+                self._leave_unread(record, membership)
+                return
+            item = membership
+        self._commit_slots.close(group.open)
+        self._keep(record, group, item)
+
+    def _add_modern(self, record: LogRecord, key: OtherKey, group: _Group) -> None:
+        item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition)
+        if isinstance(item, UnknownVersion | Rejected):
+            self._leave_unread(record, item)
+        else:
+            self._keep(record, group, item)
+
+    def _keep(self, record: LogRecord, group: _Group, item: GroupInput) -> None:
+        self._kept_bytes += _RECORD_BYTES + _DECODED * len(record.value or b"")
+        group.items.append(item)
+
+    def _leave_unread(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:
+        if isinstance(why, Rejected):
+            self._unread.reject(record, why.reason)
+        else:
+            self._unread.unknown(record, *unknown_type(record))
+
+    def _decoded(self, key: bytes | None) -> Key:
+        if key is None:
+            return decode_key(None)
+        decoded = self._keys.get(key)
+        if decoded is None:
+            decoded = decode_key(key)
+            if len(self._keys) >= _KEYS_KEPT or self._key_bytes >= _KEY_BYTES_KEPT:
+                self._keys.clear()
+                self._key_bytes = 0
+            self._keys[key] = decoded
+            self._key_bytes += len(key)
+        return decoded
+
+    def _group(self, name: str) -> _Group | _Misplaced | None:
+        """The group of a name; None when it is not watched."""
+        try:
+            return self._groups[name]
+        except KeyError:
+            group = self._groups[name] = self._new_group(name)
+            self._kept_bytes += _NAME_BYTES + len(name)
+            return group
+
+    def _new_group(self, name: str) -> _Group | _Misplaced | None:
+        if not self._watches(name):
+            return None
+        home = partition_for(name, self._partitions)
+        if home == self._partition:
+            return _Group(len(self._groups))
+        return _Misplaced(f"group {name!r} belongs to partition {home} of the offsets log, found on {self._partition}")
+
+    def _topic(self, name: str) -> bool:
+        try:
+            return self._topics[name]
+        except KeyError:
+            watched = self._topics[name] = self._watches_topic(name)
+            self._kept_bytes += _NAME_BYTES + len(name)
+            return watched
+
+
+def _next(windows: Iterator[tuple[int, list[CommitWindow]]]) -> tuple[int, list[CommitWindow]]:
+    return next(windows, (-1, []))

@@ -1,0 +1,23 @@
+"""Programs that die with whoever started them."""
+
+from __future__ import annotations
+
+from streaming.process.guarded import SAFE_PATH, GuardedProcess, guarded_command, last_line
+from streaming.process.lock import ALERTER, JOB, UP, only_one
+from streaming.process.logs import LogFollower, logs_of
+from streaming.process.programs import Program, Programs
+
+__all__ = [
+    "ALERTER",
+    "JOB",
+    "SAFE_PATH",
+    "UP",
+    "GuardedProcess",
+    "LogFollower",
+    "Program",
+    "Programs",
+    "guarded_command",
+    "last_line",
+    "logs_of",
+    "only_one",
+]

@@ -1,0 +1,163 @@
+"""Start programs that die with us, however we die, and that only we stop: a Ctrl-C does not reach them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["SAFE_PATH", "GuardedProcess", "guarded_command", "last_line"]
+
+SAFE_PATH = {"PYTHONSAFEPATH": "1"}
+"""What keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put
+it first, and a `duckdb.py` that lies there would run in place of the library, with our secrets in its environment."""
+
+_GUARD = Path(__file__).with_name("_guard.py")
+
+_KILL_S = 10.0
+"""A killed process is gone in milliseconds; longer than this means a machine in trouble, and we say so."""
+
+
+class GuardedProcess:
+    """One running program under a guard (`_guard.py`) that ends it when this process ends.
+
+    Runs in a session of its own, so a terminal's Ctrl-C leaves it running until we stop it in our order.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        log: Path | None,
+        cwd: Path | None = None,
+        environment: Mapping[str, str] | None = None,
+        umask: int = -1,
+    ) -> None:
+        """Start it.
+
+        Args:
+            command: Program and arguments.
+            log: File that whatever it prints is appended to, this user's alone; None for our standard error.
+            cwd: Its folder; None for ours.
+            environment: Variables on top of ours: secrets go this way, which no process list shows.
+            umask: Its umask; -1 for ours.
+
+        Raises:
+            OSError: The program or the log file cannot be opened.
+        """
+        self.log = log
+        with _appended(log) if log is not None else contextlib.nullcontext() as output:
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_GUARD), *map(str, command)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+                cwd=cwd,
+                env={**os.environ, **SAFE_PATH, **(environment or {})},
+                umask=umask,
+                start_new_session=True,
+            )
+        assert self._guard.stdout is not None  # noqa: S101  (for the type checker: we asked for a pipe)
+        first_line = self._guard.stdout.readline()
+        if not first_line:
+            self._guard.wait()
+            message = f"{command[0]} could not be started: {self.last_line()}"
+            raise OSError(message)
+        self.pid = int(first_line)
+
+    def poll(self) -> int | None:
+        """Return the exit code (128 + n for signal n), or None while it runs."""
+        return self._guard.poll()
+
+    def wait(self, timeout_s: float | None = None) -> int:
+        """Wait for its end and return the exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: It still runs.
+        """
+        return self._guard.wait(timeout_s)
+
+    def terminate(self) -> None:
+        """Ask it to end (SIGTERM); nothing happens if it has."""
+        self._order(b"T")
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL) and wait until it is gone; nothing happens if it is."""
+        self._order(b"K")
+        self._guard.wait(_KILL_S)
+        self._close()
+
+    def stop(self, grace_s: float) -> int:
+        """Ask it to end, wait up to `grace_s` seconds, then kill it; returns the exit code."""
+        self.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._guard.wait(grace_s)
+        self.kill()
+        return self._guard.returncode
+
+    def last_line(self) -> str:
+        """Return the last line of its log that says something, or "" for none."""
+        return last_line(self.log) if self.log is not None else ""
+
+    def _order(self, order: bytes) -> None:
+        pipe = self._guard.stdin
+        if pipe is not None and not pipe.closed and self._guard.poll() is None:
+            with contextlib.suppress(BrokenPipeError):
+                pipe.write(order)
+                pipe.flush()
+
+    def _close(self) -> None:
+        for pipe in (self._guard.stdin, self._guard.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+
+
+def _appended(log: Path) -> BinaryIO:
+    return os.fdopen(_private(log, os.O_WRONLY | os.O_APPEND), "ab")
+
+
+def _private(path: Path, flags: int) -> int:
+    """Open a file that, where it is new, this user alone may read."""
+    return os.open(path, flags | os.O_CREAT, 0o600)
+
+
+def guarded_command(
+    command: Sequence[str], grace_s: float, folder: Path, name: str, without: Sequence[str] = ()
+) -> tuple[list[str], Path]:
+    """Put a guard around a program that somebody else starts, who stops it by SIGTERM to the guard.
+
+    Args:
+        command: Program and arguments.
+        grace_s: How long after SIGTERM it gets SIGKILL.
+        folder: Private folder for the order and for the notes of the runs.
+        name: Names both.
+        without: Beginnings of the names of environment variables that it does not get.
+
+    Returns:
+        What to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
+    """
+    order, runs = folder / f"{name}.json", folder / f"{name}.runs"
+    runs.unlink(missing_ok=True)
+    told = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
+    with os.fdopen(_private(order, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
+        json.dump(told, file)
+    return [sys.executable, "-I", "-S", str(_GUARD), "--order", str(order)], runs
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that says something, or "" for none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - 8192))
+            lines = file.read().decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return ""
+    # A Java stack trace ends in lines that tell nothing to a person.
+    telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
+    return telling[-1] if telling else ""

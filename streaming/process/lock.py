@@ -1,0 +1,84 @@
+"""One job, one alerter and one `evenkeel up` per cluster and lake on this machine: locks that go with their process.
+
+A lock is `flock` on a file, so it needs no cleaning up after a `kill -9`. The file lies in the lake, under
+`_locks/<cluster>`, where every process of this machine finds it; for a lake that is no folder, in a folder of this
+user among the temporary files. Two machines do not see each other's locks.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import logging
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streaming.exceptions import SetupError
+from streaming.places import open_private, private_folder
+
+__all__ = ["ALERTER", "JOB", "UP", "only_one"]
+
+JOB, ALERTER, UP = "job", "alerter", "evenkeel up"
+
+_LOG = logging.getLogger("streaming.process.lock")
+
+_NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+"""What a file system says that has no locks, as some network file systems."""
+
+
+@contextmanager
+def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
+    """Be the only one of a kind on a cluster and lake.
+
+    Args:
+        what: Of which kind: `JOB`, `ALERTER` or `UP`.
+        lake: The lake, a folder or an URI.
+        cluster: Name of the cluster.
+
+    Raises:
+        SetupError: There is another one, or the folder of the locks cannot be written.
+    """
+    folder = _folder(lake, cluster)
+    path = folder / f"{what.replace(' ', '-')}.lock"
+    try:
+        private_folder(folder)
+        file = os.fdopen(open_private(str(path), os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
+    except OSError as error:
+        message = (
+            f"The folder {folder} cannot be written ({error.strerror}): give this user the right, or another lake."
+        )
+        raise SetupError(message) from error
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = file.read(20).strip()
+            message = (
+                f"Another {what} runs for the cluster {cluster!r} with the lake {lake} (process {pid or 'unknown'}): "
+                "end that one, or choose another lake."
+            )
+            raise SetupError(message) from None
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            _LOG.warning("%s cannot be locked (%s): see to it that no second %s runs", path, error.strerror, what)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def _folder(lake: str, cluster: str) -> Path:
+    if "://" not in lake:
+        return Path(lake) / "_locks" / cluster
+    mine = Path(tempfile.gettempdir()) / f"evenkeel-{os.getuid()}"
+    private_folder(mine)
+    found = mine.lstat()
+    if found.st_uid != os.getuid() or not mine.is_dir() or mine.is_symlink():
+        message = f"{mine} is not this user's folder: remove it, or set TMPDIR to a folder of your own."
+        raise SetupError(message)
+    return mine / hashlib.sha256(f"{lake}\0{cluster}".encode()).hexdigest()[:16]

@@ -1,0 +1,251 @@
+"""The processes of one machine: started, restarted when they die, stopped in order, and what is said of it.
+
+Supervisor does the work (`supervisor.py`), each program has a parent guard, so that nothing of ours outlives the
+command, however that ends. What is ours is what our exit codes mean: after code 2 a person must do something first,
+so the program rests, and is tried again rarely; and that everything is said once.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from io import TextIOWrapper
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from signal import Signals
+from typing import cast
+
+from streaming.exceptions import SETUP_EXIT_CODE
+from streaming.places import open_private, private_folder
+from streaming.process.guarded import guarded_command, last_line
+from streaming.process.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
+
+__all__ = ["Program", "Programs"]
+
+_REST_S = 300.0
+"""A program that waits for a person is tried again after this time: often enough for somebody who has mended it and
+forgotten it, and rarely enough to cost nothing over a weekend."""
+
+_OWN_LOG_BYTES = 2**20
+"""Of sentences that come once a month."""
+
+_NOTICED_S = 5.0
+"""By then the supervisor, too, has noticed a death that a guard has noted."""
+
+_LEFTOVERS_S = 10.0
+"""A guard needs its grace of 3 s when its supervisor was killed; the next run waits for that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """One program.
+
+    Attributes:
+        name: Name, in messages and of its log file.
+        arguments: Arguments of this Python interpreter.
+        grace_s: How long it may take to stop after SIGTERM.
+        without: Beginnings of the names of environment variables that it does not get: secrets of others.
+    """
+
+    name: str
+    arguments: tuple[str, ...]
+    grace_s: float
+    without: tuple[str, ...] = ()
+
+
+class _Kept:
+    """What is known of a program.
+
+    Attributes:
+        pid: Of its newest run.
+        rests_until: When it is tried again; None while the supervisor keeps it running.
+        said: What was said of its troubles since it was last well.
+        down_since: Clock of its last death, if it was not well since.
+    """
+
+    def __init__(self, program: Program, log: Path, runs: Path) -> None:
+        self.program = program
+        self.log = log
+        self.pid: int | None = None
+        self.rests_until: float | None = None
+        self.said: set[str] = set()
+        self.down_since: float | None = None
+        self._runs = runs
+        self._read = 0
+
+    def ends(self) -> list[int]:
+        """Exit codes of the runs that ended since the last call."""
+        try:
+            with self._runs.open("rb") as file:
+                file.seek(self._read)
+                new = file.read()
+        except FileNotFoundError:
+            return []
+        whole = new[: new.rfind(b"\n") + 1]
+        self._read += len(whole)
+        codes: list[int] = []
+        for line in whole.decode().splitlines():
+            word, pid, *code = line.split()
+            self.pid = int(pid) if word == "start" else None
+            codes += map(int, code)
+        return codes
+
+
+class Programs:
+    """Running programs. Call `look` now and then; a context manager that stops them all, last started first."""
+
+    def __init__(
+        self, folder: Path, environment: Mapping[str, str], say: Callable[[str], None], rest_s: float = _REST_S
+    ) -> None:
+        """Prepare.
+
+        Args:
+            folder: Where the logs go, this user's alone: one file a program, `up.log` for what is said,
+                `supervisor.log` for each start and end; all rotated by size.
+            environment: Variables on top of this process's own; they reach the programs by inheritance.
+            say: Told one sentence when a program dies, cannot run, and runs again.
+            rest_s: How long a program rests that waits for a person.
+        """
+        private_folder(folder)
+        self._folder = folder
+        self._say = say
+        self._rest_s = rest_s
+        self._supervisor = Supervisor(folder / "supervisor.log", environment)
+        self._kept: list[_Kept] = []
+        self._own_log = _own_log(folder / "up.log")
+
+    def __enter__(self) -> Programs:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, program: Program) -> None:
+        """Start a program, and keep it running.
+
+        Raises:
+            EvenkeelError: The supervisor does not start.
+        """
+        command = [sys.executable, *program.arguments]
+        folder = self._supervisor.folder
+        guarded, runs = guarded_command(command, program.grace_s, folder, program.name, program.without)
+        log = self.log_of(program)
+        self._kept.append(_Kept(program, log, runs))
+        self._supervisor.start(Supervised(program.name, tuple(guarded), program.grace_s, log))
+
+    def log_of(self, program: Program) -> Path:
+        """A program's log file."""
+        return self._folder / f"{program.name}.log"
+
+    def pid_of(self, program: Program) -> int | None:
+        """The pid of a program's newest run, as of the last `look`; None when it has ended."""
+        return next((kept.pid for kept in self._kept if kept.program == program), None)
+
+    def look(self) -> None:
+        """See what has become of them; say it, once.
+
+        Raises:
+            EvenkeelError: The supervisor was killed, and does not start again.
+        """
+        if self._supervisor.is_gone:
+            self._tell(logging.ERROR, "the supervisor was killed; everything is started again")
+            self._wait_for_leftovers()
+            self._supervisor.launch()
+        states = self._supervisor.states()
+        if not states:
+            return  # it does not answer: if it was killed, so were all, and the next look says that
+        for kept in self._kept:
+            codes = kept.ends()
+            if kept.rests_until is not None:
+                if time.monotonic() >= kept.rests_until:
+                    kept.rests_until = None
+                    self._supervisor.wake(kept.program.name)
+                continue
+            for code in codes:
+                self._died(kept, code)
+            state = states.get(kept.program.name)
+            if state == GIVEN_UP and kept.rests_until is None:
+                self._let_rest(kept, f"{kept.program.name} does not come up: see {kept.log}")
+            elif state == RUNNING and kept.down_since is not None and time.monotonic() > kept.down_since + _NOTICED_S:
+                self._tell(logging.INFO, f"{kept.program.name} runs again")
+                kept.down_since = None
+                kept.said.clear()
+
+    def note(self, sentence: str) -> None:
+        """Write a sentence to `up.log`, and tell nobody."""
+        self._own_log.warning(sentence)
+
+    def stop(self, names: Sequence[str] | None = None) -> None:
+        """Stop programs, the last started first; all of them, or those of these names."""
+        if names is None:
+            self._kept.clear()
+            self._supervisor.close()
+            self._own_log.handlers[0].close()
+            return
+        chosen = [kept for kept in reversed(self._kept) if kept.program.name in names]
+        self._supervisor.stop([kept.program.name for kept in chosen])
+        self._kept = [kept for kept in self._kept if kept not in chosen]
+
+    def _died(self, kept: _Kept, code: int) -> None:
+        name = kept.program.name
+        # (A log that was rotated this moment is empty.)
+        last = last_line(kept.log) or last_line(kept.log.with_name(f"{kept.log.name}.1"))
+        kept.down_since = time.monotonic()
+        if code == SETUP_EXIT_CODE:
+            self._let_rest(kept, f"{name} cannot run: {last or f'see {kept.log}'}")
+        elif code > 128:
+            self._once(kept, f"{name} was killed ({_signal(code - 128)}) and is started again; its log is {kept.log}")
+        else:
+            self._once(kept, f"{name} ended with code {code} ({last or 'it said nothing'}) and is started again")
+
+    def _let_rest(self, kept: _Kept, why: str) -> None:
+        kept.down_since = time.monotonic()
+        kept.rests_until = time.monotonic() + self._rest_s
+        self._supervisor.rest(kept.program.name)
+        self._once(kept, f"{why}{'' if why.endswith('.') else '.'} It is tried again every {self._rest_s:.0f} s.")
+
+    def _once(self, kept: _Kept, sentence: str) -> None:
+        if sentence not in kept.said:
+            kept.said.add(sentence)
+            self._tell(logging.WARNING, sentence)
+
+    def _tell(self, level: int, sentence: str) -> None:
+        self._own_log.log(level, sentence)
+        self._say(sentence)
+
+    def _wait_for_leftovers(self) -> None:
+        """Wait until the guards have ended what a killed supervisor left; nothing is said of each."""
+        deadline = time.monotonic() + _LEFTOVERS_S
+        pause = threading.Event()
+        while time.monotonic() < deadline:
+            for kept in self._kept:
+                kept.ends()
+            if all(kept.pid is None for kept in self._kept):
+                return
+            pause.wait(0.1)
+
+
+class _PrivateLog(RotatingFileHandler):
+    def _open(self) -> TextIOWrapper:
+        file = open(self.baseFilename, self.mode, encoding=self.encoding, opener=open_private)  # noqa: SIM115
+        return cast("TextIOWrapper", file)
+
+
+def _own_log(path: Path) -> logging.Logger:
+    handler = _PrivateLog(path, maxBytes=_OWN_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s up: %(message)s"))
+    # Not of the tree of loggers: the terminal is told by `say`.
+    logger = logging.Logger("up")
+    logger.addHandler(handler)
+    return logger
+
+
+def _signal(number: int) -> str:
+    try:
+        return Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,159 @@
+"""What nobody can read of a partition, and what is missing in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+__all__ = [
+    "DAY_MS",
+    "KINDS",
+    "LONGEST_REASON",
+    "ONE_BY_ONE",
+    "UNDECODABLE",
+    "CountedRecords",
+    "LogGap",
+    "PartitionInput",
+    "QuarantinedRecord",
+    "Window",
+    "decode_partition_inputs",
+    "encode_partition_inputs",
+]
+
+DAY_MS: Final = 86_400_000
+"""What a day is, in ms of rounds."""
+
+
+ONE_BY_ONE: Final = 100
+"""Undecodable records of a partition and a day that have a row of their own.
+
+Enough to find what writes them; fewer than any table minds, even from 50 partitions of the offsets log at once.
+"""
+
+
+KINDS: Final = 32
+"""Unknown types and versions of a partition and a day that are counted apart; the others share one count.
+
+A broker of the next release writes a handful.
+"""
+
+
+UNDECODABLE: Final = "undecodable"
+"""Kind of records of known types that nobody can decode."""
+
+
+LONGEST_REASON: Final = 500
+"""Characters of a reason: the names in it can have 32 KB."""
+
+
+class Window(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where a record lies among the rounds.
+
+    Attributes:
+        round: Names the stretch between two rounds' positions in the partition: the number of the round at its one
+            end (always the same end in one topic). -1 before the first.
+        day: Days of rounds that had passed there.
+        closed: The batch has all of the stretch, as far as batches before it had not.
+    """
+
+    round: int = -1
+    day: int = 0
+    closed: bool = True
+
+
+class QuarantinedRecord(msgspec.Struct, frozen=True, array_like=True, tag="q", forbid_unknown_fields=True):
+    """One record of the log that could not be decoded.
+
+    Attributes:
+        partition: Partition of the offsets log.
+        offset: Log offset.
+        record_time: Record timestamp, ms.
+        key_type: int16 at the head of the key; None when the key is null or shorter than that.
+        value_version: int16 at the head of the value; None when the value is null or shorter.
+        reason: What is wrong, in one sentence, without the bytes.
+        key: Key bytes, at most 64 KiB of them; None when null.
+        value: Value bytes, at most 64 KiB of them; None when null.
+        key_size: Bytes of the whole key; None when null.
+        value_size: Bytes of the whole value; None when null.
+        sha256: Hex digest of key and value together when either was cut; None otherwise.
+        topic: Topic that holds the record: the offsets log, or one of the probe's topics.
+        window: Where it lies.
+    """
+
+    partition: int
+    offset: int
+    record_time: int
+    key_type: int | None
+    value_version: int | None
+    reason: str
+    key: bytes | None
+    value: bytes | None
+    key_size: int | None
+    value_size: int | None
+    sha256: str | None = None
+    topic: str = "__consumer_offsets"
+    window: Window = Window()
+
+
+class CountedRecords(msgspec.Struct, frozen=True, array_like=True, tag="u"):
+    """Records of one kind in one window: of an unknown type or newer version, or undecodable beyond those kept.
+
+    Attributes:
+        kind: Type and version, parted by a slash; or `UNDECODABLE`. Of these `ONE_BY_ONE` and one more of the same
+            partition and day were kept before.
+        records: How many.
+        last_offset: Log offset of the last of them.
+        sample: The first of them; key and value are left out where rows do not need them: of undecodable ones, and
+            from the `KINDS`th kind of a day on.
+        window: Where they lie.
+    """
+
+    kind: str
+    records: int
+    last_offset: int
+    sample: QuarantinedRecord
+    window: Window = Window()
+
+
+class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
+    """Offsets of one log partition that were gone before they were read.
+
+    Attributes:
+        partition: Partition of the offsets log.
+        from_offset: First offset that was wanted.
+        to_offset: First offset that was there (exclusive end of the gap).
+        reason: Why, as far as it is known.
+        topic: The offsets log, or one of the probe's topics.
+        kind: `log`, `truncated` or `recreated`, as in the table `gaps`.
+    """
+
+    partition: int
+    from_offset: int
+    to_offset: int
+    reason: str
+    topic: str = "__consumer_offsets"
+    kind: str = "log"
+
+
+PartitionInput = QuarantinedRecord | CountedRecords | LogGap
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+
+
+_DECODER = msgspec.msgpack.Decoder(list[PartitionInput])
+
+
+def encode_partition_inputs(inputs: list[PartitionInput]) -> bytes:
+    """Pack inputs of one log partition into one payload."""
+    return _ENCODER.encode(inputs)
+
+
+def decode_partition_inputs(payload: bytes) -> list[PartitionInput]:
+    """Unpack what `encode_partition_inputs` wrote.
+
+    Raises:
+        msgspec.DecodeError: The payload is not one of ours.
+    """
+    return _DECODER.decode(payload)

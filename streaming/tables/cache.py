@@ -1,0 +1,292 @@
+"""The newest rows and the recent past of a lake, in memory, kept up to date from new files alone.
+
+For readers that ask often and must answer at once. `LakeReader` opens every file of a table for every question,
+which a day of 10 s batches (8,640 files in each busy table) makes seconds; here a refresh reads what the last batch
+wrote. The names are the same: `<table>_current` is the same view over fewer rows, `<table>` has the rows of the
+recent past. Only the columns that were asked for are held.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import duckdb
+
+from streaming.tables.current import VIEWS, current_sql
+from streaming.tables.log_tail import DataFile, TableFollower
+from streaming.tables.schema import Table, table_named
+
+__all__ = ["LakeMirror", "Wanted"]
+
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+# Files that are read at the first look, and at once later: few, that a page sees its first rows soon; then many,
+# because what is merged is merged once per reading.
+_AT_FIRST, _AT_ONCE = 120, 1_000
+
+# In tables of the past a group is a number: comparing texts would be most of the work of every question.
+_GROUP = ("cluster", "group_id")
+
+_TIMES = ("round_time", "record_time", "attempt_time", "to_time")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a table is held.
+
+    Attributes:
+        current: Columns of `<table>_current`; empty without that view.
+        past: Columns of the table itself; empty without it.
+        reach: How far the newest row of a living key can lie behind the newest of its cluster (tables with a
+            heartbeat): a start reads no further back. Of a table whose keys nothing closes, how much of the view is of
+            interest. None holds the newest row of every key.
+    """
+
+    current: frozenset[str] = frozenset()
+    past: frozenset[str] = frozenset()
+    reach: timedelta | None = None
+
+
+@dataclass(slots=True)
+class _Held:
+    table: Table
+    time: str
+    current: tuple[str, ...]
+    past: tuple[str, ...]
+    reach: timedelta | None
+    follower: TableFollower
+    grouped: bool
+    """Whether a row speaks of a group."""
+    todo: list[tuple[DataFile, bool]] = field(default_factory=list)
+    """Files that are still to be read, the oldest first, and whether the current view needs them."""
+
+    @property
+    def past_columns(self) -> tuple[str, ...]:
+        """Columns of the past as they are kept: without those that the group's number stands for."""
+        return tuple(c for c in self.past if not (self.grouped and c in _GROUP))
+
+
+class LakeMirror:
+    """SQL over the present and the recent past of one lake.
+
+    One thread calls `update` and, until `behind` is 0, `read_on`; any number of threads call `rows`. Each sees a
+    whole update or nothing of it.
+    """
+
+    def __init__(self, root: str, wanted: Mapping[str, Wanted], past: timedelta) -> None:
+        """Prepare; nothing is read before the first `update`.
+
+        Args:
+            root: Folder or URI of the lake.
+            wanted: What is held, by table.
+            past: How far back from the newest row of a cluster the tables go.
+        """
+        self._past = past
+        self._lock = threading.Lock()
+        self._connection = duckdb.connect()
+        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection.execute("CREATE TABLE group_numbers (number INTEGER, cluster VARCHAR, group_id VARCHAR)")
+        self._held = [_held(root, table_named(name), wish) for name, wish in wanted.items()]
+        for held in self._held:
+            self._create(held)
+        names = {held.table.name for held in self._held if held.current}
+        for view in VIEWS:
+            name = view.removesuffix("_current")
+            if name in names:
+                columns = next(held.current for held in self._held if held.table.name == name)
+                sql = current_sql(table_named(name), f"newest_{name}", columns)
+                self._connection.execute(f"CREATE VIEW {view} AS {sql}")
+
+    @property
+    def behind(self) -> int:
+        """Files that were there at the first look and are not read yet."""
+        return sum(len(held.todo) for held in self._held)
+
+    def update(self) -> bool:
+        """Take in what is new; the first time, the newest files of each table. True if anything has changed.
+
+        Raises:
+            LakeUnreadableError: A table is there, and cannot be read.
+        """
+        with self._whole():
+            # A batch writes `rounds` last: looked at first, everything of the rounds that it shows is there.
+            ordered = sorted(self._held, key=lambda h: h.table.name != "rounds")
+            news = {held.table.name: held.follower.look() for held in ordered}
+            changed = False
+            for held in self._held:
+                found = news[held.table.name]
+                if found.anew:
+                    changed = True
+                    self._empty(held)
+                    held.todo = self._worth_reading(held, found.files)
+                    self._read(held, _AT_FIRST)
+                elif found.files:
+                    changed = True
+                    self._take(held, [(file, True) for file in found.files])
+        return changed
+
+    def read_on(self) -> None:
+        """Read some of the files that are still behind, the newest first.
+
+        Raises:
+            LakeUnreadableError: One of them cannot be read.
+        """
+        held = max(self._held, key=lambda h: (any(near for _, near in h.todo), len(h.todo)))
+        with self._whole():
+            self._read(held, _AT_ONCE)
+
+    def tidy(self) -> None:
+        """Let go of what is older than was asked for, and lay the past out by group; call it now and then."""
+        if self.behind:
+            return
+        with self._whole():
+            for held in self._held:
+                if held.past:
+                    self._keep(f"past_{held.table.name}", held, self._past)
+                if held.current:
+                    # (What is closed says so itself: no living row is dropped for its time, for clocks can be off.)
+                    if held.reach is not None and not held.table.closes:
+                        self._keep(f"newest_{held.table.name}", held, held.reach)
+                    if held.table.closes:
+                        self._connection.execute(f"DELETE FROM newest_{held.table.name} WHERE closed")  # noqa: S608
+
+    def rows(self, sql: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Run a query; one dict per row."""
+        with self._lock:
+            cursor = self._connection.cursor()
+        try:
+            cursor.execute("SET TimeZone = 'UTC'")
+            cursor.execute(sql, dict(parameters or {}))
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        finally:
+            cursor.close()
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """All of it or nothing: what was seen and could not be read is looked for again."""
+        self._connection.begin()
+        try:
+            yield
+        except BaseException:
+            self._connection.rollback()
+            for held in self._held:
+                held.follower.forget()
+                held.todo.clear()
+            raise
+        self._connection.commit()
+
+    def _create(self, held: _Held) -> None:
+        name = held.table.name
+        empty = held.table.arrow_schema.empty_table()
+        self._connection.register("incoming", empty)
+        if held.current:
+            self._connection.execute(f"CREATE TABLE newest_{name} AS SELECT {_list(held.current)} FROM incoming")  # noqa: S608
+        if held.past:
+            number, source = ("0::INTEGER AS number, ", f"past_{name} JOIN group_numbers USING (number)")
+            if not held.grouped:
+                number, source = "", f"past_{name}"
+            self._connection.execute(
+                f"CREATE TABLE past_{name} AS SELECT {number}{_list(held.past_columns)} FROM incoming"  # noqa: S608
+            )
+            self._connection.execute(f"CREATE VIEW {name} AS SELECT {_list(held.past)} FROM {source}")  # noqa: S608
+        self._connection.unregister("incoming")
+
+    def _empty(self, held: _Held) -> None:
+        for kind, columns in (("newest", held.current), ("past", held.past)):
+            if columns:
+                self._connection.execute(f"DELETE FROM {kind}_{held.table.name}")  # noqa: S608
+
+    def _worth_reading(self, held: _Held, files: tuple[DataFile, ...]) -> list[tuple[DataFile, bool]]:
+        newest: dict[tuple[str, str] | None, datetime] = {}
+        for file in files:
+            if file.newest is not None:
+                newest[file.clusters] = max(newest.get(file.clusters, _LONG_AGO), file.newest)
+        # A round of the future, by a wrong clock, must not make all others old.
+        now = datetime.now(UTC)
+        found = []
+        for file in reversed(files):
+            age = min(newest[file.clusters], now) - file.newest if file.newest is not None else timedelta(0)
+            near = bool(held.current) and (held.reach is None or age <= held.reach)
+            if near or (held.past and age <= self._past):
+                found.append((file, near))
+        return found
+
+    def _read(self, held: _Held, most: int) -> None:
+        part = held.todo[-most:]
+        if part:
+            self._take(held, part)
+            del held.todo[-most:]
+
+    def _take(self, held: _Held, files: list[tuple[DataFile, bool]]) -> None:
+        for near in (True, False):
+            part = [file for file, is_near in files if is_near is near]
+            if not part:
+                continue
+            columns = {*held.past, *(held.current if near else ())}
+            self._connection.register("incoming", held.follower.read(part, columns))
+            if near and held.current:
+                self._merge(held)
+            if held.past:
+                self._add_to_past(held)
+            self._connection.unregister("incoming")
+
+    def _add_to_past(self, held: _Held) -> None:
+        number, source = "", "incoming"
+        if held.grouped:
+            self._connection.execute(
+                "INSERT INTO group_numbers SELECT (SELECT count(*) FROM group_numbers) + row_number() OVER () - 1,"
+                " cluster, group_id FROM (SELECT DISTINCT cluster, group_id FROM incoming)"
+                " ANTI JOIN group_numbers USING (cluster, group_id)"
+            )
+            number, source = "number, ", "incoming JOIN group_numbers USING (cluster, group_id)"
+        self._connection.execute(
+            f"INSERT INTO past_{held.table.name} SELECT {number}{_list(held.past_columns)} FROM {source}"  # noqa: S608
+        )
+
+    def _merge(self, held: _Held) -> None:
+        name, columns = f"newest_{held.table.name}", _list(held.current)
+        key, newest = _list(held.table.key), ", ".join(f'"{c}" DESC' for c in held.table.newest_by)
+        self._connection.execute(
+            f"CREATE OR REPLACE TABLE {name} AS SELECT {columns} FROM ("  # noqa: S608
+            f"SELECT *, row_number() OVER (PARTITION BY {key} ORDER BY {newest}) AS age FROM ("
+            f"SELECT {columns} FROM incoming UNION ALL SELECT {columns} FROM {name})) WHERE age = 1"
+        )
+
+    def _keep(self, name: str, held: _Held, span: timedelta) -> None:
+        """Rebuild a table without what is older than a span before its newest row (or now), laid out by group."""
+        past = name.startswith("past_")
+        group = "number" if past and held.grouped else "cluster"
+        # Of the past the newest of each group's cluster would cost a join over all of it, for what it saves.
+        by_cluster = "" if past and held.grouped else " WHERE o.cluster = t.cluster"
+        self._connection.execute(
+            f'CREATE OR REPLACE TABLE {name} AS SELECT * FROM {name} AS t WHERE t."{held.time}" IS NULL'  # noqa: S608
+            f' OR t."{held.time}" >= (SELECT least(max(o."{held.time}"), now()) FROM {name} AS o{by_cluster})'
+            f' - to_seconds({span.total_seconds()}) ORDER BY t.{group}, t."{held.time}"'
+        )
+
+
+def _held(root: str, table: Table, wish: Wanted) -> _Held:
+    names = {c.name for c in table.columns}
+    time = next(name for name in _TIMES if name in names)
+    needed = {"cluster", time, *({"group_id"} & set(table.key))}
+    # What the view itself asks for, beside the columns that it shows.
+    of_view = {*needed, *table.key, *table.newest_by, *(("closed",) if table.closes else ())}
+    return _Held(
+        table=table,
+        time=time,
+        current=tuple(c.name for c in table.columns if wish.current and c.name in wish.current | of_view),
+        past=tuple(c.name for c in table.columns if wish.past and c.name in wish.past | needed),
+        reach=wish.reach,
+        follower=TableFollower(root, table, time),
+        grouped="group_id" in table.key,
+    )
+
+
+def _list(columns: Collection[str]) -> str:
+    return ", ".join(f'"{column}"' for column in columns)

@@ -1,0 +1,257 @@
+"""The brokers' assignors on hand: small groups with answers written out, and what is no group."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors import (
+    BadPartitionCount,
+    CannotTell,
+    DuplicateMember,
+    LeaderWouldFail,
+    UnknownLibrary,
+    UnknownStrategy,
+    same,
+)
+from assignors.brokers import (
+    BadTarget,
+    BadUuid,
+    ServerGroup,
+    ServerMember,
+    ServerTopic,
+    Target,
+    assign_on_server,
+    member_orders,
+    names_in_hash_order,
+    uuid_of,
+)
+from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_hash_order
+from assignors.jsonl import assign_line
+from tests.assignors.random_server_groups import random_server_group
+
+
+def topic_id(number: int) -> str:
+    return urlsafe_b64encode(number.to_bytes(16, "big")).rstrip(b"=").decode()
+
+
+T, U = topic_id(1), topic_id(2)
+
+
+def group(members: dict[str, Any], **counts: int) -> ServerGroup:
+    """Members as {id: names} or {id: (names, {topic id: partitions})}; topics t and u with ids T and U."""
+    made = []
+    for member_id, told in members.items():
+        names, target = told if isinstance(told, tuple) else (told, {})
+        made.append(ServerMember(member_id, tuple(names.split()), tuple(target.items())))
+    return ServerGroup(
+        tuple(made), {name: ServerTopic({"t": T, "u": U}[name], count) for name, count in counts.items()}
+    )
+
+
+def assigned(strategy: str, of: ServerGroup, release: str | None = None) -> dict[str, dict[str, list[int]]]:
+    return {
+        member_id: {name: sorted(partitions) for name, partitions in topics.items()}
+        for member_id, topics in assign_on_server(strategy, of, release).items()
+    }
+
+
+def test_range_cuts_blocks_and_puts_static_members_first() -> None:
+    static = ServerGroup(
+        (ServerMember("a", ("t",)), ServerMember("z", ("t",), group_instance_id="i")), {"t": ServerTopic(T, 3)}
+    )
+
+    assert assigned("server-range", group({"b": "t", "a": "t"}, t=3)) == {"a": {T: [0, 1]}, "b": {T: [2]}}
+    assert assigned("server-range", static) == {"z": {T: [0, 1]}, "a": {T: [2]}}
+    assert assigned("server-range", group({"a": "t u", "b": "u"}, t=1, u=3)) == {
+        "a": {T: [0], U: [0, 1]},
+        "b": {U: [2]},
+    }
+
+
+def test_range_before_3_9_keeps_what_members_had() -> None:
+    had = group({"a": ("t", {T: (2, 3)}), "b": "t"}, t=4)
+
+    assert assigned("server-range", had, "3.8.1") == {"a": {T: [2, 3]}, "b": {T: [0, 1]}}
+    assert assigned("server-range", had, "3.9.0") == {"a": {T: [0, 1]}, "b": {T: [2, 3]}}
+
+
+def test_uniform_fills_one_member_before_the_next_in_the_order_of_the_map() -> None:
+    # "a" and "b" hash to 97 and 98: a stands first.
+    fresh = group({"b": "t", "a": "t"}, t=5)
+
+    assert assigned("server-uniform", fresh, "4.0.0") == {"a": {T: [0, 1, 2]}, "b": {T: [3, 4]}}
+    # Since 4.0.1 a, which lacks partitions, leaves the one more to b, the last that can have it.
+    assert assigned("server-uniform", fresh, "4.0.1") == {"a": {T: [0, 1]}, "b": {T: [2, 3, 4]}}
+
+
+def test_an_extra_partition_stays_where_it_is_since_4_0_1() -> None:
+    had = group({"a": "t", "b": ("t", {T: (0, 1)})}, t=3)
+
+    assert assigned("server-uniform", had, "4.0.0") == {"a": {T: [1, 2]}, "b": {T: [0]}}
+    assert assigned("server-uniform", had, "4.0.1") == {"a": {T: [2]}, "b": {T: [0, 1]}}
+
+
+def test_uniform_with_different_subscriptions_deals_to_the_least_loaded() -> None:
+    # u has 4 partitions for one subscriber, t 4 for two: u is dealt first.
+    assert assigned("server-uniform", group({"a": "t u", "b": "t"}, t=4, u=4)) == {
+        "a": {U: [0, 1, 2, 3]},
+        "b": {T: [0, 1, 2, 3]},
+    }
+
+
+def test_a_subscribed_name_without_a_topic_makes_subscriptions_different_and_nothing_else() -> None:
+    odd = group({"a": "t nowhere", "b": "t"}, t=2)
+
+    assert not odd.homogeneous
+    assert assigned("server-uniform", odd) == {"a": {T: [0]}, "b": {T: [1]}}
+
+
+def test_members_without_topics_get_nothing() -> None:
+    for strategy in ("server-uniform", "server-range"):
+        assert assigned(strategy, group({"a": "", "b": ""}, t=2)) == {"a": {}, "b": {}}
+        assert assigned(strategy, group({"a": "", "b": "t"}, t=2)) == {"a": {}, "b": {T: [0, 1]}}
+    assert assigned("server-uniform", group({}, t=2)) == {}
+
+
+def test_what_members_had_of_topics_that_are_gone_is_dropped() -> None:
+    assert assigned("server-uniform", group({"a": ("t", {U: (0, 1), T: (0,)})}, t=2)) == {"a": {T: [0, 1]}}
+
+
+def test_previous_owners_that_contradict_each_other_can_make_the_assignor_throw() -> None:
+    phantom = group({"a": ("t", {T: (7, 8)}), "b": "t"}, t=2)
+
+    with pytest.raises(LeaderWouldFail, match="left unassigned"):
+        assign_on_server("server-uniform", phantom, "4.0.1")
+    different = group({"a": ("t u", {T: (7,)}), "b": "t"}, t=2, u=1)
+    with pytest.raises(LeaderWouldFail, match="ArrayIndexOutOfBounds"):
+        assign_on_server("server-uniform", different, "4.0.1")
+    with pytest.raises(LeaderWouldFail, match="NoSuchElement"):
+        assign_on_server("server-range", group({}, t=2), "3.8.1")
+
+
+def test_a_uuid_is_hashed_and_compared_as_javas() -> None:
+    # Uuid(0x8000000000000001, 0x0000000200000003): hashCode is 0x80000002 ^ 0x00000002 = 0x80000000.
+    told = uuid_of(urlsafe_b64encode(bytes.fromhex("80000000000000010000000200000003")).decode())
+
+    assert (told.most, told.least, told.code) == (-(2**63) + 1, 0x200000003, 0x80000000)
+    assert told < uuid_of(topic_id(0))
+    assert not told.text.endswith("=")
+
+
+def test_a_map_is_walked_by_buckets_and_a_crowded_bucket_is_not_followed() -> None:
+    assert in_hash_map([17, 1, 16, 0]) == [2, 3, 0, 1]
+    # Thirteen keys make the table 32 wide, a set made from twelve as well.
+    assert in_hash_map([16, *range(12)])[-1] == 0
+    assert in_hash_set([16, *range(11)])[-1] == 0
+    assert names_in_hash_order(["b", "a"]) == ["a", "b"]
+    with pytest.raises(CannotTell, match="bucket"):
+        in_hash_map([16 * number for number in range(9)])
+    with pytest.raises(CannotTell, match="bucket"):
+        # Crowded while the table was 16 wide, not any more when it is 512.
+        in_hash_map([16 * number for number in range(9)] + list(range(1000, 1200)))
+
+
+def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:
+    # "a" hashes to 97, "q" to 113: one bucket of sixteen.
+    assert sorted(member_orders(["q", "b", "a"])) == [["a", "q", "b"], ["q", "a", "b"]]
+    assert list(member_orders(["c", "b", "a"])) == [["a", "b", "c"]]
+    for order in member_orders(["q", "b", "a"]):
+        assert members_in_hash_order(order) == order
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.randoms(use_true_random=False), st.sampled_from(("3.9.1", "4.0.0", "4.4.0")))
+def test_every_partition_has_one_owner_who_asked_for_it_and_a_second_time_nothing_moves(
+    random: Random, release: str
+) -> None:
+    of = random_server_group(random)
+    of = ServerGroup(tuple(ServerMember(m.member_id, m.topics) for m in of.members), of.topics)
+    for strategy in ("server-range", "server-uniform"):
+        first = assign_on_server(strategy, of, release)
+        for member in of.members:
+            assert set(first[member.member_id]) <= {uuid.text for uuid in of.subscribed(member)}
+        dealt = sorted((t, p) for topics in first.values() for t, partitions in topics.items() for p in partitions)
+        wanted = {uuid.text for member in of.members for uuid in of.subscribed(member)}
+        assert dealt == sorted((t, p) for t in wanted for p in range(of.counts[t]))
+        targets: dict[str, Target] = {m: tuple((t, tuple(p)) for t, p in topics.items()) for m, topics in first.items()}
+        again = ServerGroup(
+            tuple(ServerMember(m.member_id, m.topics, targets[m.member_id]) for m in of.members), of.topics
+        )
+        assert same(assign_on_server(strategy, again, release), first)
+
+
+@pytest.mark.parametrize(
+    ("members", "topics", "error"),
+    [
+        (("a", "a"), {}, DuplicateMember),
+        (("a",), {"t": ServerTopic("short", 1)}, BadUuid),
+        (("a",), {"t": ServerTopic(T + "!", 1)}, BadUuid),
+        (("a",), {"t": ServerTopic(T, 1), "u": ServerTopic(T + "==", 1)}, BadUuid),
+        (("a",), {"t": ServerTopic(T, -1)}, BadPartitionCount),
+        (("a",), {"t": ServerTopic(T, 10**9)}, BadPartitionCount),
+        (("a",), {"t": ServerTopic(T, 1_500_000), "u": ServerTopic(U, 1_500_000)}, BadPartitionCount),
+    ],
+)
+def test_what_is_no_group_has_an_error_of_its_own(members: Any, topics: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        ServerGroup(tuple(ServerMember(member_id, ("t",)) for member_id in members), topics)
+
+
+@pytest.mark.parametrize("target", [((T, (0,)), (T + "==", (1,))), ((T, (2**31,)),), ((T, (True,)),), ((T, ("0",)),)])
+def test_a_target_that_no_record_holds_is_refused(target: Any) -> None:
+    with pytest.raises(BadTarget):
+        ServerGroup((ServerMember("a", ("t",), target),), {"t": ServerTopic(T, 1)})
+
+
+def test_names_and_releases_that_are_not_known_are_told_apart() -> None:
+    with pytest.raises(UnknownStrategy, match="'server-sticky'"):
+        assign_on_server("server-sticky", group({}))
+    with pytest.raises(UnknownLibrary, match="no broker"):
+        assign_on_server("server-range", group({}), "librdkafka:2.3")
+    with pytest.raises(CannotTell, match="before 3"):
+        assign_on_server("server-range", group({}), "3.7.1")
+
+
+LINE: dict[str, Any] = {
+    "strategy": "server-range",
+    "library": "4.0.1",
+    "topics": {"t": {"id": T, "partitions": 3}},
+    "members": {
+        "b": {"topics": ["t"], "target": [[T, [0]]], "group_instance_id": None, "rack": "r"},
+        "a": {"topics": ["t"]},
+    },
+}
+
+
+def test_a_line_is_answered_with_topic_ids() -> None:
+    assert assign_line(LINE) == {"assignment": {"b": [[T, 2]], "a": [[T, 0], [T, 1]]}}
+    assert assign_line(LINE | {"strategy": "server-uniform"}) == {"assignment": {"b": [[T, 0], [T, 2]], "a": [[T, 1]]}}
+    assert assign_line(LINE | {"strategy": "server-uniform", "library": "4.0.0"}) == {
+        "assignment": {"b": [[T, 0]], "a": [[T, 1], [T, 2]]}
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"strategy": "server-mine"}, "Server strategy 'server-mine' is not known"),
+        ({"library": "sarama"}, "no broker"),
+        ({"library": 4}, "library is 4"),
+        ({"topics": []}, "topics is no JSON object"),
+        ({"topics": {"t": {"partitions": 1}}}, "no 'id' in topic 't'"),
+        ({"topics": {"t": {"id": T}}}, "no 'partitions' in topic 't'"),
+        ({"topics": {"t": {"id": T, "partitions": "3"}}}, "partition count '3'"),
+        ({"topics": {"t": {"id": "x", "partitions": 3}}}, "no uuid"),
+        ({"members": {"a": {}}}, "no 'topics' in member 'a'"),
+        ({"members": {"a": {"topics": [], "target": [[T]]}}}, "target of member 'a'"),
+        ({"members": {"a": {"topics": [], "target": [[T, [None]]]}}}, "int32"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason: str) -> None:
+    assert reason in assign_line(LINE | change)["error"]

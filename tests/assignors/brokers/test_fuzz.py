@@ -1,0 +1,80 @@
+"""The brokers' real classes of five releases and ours: same group, same targets, through chains of ten epochs.
+
+20,000 cases a strategy; the environment variable CASES asks for another number (`make fuzz`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+
+from assignors import Assignment, CannotTell, LeaderWouldFail, from_topics, same
+from assignors.brokers import ServerGroup, Target, assign_on_server
+from tests.assignors.random_server_groups import next_epoch, random_server_group
+from tests.oracle.java_servers import RELEASES, ServerCase, Servers, Thrown
+
+CASES = int(os.environ.get("CASES", "20000"))
+pytestmark = [pytest.mark.java, pytest.mark.timeout(0 if CASES > 20_000 else 300)]
+
+EPOCHS = 10
+_BATCH = 20_000
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_chains_of_epochs_get_what_the_real_class_gives(release: str) -> None:
+    random = Random(f"server {release} {CASES}")
+    told: Counter[str] = Counter()
+    with Servers(release) as servers:
+        for strategy in ("server-range", "server-uniform"):
+            left = -(-CASES // len(RELEASES) // EPOCHS)
+            while left:
+                chains = [random_server_group(random) for _ in range(min(left, _BATCH))]
+                left -= len(chains)
+                for _ in range(EPOCHS):
+                    answers = servers.assign([ServerCase(strategy, group) for group in chains])
+                    for group, answer in zip(chains, answers, strict=True):
+                        told[_compare(strategy, release, group, answer)] += 1
+                    chains = [
+                        next_epoch(random, group, _targets(group, answer))
+                        for group, answer in zip(chains, answers, strict=True)
+                    ]
+    assert told["server-uniform, alike"] > CASES // len(RELEASES) // 10
+    assert told["server-uniform, different"] > CASES // len(RELEASES) // 10
+    assert told["cannot tell"] <= CASES // 100_000
+
+
+def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, Target] | Thrown) -> str:
+    """Compare, and say what kind of case it was."""
+    try:
+        ours: Assignment | LeaderWouldFail = assign_on_server(strategy, group, release)
+    except CannotTell as cannot:
+        # (The odd names that are drawn here meet in one bucket once in a million cases.)
+        if "more than eight keys" not in cannot.reason:
+            raise
+        return "cannot tell"
+    except LeaderWouldFail as failed:
+        ours = failed
+    if isinstance(answer, Thrown):
+        assert isinstance(ours, LeaderWouldFail), (group, answer)
+        told = ours.reason
+        assert answer.exception in told or any(quoted in answer.message for quoted in told.split('"')[1::2]), answer
+    else:
+        assert not isinstance(ours, LeaderWouldFail), (group, ours)
+        assert same(ours, from_topics(answer)), group
+    return _kind(strategy, group, answer)
+
+
+def _targets(group: ServerGroup, answer: dict[str, Target] | Thrown) -> dict[str, Target]:
+    """The targets of the next epoch; an assignor that throws leaves the old ones."""
+    if isinstance(answer, Thrown):
+        return {member.member_id: member.target for member in group.members}
+    return answer
+
+
+def _kind(strategy: str, group: ServerGroup, answer: dict[str, Target] | Thrown) -> str:
+    if isinstance(answer, Thrown):
+        return f"{strategy}, thrown"
+    return f"{strategy}, {'alike' if group.homogeneous else 'different'}"

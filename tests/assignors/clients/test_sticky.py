@@ -1,0 +1,242 @@
+"""The sticky strategies by hand-written values, and what holds for every group."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors import (
+    Assignment,
+    CannotTell,
+    Group,
+    LeaderWouldFail,
+    Library,
+    Subscription,
+    assign,
+    counts,
+    owners,
+    same,
+    strategy_named,
+    unrecorded,
+)
+from assignors.clients.sticky import read_kafka_python, read_sticky, write_sticky
+from assignors.clients.sticky.user_data import MemberData, read_generation
+
+JAVA = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", "3.7.1", "4.3.1")
+OTHERS = ("librdkafka:2.2", "librdkafka:2.16", "kafka-python:3.0.12")
+
+
+# Found at random and made small; the real class was still at it after 15 s.
+_GROUND_LOOP = Group(
+    (
+        Subscription("q", ("r",)),
+        Subscription("e", ("r",), user_data=write_sticky((("r", (7, 12, 13, 17, 18, 22, 24, 27)),), 7)),
+        Subscription("j", ("r", "w")),
+        Subscription("y", ("w", "u"), user_data=write_sticky((("w", (1, 5, 3)),), 7)),
+        Subscription("d", ("r",), user_data=write_sticky((("r", (15, 11, 29, 16, 20, 6, 23, 0, 1, 21, 26)),), 7)),
+        Subscription("t", ("p", "w"), user_data=write_sticky((("w", (0, 2, 4, 6)),), 7)),
+        Subscription("i", ("p", "v"), user_data=write_sticky((), 7)),
+        Subscription("r", ("r",), user_data=write_sticky((("r", (3, 4, 8, 9, 10, 14, 19, 25, 28)),), 7)),
+    ),
+    {"r": 30, "w": 7, "p": 2, "u": 1, "v": 3},
+)
+
+
+def cooperative(member_id: str, *topics: str, owned: dict[str, tuple[int, ...]], generation: int = 1) -> Subscription:
+    data = struct.pack(">i", generation)
+    return Subscription(member_id, topics, owned=tuple(owned.items()), generation=generation, user_data=data)
+
+
+def newcomer(member_id: str, *topics: str) -> Subscription:
+    return Subscription(member_id, topics, user_data=struct.pack(">i", -1))
+
+
+@pytest.mark.parametrize("library", [*JAVA, *OTHERS])
+def test_a_newcomer_gets_what_is_left_and_the_rest_is_held_back(library: str) -> None:
+    members = (cooperative("a", "t", owned={"t": (0, 1, 2, 3)}), newcomer("b", "t"))
+
+    result = assign("cooperative-sticky", Group(members, {"t": 5}), library)
+
+    assert counts(result) == {"a": 3, "b": 1}
+    assert set(result["a"]["t"]) < {0, 1, 2, 3}
+    assert result["b"] == {"t": (4,)}
+
+
+def test_from_3_7_1_on_the_lowest_numbers_of_all_topics_are_kept() -> None:
+    group = Group(
+        (cooperative("a", "s", "t", owned={"s": (0, 1), "t": (0, 1)}), newcomer("b", "s", "t")), {"s": 2, "t": 2}
+    )
+
+    assert assign("cooperative-sticky", group, "3.7.0")["a"] == {"s": (0, 1)}
+    assert assign("cooperative-sticky", group, "3.7.1")["a"] == {"s": (0,), "t": (0,)}
+
+
+def test_instance_ids_do_not_count() -> None:
+    def group(instance: str | None) -> Group:
+        return Group((Subscription("a", ("t",), group_instance_id=instance), Subscription("b", ("t",))), {"t": 3})
+
+    assert same(assign("sticky", group("z")), assign("sticky", group(None)))
+
+
+def test_a_member_without_topics_that_comes_first_is_given_some() -> None:
+    first, second = Subscription("a", ()), Subscription("b", ("t",))
+
+    result = assign("cooperative-sticky", Group((first, second), {"t": 2}))
+
+    assert counts(result) == {"a": 1, "b": 1}
+
+
+def test_a_partition_that_two_members_of_one_generation_claim_goes_to_one_of_them_later() -> None:
+    members = (cooperative("a", "t", owned={"t": (0, 1)}), cooperative("b", "t", owned={"t": (1, 2)}))
+
+    result = assign("cooperative-sticky", Group(members, {"t": 3}))
+
+    assert owners(result) == {"t": {0: ["a"], 2: ["b"]}}
+
+
+def test_of_two_claims_the_one_of_the_higher_generation_holds_from_3_4_1_on() -> None:
+    old = cooperative("a", "t", owned={"t": (0, 1)}, generation=3)
+    new = cooperative("b", "t", owned={"t": (1, 2)}, generation=4)
+
+    assert owners(assign("cooperative-sticky", Group((old, new), {"t": 3}), "3.6.2")) == {
+        "t": {0: ["a"], 1: ["b"], 2: ["b"]}
+    }
+
+
+@pytest.mark.parametrize("library", JAVA)
+def test_unreadable_user_data_is_no_past(library: str) -> None:
+    bad = Group((Subscription("a", ("t",), user_data=b"\xff" * 7), Subscription("b", ("t",))), {"t": 4})
+    none = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 4})
+
+    assert same(assign("sticky", bad, library), assign("sticky", none, library))
+
+
+def test_a_leader_that_would_not_end_is_told() -> None:
+    with pytest.raises(LeaderWouldFail, match="for ever"):
+        assign("sticky", _GROUND_LOOP, "3.7.1")
+
+
+def test_a_group_without_members_has_no_leader() -> None:
+    with pytest.raises(LeaderWouldFail):
+        assign("sticky", Group((), {"t": 3}))
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+@pytest.mark.parametrize("library", ["sarama", "franz-go", "aiokafka", "unknown"])
+def test_other_libraries_cannot_be_told(strategy: str, library: str) -> None:
+    with pytest.raises(CannotTell, match="not recomputed"):
+        assign(strategy, Group((Subscription("a", ("t",)),), {"t": 1}), library)
+
+
+def test_racks_that_are_not_known_cannot_be_told() -> None:
+    group = Group((Subscription("a", ("t",), rack="r"), Subscription("b", ("t",))), {"t": 2})
+
+    with pytest.raises(CannotTell, match="racks are not known"):
+        assign("sticky", group)
+    assert counts(assign("sticky", group, "3.4.1")) == {"a": 1, "b": 1}
+    assert assign("sticky", group, partition_racks={"t": [[], ["r"]]})["a"] == {"t": (1,)}
+
+
+def test_a_kafka_python_leader_reads_its_own_bytes_only() -> None:
+    java = write_sticky((("t", (2,)),), 5)
+
+    assert read_kafka_python(b"\0\1" + java) == MemberData((("t", (2,)),), 5)
+    assert read_kafka_python(java) == read_kafka_python(b"") == MemberData((), -1)
+
+
+def test_user_data_is_read_as_version_1_then_0_then_not_at_all() -> None:
+    held = (("t", (0, 3)), ("\u65e5", (7,)))
+    both = write_sticky(held, 9)
+
+    assert read_sticky(both) == (MemberData(held, 9), len(both))
+    assert read_sticky(both[:-4]) == (MemberData(held, None), len(both) - 4)
+    assert read_sticky(both[:-6])[0] == MemberData((), -1)
+    assert read_sticky(None)[0] == read_sticky(b"")[0] == MemberData((), None)
+    assert read_sticky(both, len(both))[0] == MemberData((), None)
+
+
+def test_a_bare_generation_is_read_once() -> None:
+    assert read_generation(struct.pack(">i", 7)) == (7, 4)
+    assert read_generation(struct.pack(">i", 7), 4) == (-1, 4)
+    assert read_generation(None) == (None, 0)
+    assert read_generation(b"") == (-1, 0)
+
+
+@given(st.binary(max_size=60), st.integers(0, 70))
+def test_reading_never_raises(data: bytes, position: int) -> None:
+    read_sticky(data, position)
+    read_generation(data, position)
+    read_kafka_python(data)
+
+
+_TOPICS = ("s", "t", "u")
+
+
+@st.composite
+def _groups(draw: st.DrawFn) -> Group:
+    names = draw(st.lists(st.text("abc", min_size=1, max_size=3), min_size=1, max_size=6, unique=True))
+    topics = st.lists(st.sampled_from(_TOPICS), min_size=1, max_size=3, unique=True).map(tuple)
+    return Group(
+        tuple(Subscription(name, draw(topics)) for name in names),
+        draw(st.fixed_dictionaries({topic: st.integers(0, 9) for topic in _TOPICS})),
+    )
+
+
+@settings(deadline=None, max_examples=150)
+@given(_groups(), st.sampled_from(JAVA))
+def test_every_partition_goes_to_one_subscriber_and_stays_there(group: Group, release: str) -> None:
+    first = assign("sticky", group, release)
+    subscribed = {topic for member in group.members for topic in member.topics}
+    assert {(topic, p) for topic, of in owners(first).items() for p in of} == {
+        (topic, p) for topic in subscribed for p in range(group.partitions_per_topic[topic])
+    }
+    assert all(len(members) == 1 for of in owners(first).values() for members in of.values())
+    assert all(set(first[member.member_id]) <= set(member.topics) for member in group.members)
+
+    if release in {"2.5.1", "2.8.1"}:  # These lose what some members had where subscriptions differ.
+        return
+    again = Group(tuple(_with_past(member, first) for member in group.members), group.partitions_per_topic)
+    assert same(assign("sticky", again, release), first)
+
+
+def _with_past(member: Subscription, result: Assignment) -> Subscription:
+    held = tuple((topic, tuple(partitions)) for topic, partitions in result[member.member_id].items())
+    return Subscription(member.member_id, member.topics, user_data=write_sticky(held, 1))
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_what_no_record_holds_is_said_of_java_and_kafka_python_only(strategy: str) -> None:
+    group = Group((Subscription("a", ("t",)),), {"t": 1})
+
+    def reasons(library: Library) -> list[str | None]:
+        return [reason for _, reason in unrecorded(strategy, group, library)]
+
+    assert reasons(Library("java", (2, 8, 1))) == reasons(Library("librdkafka")) == []
+    assert reasons(Library("kafka-python", (3,))) == [None]
+    assert len(reasons(Library("java", (3, 0)))) == 1
+    assert list(unrecorded("range", group, Library("java"))) == []
+    assert strategy_named(strategy).name == strategy
+
+
+def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -> None:
+    """Seen in a real group: b-0, which moved from "s1" to "r2", is to go back, and b-1 goes."""
+    everything = ("a", "b", "c-10", "c-2")
+
+    def member(member_id: str, topics: tuple[str, ...], **owned: tuple[int, ...]) -> Subscription:
+        had = tuple((topic.replace("_", "-"), partitions) for topic, partitions in owned.items())
+        return Subscription(member_id, topics, had, 71 if owned else None, None, None, b"")
+
+    group = Group(
+        (
+            member("s0", ("a",), a=(0, 1, 2, 3, 4)),
+            member("r2", everything),
+            member("s1", everything, b=(0, 1, 2, 3, 4), c_10=(0, 1, 2), c_2=(0, 1, 2, 3, 4, 5, 6, 7)),
+            member("r9", ("a", "c-10")),
+        ),
+        {"a": 5, "b": 5, "c-10": 3, "c-2": 8},
+    )
+    result = assign("cooperative-sticky", group, "librdkafka:2.16")
+    assert same(result, {"s0": {"a": (1, 2, 3, 4)}, "s1": {"b": (1,), "c-2": (3, 4, 5, 6, 7)}})

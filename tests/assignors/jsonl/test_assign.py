@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from assignors import to_pairs
+from assignors.jsonl import assign_line
+from tests.assignors.random_groups import random_group, random_racks
+from tests.oracle.java_assignors import Case, Thrown, ask_java
+
+QUESTION: dict[str, Any] = {
+    "strategy": "range",
+    "library": "java:3.7.1",
+    "partitions_per_topic": {"t": 3},
+    "members": {
+        "b": {"topics": ["t"], "owned": [["t", 0]], "generation": 4, "rack": None, "user_data": None},
+        "a": {"topics": ["t"], "owned": [], "generation": None, "group_instance_id": None, "user_data": "00ff"},
+    },
+}
+
+
+def test_a_line_is_answered_with_members_in_its_order() -> None:
+    assert assign_line(QUESTION) == {"assignment": {"b": [["t", 2]], "a": [["t", 0], ["t", 1]]}}
+
+
+def test_the_library_may_be_left_out_or_be_a_bare_release() -> None:
+    without = {key: value for key, value in QUESTION.items() if key != "library"}
+
+    assert assign_line(without) == assign_line(QUESTION) == assign_line(QUESTION | {"library": "2.4.1"})
+
+
+def test_static_members_and_racks_are_read() -> None:
+    question = {
+        "strategy": "range",
+        "partitions_per_topic": {"t": 2},
+        "partition_racks": {"t": [["r1", None], ["r1"]]},
+        "members": {
+            "a": {"topics": ["t"], "rack": "r1"},
+            "b": {"topics": ["t"], "rack": "", "group_instance_id": "i"},
+        },
+    }
+
+    assert assign_line(question) == {"assignment": {"a": [["t", 1]], "b": [["t", 0]]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"strategy": "mine"}, "Strategy 'mine' is not known"),
+        ({"strategy": "sticky", "library": "sarama"}, "not recomputed"),
+        ({"strategy": 7}, "strategy is 7"),
+        ({"library": "java:x"}, "cannot be read"),
+        ({"library": None, "members": []}, "members is no JSON object"),
+        ({"partitions_per_topic": {"t": -1}}, "partition count -1"),
+        ({"partitions_per_topic": {"t": 1e3}}, "partition count 1000.0"),
+        ({"partitions_per_topic": {"t": 10**12}}, "partition count 1000000000000"),
+        ({"members": {"a": {}}}, "no 'topics' in member 'a'"),
+        ({"members": {"a": {"topics": "t"}}}, "topics of member 'a' is no list"),
+        ({"members": {"a": {"topics": [None]}}}, "a topic of member 'a' is None"),
+        ({"members": {"a": {"topics": [], "owned": [["t"]]}}}, "owned partition of member 'a'"),
+        ({"members": {"a": {"topics": [], "owned": [["t", True]]}}}, "owned partition of member 'a'"),
+        ({"members": {"a": {"topics": [], "owned": [["t", 1 << 31]]}}}, "owned partition of member 'a'"),
+        ({"members": {"a": {"topics": [], "generation": "4"}}}, "generation of member 'a'"),
+        ({"members": {"a": {"topics": [], "user_data": "0g"}}}, "no hex"),
+        ({"members": {"a": {"topics": [], "rack": 1}}}, "rack of member 'a'"),
+        ({"partition_racks": {"t": "r1"}}, "partition_racks of topic 't' is no list"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason: str) -> None:
+    assert reason in assign_line(QUESTION | change)["error"]
+
+
+@pytest.mark.parametrize("line", [None, [], "x", 3, {}, {"strategy": "range"}])
+def test_what_is_no_question_has_an_error(line: object) -> None:
+    assert set(assign_line(line)) == {"error"}
+
+
+@pytest.mark.java
+@pytest.mark.parametrize("release", ["3.4.1", "4.3.1"])
+def test_the_lists_stand_in_the_order_of_the_real_class(release: str) -> None:
+    random = Random(f"listed {release}")
+    cases = [Case(strategy, random_group(random)) for strategy in ("range", "roundrobin") for _ in range(1_000)]
+    in_racks = [random_group(random, racks=True) for _ in range(500)]
+    cases += [Case("range", group, random_racks(random, group)) for group in in_racks]
+
+    for case, answer in zip(cases, ask_java(release, cases), strict=True):
+        assert not isinstance(answer, Thrown)
+        ours = assign_line(_question(release, case))["assignment"]
+        # Within one topic the classes list ascending, save that `from_pairs` has joined what stood apart.
+        assert {m: [tuple(pair) for pair in pairs] for m, pairs in ours.items()} == to_pairs(answer)
+
+
+def _question(release: str, case: Case) -> dict[str, Any]:
+    return {
+        "strategy": case.strategy,
+        "library": release,
+        "partitions_per_topic": dict(case.group.partitions_per_topic),
+        "partition_racks": case.racks and {topic: [list(of) for of in racks] for topic, racks in case.racks.items()},
+        "members": {
+            member.member_id: {
+                "topics": list(member.topics),
+                "group_instance_id": member.group_instance_id,
+                "rack": member.rack,
+            }
+            for member in case.group.members
+        },
+    }

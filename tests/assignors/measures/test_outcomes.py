@@ -1,0 +1,222 @@
+"""What-if: each strategy's balance and moves for one group, written out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from assignors import (
+    Assignment,
+    CannotTell,
+    Group,
+    Subscription,
+    UnknownStrategy,
+    assign,
+    from_pairs,
+    known_strategies,
+    same,
+    what_if,
+)
+from assignors.jsonl import what_if_line
+from assignors.measures import Outcome
+
+
+def group(*members: str, **counts: int) -> Group:
+    """Members all subscribing to all topics."""
+    return Group(tuple(Subscription(member, tuple(counts)) for member in members), counts)
+
+
+def told(of: Group, strategy: str, current: Assignment, **given: Any) -> Outcome:
+    outcome = what_if(of, [strategy], current, **given)[strategy]
+    assert isinstance(outcome, Outcome), outcome
+    return outcome
+
+
+# a and b had three partitions each; c joins.
+JOINED = group("a", "b", "c", t=6)
+HAD = from_pairs({"a": [("t", 0), ("t", 1), ("t", 2)], "b": [("t", 3), ("t", 4), ("t", 5)]})
+
+
+def test_range_moves_more_than_needed_when_a_member_joins() -> None:
+    outcome = told(JOINED, "range", HAD)
+
+    assert same(outcome.assignment, assign("range", JOINED))
+    # 2 goes to b, 4 and 5 to c.
+    assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (3, 2, 1)
+    assert outcome.partitions is not None
+    assert (outcome.partitions.least, outcome.partitions.most, outcome.partitions.imbalance) == (2, 2, 0.0)
+    assert outcome.bounds.imbalance_least == 0.0
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_sticky_strategies_are_told_what_members_have_now(strategy: str) -> None:
+    outcome = told(JOINED, strategy, HAD)
+
+    assert (outcome.moves, outcome.bounds.moves_least, outcome.stickiness_cost) == (2, 2, 0)
+    assert outcome.partitions is not None
+    assert outcome.partitions.imbalance == 0.0
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_kafka_python_is_told_in_its_own_bytes(strategy: str) -> None:
+    assert told(JOINED, strategy, HAD, library="kafka-python").moves == 2
+
+
+def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
+    # What Java's cooperative-sticky sends: what is owned, and the generation in four bytes.
+    members = tuple(
+        replace(
+            member,
+            owned=(("t", tuple(HAD.get(member.member_id, {}).get("t", ()))),),
+            generation=3,
+            user_data=b"\0\0\0\3",
+        )
+        for member in JOINED.members
+    )
+
+    assert told(Group(members, JOINED.partitions_per_topic), "sticky", HAD).moves == 2
+
+
+def test_a_cooperative_handover_is_followed_to_its_end() -> None:
+    assert told(JOINED, "cooperative-sticky", HAD).generations == 2
+    assert told(group("a", "b", t=6), "cooperative-sticky", HAD).generations == 1
+    assert told(JOINED, "sticky", HAD).generations == 1
+
+
+def test_what_members_say_themselves_counts_before_what_they_have() -> None:
+    said = Group((Subscription("a", ("t",), owned=(("t", (1,)),), generation=4), Subscription("b", ("t",))), {"t": 2})
+
+    outcome = told(said, "cooperative-sticky", from_pairs({"a": [("t", 0)], "b": [("t", 1)]}))
+
+    assert same(outcome.assignment, from_pairs({"a": [("t", 1)], "b": [("t", 0)]}))
+    assert outcome.moves == 2
+    assert what_if(said, ["cooperative-sticky"])["cooperative-sticky"].moves == 0  # type: ignore[union-attr]
+
+
+def test_load_is_balanced_apart_from_partitions() -> None:
+    outcome = told(group("a", "b", t=4), "range", {}, load={"t": [9, 1, 1, 1]})
+
+    assert outcome.load is not None
+    assert (outcome.load.least, outcome.load.most) == (2, 10)
+    assert outcome.load.imbalance == pytest.approx(10 / 6 - 1)
+    assert outcome.moves == 0
+
+
+def test_a_strategy_that_cannot_be_told_does_not_hide_the_others() -> None:
+    outcomes = what_if(JOINED, ["range", "mine", "sticky"], HAD, library="sarama")
+
+    assert isinstance(outcomes["range"], Outcome)
+    assert isinstance(outcomes["mine"], UnknownStrategy)
+    assert isinstance(outcomes["sticky"], CannotTell)
+
+
+def test_without_names_all_strategies_are_tried() -> None:
+    assert tuple(what_if(JOINED, current=HAD)) == known_strategies()
+
+
+def test_a_group_without_members_has_no_balance() -> None:
+    outcome = told(group(t=3), "range", HAD)
+
+    assert (outcome.partitions, outcome.bounds.imbalance_least, outcome.moves) == (None, None, 0)
+
+
+LINE: dict[str, Any] = {
+    "strategy": "range",
+    "partitions_per_topic": {"t": 6},
+    "members": {member: {"topics": ["t"]} for member in "abc"},
+    "current": {"a": [["t", 0], ["t", 1], ["t", 2]], "b": [["t", 3], ["t", 4], ["t", 5]]},
+    "load": {"t": [1, 1, 1, 1, 1, 7]},
+    "strategies": ["range", "sticky"],
+}
+
+
+def test_a_line_gives_an_object_a_strategy() -> None:
+    assert what_if_line(LINE)["range"] == {
+        "assignment": {"a": [["t", 0], ["t", 1]], "b": [["t", 2], ["t", 3]], "c": [["t", 4], ["t", 5]]},
+        "moves": 3,
+        "moves_least": 2,
+        "imbalance": 0.0,
+        "imbalance_least": 0.0,
+        "load_imbalance": pytest.approx(1.0),
+        "generations": 1,
+    }
+    assert what_if_line(LINE)["sticky"]["moves"] == 2
+    assert set(what_if_line(LINE | {"strategies": None})) == set(known_strategies())
+    assert what_if_line(LINE | {"load": None})["range"]["load_imbalance"] is None
+    assert set(what_if_line(LINE | {"strategies": ["mine"]})["mine"]) == {"error"}
+
+
+T = "AAAAAAAAAAAAAAAAAAAAAQ"
+
+
+def test_a_line_for_a_broker_is_told_by_its_topics() -> None:
+    answer = what_if_line(
+        {
+            "topics": {"t": {"id": T, "partitions": 3}},
+            "members": {"a": {"topics": ["t"]}, "b": {"topics": ["t"]}},
+            "current": {"a": [[T, 2]], "b": [[T, 0], [T, 1]]},
+        }
+    )
+
+    assert set(answer) == {"server-range", "server-uniform"}
+    assert answer["server-uniform"]["assignment"] == {"a": [[T, 2]], "b": [[T, 0], [T, 1]]}
+    assert answer["server-uniform"]["moves"] == 0
+    assert answer["server-range"]["moves"] == 3
+    assert answer["server-range"]["moves_least"] == 0
+
+
+def queues(*numbers: int) -> list[dict[str, Any]]:
+    return [{"topic": "t", "broker": "b", "queue": number} for number in numbers]
+
+
+def test_a_line_for_rocketmq_is_told_by_its_queues() -> None:
+    question = {
+        "queues": queues(0, 1, 2, 3),
+        "clients": ["a", "b"],
+        "current": {"a": queues(0, 1, 2, 3)},
+        "load": [1, 1, 1, 3],
+        "options": {"consumeridcs": [], "message_queue_list": queues(0, 9)},
+    }
+    answer = what_if_line(question)
+
+    assert set(answer) == {
+        f"rocketmq:{name}" for name in ("AVG", "AVG_BY_CIRCLE", "CONFIG", "MACHINE_ROOM", "CONSISTENT_HASH")
+    }
+    assert answer["rocketmq:AVG"] == {
+        "assignment": {"a": queues(0, 1), "b": queues(2, 3)},
+        "moves": 2,
+        "moves_least": 2,
+        "imbalance": 0.0,
+        "imbalance_least": 0.0,
+        "load_imbalance": pytest.approx(4 / 3 - 1),
+        "generations": 1,
+    }
+    assert answer["rocketmq:CONFIG"]["assignment"] == {"a": queues(0, 9), "b": queues(0, 9)}
+    assert answer["rocketmq:MACHINE_ROOM"]["imbalance"] is None
+    odd = what_if_line(question | {"strategies": ["rocketmq:MINE", "rocketmq:MACHINE_ROOM_NEARBY-AVG"]})
+    assert [set(told) for told in odd.values()] == [{"error"}, {"error"}]
+    assert "error" in what_if_line(question | {"queues": [], "load": None})["rocketmq:AVG"]["assignment"]["a"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"current": None}, "current is no JSON object"),
+        ({"current": {"a": [["t"]]}}, "partition of current of 'a'"),
+        ({"load": {"t": [1]}}, "1 numbers where there are 6"),
+        ({"load": {"t": [1, 1, 1, 1, 1, -1]}}, "-1"),
+        ({"load": {"u": []}}, "topic 'u'"),
+        ({"strategies": "range"}, "strategies is no list"),
+        ({"members": {"a": {}}}, "no 'topics'"),
+        ({"library": "java:x"}, "cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_its_answer(change: dict[str, Any], reason: str) -> None:
+    assert reason in what_if_line(LINE | change)["error"]
+
+
+def test_a_line_must_say_what_is_owned_now() -> None:
+    assert "'current'" in what_if_line({key: value for key, value in LINE.items() if key != "current"})["error"]
+    assert set(what_if_line([])) == {"error"}

@@ -1,0 +1,164 @@
+"""`python -m tests.benchmarks [NAME ...]`: measure on this machine, and print a table.
+
+The exit code is 0 whatever the figures are: speed is no test. It is 1 if something could not be measured, 2 if a
+person must do something first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from tests.benchmarks import decode
+from tests.benchmarks.alerts import alerts
+from tests.benchmarks.assign import assignments
+from tests.benchmarks.bench_cluster import Place, bench_place
+from tests.benchmarks.catch_up import CatchUpSize, catch_up
+from tests.benchmarks.core import core
+from tests.benchmarks.delay import delay
+from tests.benchmarks.downtime import DowntimeSize, downtime
+from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.machine import load, machine
+from tests.benchmarks.page import page
+from tests.benchmarks.reading import reading
+from tests.benchmarks.steady_state import SteadySize, steady_state
+
+__all__ = ["main"]
+
+_MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
+    "reading": reading,
+    "catch-up": catch_up,
+    "downtime": downtime,
+    "steady-state": steady_state,
+    "delay": delay,
+}
+"""Those that need a broker, in the order of the table."""
+
+_FULL: dict[str, Callable[[Place, Say], list[Figure]]] = {
+    "catch-up": lambda place, say: catch_up(place, say, CatchUpSize.full()),
+    "downtime": lambda place, say: downtime(place, say, DowntimeSize.full()),
+    "steady-state": lambda place, say: [
+        figure
+        for size in (SteadySize(), SteadySize.resting(), SteadySize.full(), SteadySize.large_group())
+        for figure in steady_state(place, say, size)
+    ],
+}
+"""What `--full` measures at another size."""
+
+_DECODE = "decode"
+_CORE = "core"
+_PAGE = "page"
+_ALERTS = "alerts"
+_ASSIGN = "assign"
+_FILE_WIDTH = 160
+"""Of the table where no terminal tells: a line a figure."""
+
+_NAMES = [_DECODE, _CORE, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Measure what is named, or all; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
+    parser.add_argument("--full", action="store_true", help="catch-up, downtime, steady-state: at full size (minutes)")
+    given = parser.parse_args(arguments)
+    names = given.names or _NAMES
+    if unknown := [name for name in names if name not in _NAMES]:
+        parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(_NAMES)}")
+    # Clients tell every lost connection at length; here one is lost at each broker's end.
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    console = Console()
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    try:
+        with _ended_by_signals():
+            return _run(console, [name for name in _NAMES if name in names], full=given.full)
+    except SetupError as error:
+        print(error, file=sys.stderr)
+        return SETUP_EXIT_CODE
+    except KeyboardInterrupt:
+        print("stopped; nothing is left behind", file=sys.stderr)
+        return 128 + signal.SIGINT
+
+
+def _run(console: Console, names: list[str], *, full: bool) -> int:
+    measures = _MEASURES | _FULL if full else _MEASURES
+    size, busy = machine(), [load()]
+    figures: list[Figure] = []
+    failed = False
+    with ExitStack() as stack, console.status("starting") as status:
+        place: Place | None = None
+        for name in names:
+
+            def say(text: str, name: str = name) -> None:
+                status.update(f"{name}: {text}")
+
+            try:
+                if name == _DECODE:
+                    say("best of three")
+                    figures.append(_decode())
+                elif name == _CORE:
+                    figures.extend(core(say))
+                elif name == _ASSIGN:
+                    figures.extend(assignments(say))
+                elif name == _ALERTS:
+                    figures.extend(alerts(say))
+                elif name == _PAGE:
+                    figures.extend(page(say))
+                else:
+                    if place is None:
+                        say("the broker starts")
+                        place = stack.enter_context(bench_place())
+                    figures.extend(measures[name](place, say))
+            except RuntimeError as error:
+                failed = True
+                figures.append(Figure(name, "not measured", "", str(error)))
+            busy.append(load())
+        status.update("the broker stops")
+        stack.close()
+    console.print(_table(figures))
+    console.print(f"on {size}; load {busy[0]:.1f} before, {max(busy[1:]):.1f} at most meanwhile", highlight=False)
+    if busy[0] > 1:
+        console.print("others were at work: the machine alone is faster than this", highlight=False)
+    return int(failed)
+
+
+def _decode() -> Figure:
+    best = max(decode.records_per_second() for _ in range(3))
+    note = "key and value bytes in memory to folded commits, one core, best of 3"
+    return Figure("decoding offset commits", f"{best:,.0f} records/s", "500,000/s", note)
+
+
+def _table(figures: list[Figure]) -> Table:
+    table = Table(show_edge=False, pad_edge=False)
+    for name, justify in (("what", "left"), ("figure", "right"), ("aim", "right"), ("of what", "left")):
+        table.add_column(name, justify=justify, no_wrap=name in {"figure", "aim"})  # type: ignore[arg-type]
+    for figure in figures:
+        table.add_row(figure.name, figure.value, figure.aim, figure.note)
+    return table
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM end the program as Ctrl-C does: through every `finally`."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""How fast a job reads what has piled up: a million offset commits and no round among them, then one round; twice.
+
+Commits lie in batches of as many records as a group has partitions, as a commit request leaves them. The first
+million is the first batch of a new process, in which the JVM loads and compiles what it runs and every Python process
+imports; the second comes right after, and tells what reading costs. In full it is twenty million.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.made_groups import MadeGroups
+from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
+
+__all__ = ["CatchUpSize", "catch_up"]
+
+_NAME = "backlog"
+_SAY_EVERY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUpSize:
+    """How much is measured.
+
+    Attributes:
+        groups: Groups, of two members.
+        partitions: Partitions of each.
+        cold: Commits of each partition in the first batch.
+        warm: The same in the second.
+    """
+
+    groups: int = 1_000
+    partitions: int = 10
+    cold: int = 100
+    warm: int = 100
+
+    @classmethod
+    def full(cls) -> CatchUpSize:
+        """Twenty million commits after a first million."""
+        return cls(partitions=50, cold=20, warm=400)
+
+
+def catch_up(place: Place, say: Say, size: CatchUpSize | None = None) -> list[Figure]:
+    """Measure it.
+
+    Args:
+        place: Where.
+        say: Told how far it is.
+        size: How much; None for what the README promises.
+    """
+    size = size or CatchUpSize()
+    settings = place.settings(_NAME, max_rounds=1)
+    each = size.groups * size.partitions
+    with MadeGroups(settings, size.groups, size.partitions) as made:
+        made.rebalance(made.groups)
+        for commits in (size.cold, size.warm):
+            for begun in range(0, commits, _SAY_EVERY):
+                made.commit(min(_SAY_EVERY, commits - begun))
+                say(f"written {made.records:,} of {each * (size.cold + size.warm):,} records")
+            made.round()
+    return _figures(size, measure_job(settings, place.folder, say))
+
+
+def _figures(size: CatchUpSize, job: JobReport) -> list[Figure]:
+    cold, warm = job.batches
+    each = size.groups * size.partitions
+    first, records = each * size.cold, each * size.warm
+    seconds, from_query, from_start = warm.at - cold.at, cold.at - job.query, cold.at - job.began
+    spent = {"warm": warm.spent.since(cold.spent), "cold": cold.spent.since(job.spent_on_start)}
+    told = {
+        name: f"processor: {s.total:.1f} s (driver {s.driver:.1f}, jvm {s.jvm:.1f}, workers {s.workers:.1f})"
+        for name, s in spent.items()
+    }
+    return [
+        Figure(
+            "catch-up, end to end into tables",
+            f"{records / seconds:,.0f} records/s",
+            "1,000,000/s",
+            f"{records:,} commits of {size.groups:,} groups x {size.partitions} partitions in {seconds:.1f} s, "
+            f"after a first batch; {told['warm']}",
+        ),
+        Figure(
+            "  as the first batch",
+            f"{first / from_query:,.0f} records/s",
+            "",
+            f"{first:,} in {from_query:.1f} s from the query's start; {told['cold']}",
+        ),
+        Figure(
+            "  with the session's start",
+            f"{from_start:.1f} s",
+            "25 s",
+            f"from the start of the process to its first rows: {first / from_start:,.0f} records/s",
+        ),
+        Figure("  memory", f"{sum(job.largest_memory.values()) / 2**20:,.0f} MB", "", memory_of(job)),
+    ]

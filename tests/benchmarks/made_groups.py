@@ -1,0 +1,225 @@
+"""A thousand groups without a thousand consumers: their records and rounds, written as broker and probe write them.
+
+A broker's coordinator could not take a thousand groups' rebalances and commits fast enough to measure what reads
+them. So the records go straight into a topic that stands in for the offsets log (the job's setting
+`offsets_topic`), one record batch per group and commit, as a commit request leaves it; and the rounds go through
+the probe's own code, but for the questions to the brokers, whose answers are known here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from confluent_kafka import KafkaError, Message, Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+from assignors import Group as LeaderView
+from assignors import Subscription, assign
+from streaming.config import Settings
+from streaming.events import RoundClosed
+from streaming.offsets_log import partition_for, printed
+from streaming.probe.deadline import Deadline
+from streaming.probe.idle import IDLE_ROUNDS, Rest
+from streaming.probe.observe import Group, Look, Memory, RoundHead, Topic, memory_after, round_events
+from streaming.probe.topics import create_missing
+from streaming.probe.writer import RoundWriter
+from tests.benchmarks.log_records import commit_key, commit_value, group_key, group_value
+
+__all__ = ["MadeGroups"]
+
+_LOG_PARTITIONS = 50
+"""Kafka's default of `offsets.topic.num.partitions`."""
+
+_GROUPS_PER_TOPIC = 10
+"""Groups share topics, and the probe looks at a topic once for all of them."""
+
+_MEMBERS = 2
+_STEP = 37
+"""Records that a partition gets, and its group consumes, between two commits."""
+
+_BEHIND = 5
+"""Records that every group is behind."""
+
+_TOLD_EVERY = 20
+"""Batches of 30 s in ten minutes."""
+
+_ROUND_S = 120.0
+"""Far above what a round of 10,000 groups takes to write."""
+
+_QUIET = 2
+"""syslog's "critical": librdkafka's own complaints at the end of a broker tell nothing here."""
+
+
+class MadeGroups:
+    """Groups of one topic each; a context manager. Call `rebalance` for all groups first, then commits and rounds.
+
+    Attributes:
+        groups: Their names.
+        records: Records written into the log so far.
+    """
+
+    def __init__(self, settings: Settings, groups: int, partitions: int, idle: int = 0) -> None:
+        """Create the topics.
+
+        Args:
+            settings: Where everything lies.
+            groups: Number of groups.
+            partitions: Partitions of each topic, and so of each group.
+            idle: Groups besides, without members, that have committed one partition each and rest.
+        """
+        self._settings = settings
+        self._log = settings.job.offsets_topic
+        self.groups: Sequence[str] = [f"checkout-service-{number}" for number in range(groups)]
+        self.records = 0
+        self._partitions = partitions
+        self._topics = {group: f"orders-{number // _GROUPS_PER_TOPIC}" for number, group in enumerate(self.groups)}
+        self._ids = {topic: hashlib.sha256(topic.encode()).digest()[:16] for topic in self._topics.values()}
+        self._homes = {group: partition_for(group, _LOG_PARTITIONS) for group in self.groups}
+        self._keys = {
+            group: [commit_key(group, topic, partition) for partition in range(partitions)]
+            for group, topic in self._topics.items()
+        }
+        self._idle = {f"nightly-report-{number}": f"archive-{number // _GROUPS_PER_TOPIC}" for number in range(idle)}
+        self._rounds = 0
+        self._generations = dict.fromkeys(self.groups, 0)
+        self._assigned = self._assignments()
+        self._ends = [0] * _LOG_PARTITIONS
+        self._commits = 0
+        self._memory = Memory()
+        self._refused: list[KafkaError] = []
+        admin: Any = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
+        try:
+            admin.create_topics([NewTopic(self._log, _LOG_PARTITIONS, 1)])
+            create_missing(admin, settings.probe)
+        finally:
+            admin.close()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": settings.kafka.bootstrap_servers,
+                "enable.idempotence": True,
+                # One batch per commit request of a group.
+                "batch.num.messages": partitions,
+                "linger.ms": 20,
+                "queue.buffering.max.messages": 200_000,
+                "log_level": _QUIET,
+            }
+        )
+        self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._producer.purge()
+        self._writer.close()
+
+    def rebalance(self, groups: Iterable[str]) -> None:
+        """Write a decision of each of these groups: one generation further, members and partitions as before."""
+        now = _now()
+        for group in groups:
+            self._generations[group] += 1
+            value = group_value(self._generations[group], "range", now, [self._topics[group]], self._assigned[group])
+            self._write(group, group_key(group), value)
+        self._flush()
+
+    def commit(self, times: int = 1) -> None:
+        """Let each group commit all its partitions, so many times."""
+        for _ in range(times):
+            self._commits += 1
+            now, offset = _now(), self._consumed()
+            for group, keys in self._keys.items():
+                value = commit_value(offset, now, self._ids[self._topics[group]])
+                for key in keys:
+                    self._write(group, key, value)
+        self._flush()
+
+    def rest(self) -> None:
+        """Let the idle groups commit once."""
+        now = _now()
+        for group, topic in self._idle.items():
+            self._homes[group] = partition_for(group, _LOG_PARTITIONS)
+            self._write(group, commit_key(group, topic, 0), commit_value(1_000_000, now, bytes(range(16))))
+        self._flush()
+
+    def round(self) -> RoundClosed:
+        """Close a round that sees all groups stable; the first one tells the idle ones, any other a twentieth of them.
+
+        (That is what a batch every 30 s finds of them: each is told once in ten minutes.)
+
+        Raises:
+            RoundAbandonedError: The broker did not take it.
+        """
+        deadline = Deadline.after(_ROUND_S)
+        opened = self._writer.open(deadline)
+        log = tuple(self._ends)
+        head = RoundHead(self._settings.cluster, "bench", opened.number, opened.time, log, (None,) * len(log))
+        end = (self._consumed() + _BEHIND,) * self._partitions
+        look = Look(
+            groups={group: Group(group, 1, "Stable", "consumer", "classic") for group in self.groups}
+            | {group: Group(group, 1, "Empty", "", "classic") for group in self._idle},
+            topics_of_groups={group: (topic,) for group, topic in (self._topics | self._idle).items()},
+            descriptions={},
+            topics={
+                topic: Topic(self._partitions, printed(raw), end, end, (0,) * self._partitions)
+                for topic, raw in self._ids.items()
+            }
+            | {topic: Topic(1, None, (1_000_000,), (1_000_000,), (0,)) for topic in self._idle.values()},
+        )
+        # Not by the clock, which says nothing here: rounds are written as fast as they can be.
+        rested = {
+            group: IDLE_ROUNDS + ((number + self._rounds) % _TOLD_EVERY != 0) if self._rounds else 0
+            for number, group in enumerate(self._idle)
+        }
+        before = replace(self._memory, rest=Rest(head.time))
+        after = replace(memory_after(head, look, self._memory), rest=Rest(head.time, {}, rested))
+        events = round_events(head, look, before, after, self._settings.filters, self._settings.job.heartbeat_ms)
+        written = self._writer.write(opened, events, deadline)
+        closed = self._writer.close_round(opened, written, (log, log), "bench", deadline)
+        self._memory = after
+        self._rounds += 1
+        return closed
+
+    def _assignments(self) -> dict[str, dict[str, dict[str, Sequence[int]]]]:
+        """What a leader with the strategy "range" would give each group."""
+        assigned: dict[str, dict[str, dict[str, Sequence[int]]]] = {}
+        for group, topic in self._topics.items():
+            members = tuple(Subscription(f"consumer-{group}-{n}", (topic,)) for n in range(1, _MEMBERS + 1))
+            given = assign("range", LeaderView(members, {topic: self._partitions}))
+            assigned[group] = {member: {t: tuple(p) for t, p in topics.items()} for member, topics in given.items()}
+        return assigned
+
+    def _consumed(self) -> int:
+        return 1_000_000 + _STEP * self._commits
+
+    def _write(self, group: str, key: bytes, value: bytes) -> None:
+        home = self._homes[group]
+        while True:
+            try:
+                self._producer.produce(self._log, value, key, home, on_delivery=self._delivered)
+                break
+            except BufferError:
+                self._producer.poll(0.1)
+        self._ends[home] += 1
+        self.records += 1
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+    def _flush(self) -> None:
+        left = self._producer.flush(_ROUND_S)
+        if left or self._refused:
+            message = f"the broker did not take {left or len(self._refused)} records: {self._refused[:1]}"
+            raise RuntimeError(message)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

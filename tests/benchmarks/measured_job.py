@@ -1,0 +1,233 @@
+"""The job, measured: `start_query` on what is there now, in a process of its own, with a report per batch.
+
+A process of its own has a cold session, as after every restart, and all that it and its children (the JVM, Spark's
+Python workers) spend is the job's. The report is a file of JSON lines, `Report`s; the one before the last tells
+nothing that the next does not add to, so a reader can follow it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil  # type: ignore[import-untyped]  # it ships no types
+import pyarrow as pa
+
+from streaming.config import Settings, load_settings
+from streaming.job.run import start_query
+from streaming.job.session import start_session
+from streaming.process import GuardedProcess
+from streaming.tables import DeltaLake
+from streaming.up import environment_of
+from tests.benchmarks.figure import Say
+
+__all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]
+
+_POLL_S = 0.2
+_GRACE_S = 60.0
+_MOST_BATCHES = 1_000
+"""Spark keeps 20 progress reports unless told otherwise."""
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Processor seconds, user and system, since the process began.
+
+    Attributes:
+        driver: The Python driver, where rows are unpacked and appended.
+        jvm: Spark's JVM.
+        workers: Spark's Python workers, where source and operator run.
+    """
+
+    driver: float
+    jvm: float
+    workers: float
+
+    @property
+    def total(self) -> float:
+        """All together."""
+        return self.driver + self.jvm + self.workers
+
+    def since(self, earlier: Spent) -> Spent:
+        """What was spent from then to this."""
+        return Spent(self.driver - earlier.driver, self.jvm - earlier.jvm, self.workers - earlier.workers)
+
+
+class BatchReport(msgspec.Struct, frozen=True, tag="batch"):
+    """One batch, as its rows are in the tables.
+
+    Attributes:
+        number: Number of the batch.
+        at: Clock, s since the epoch.
+        rows: Rows written, by table.
+        append_s: Seconds that the appends took.
+        spent: Processor time so far.
+    """
+
+    number: int
+    at: float
+    rows: dict[str, int]
+    append_s: float
+    spent: Spent
+
+
+class JobReport(msgspec.Struct, frozen=True, tag="job"):
+    """The end of a run that went well.
+
+    Attributes:
+        began: When the process was started, s since the epoch.
+        query: When the Spark session stood, and the query was started.
+        progress: Spark's progress of each batch with data, as it prints them.
+        spent_on_start: Processor time until the query was started.
+        largest_memory: Largest memory seen, bytes, by part as in `Spent`; looked at after each batch.
+        batches: The batches.
+    """
+
+    began: float
+    query: float
+    progress: list[dict[str, Any]]
+    spent_on_start: Spent
+    largest_memory: dict[str, int]
+    batches: list[BatchReport] = []
+
+
+_REPORT = msgspec.json.Decoder(BatchReport | JobReport)
+
+
+def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
+    """Run the job on what its topics hold now, from a new checkpoint.
+
+    Args:
+        settings: All settings.
+        folder: For the log and the report.
+        say: Told how far it is.
+
+    Raises:
+        RuntimeError: It failed; the last line of its log.
+    """
+    report = folder / "report.jsonl"
+    report.unlink(missing_ok=True)
+    say("the job starts")
+    command = [sys.executable, "-m", "tests.benchmarks.measured_job", str(report)]
+    log = folder / "job.log"
+    process = GuardedProcess(command, log=log, environment=environment_of(settings))
+    try:
+        batches: list[BatchReport] = []
+        for line in _lines(report, process.poll):
+            if isinstance(line, JobReport):
+                return msgspec.structs.replace(line, batches=batches)
+            batches.append(line)
+            say(f"the job has done {len(batches)} batches")
+        message = f"the measured job failed: {process.last_line()} (all of it: {log})"
+        print(log.read_text("utf-8", "replace")[-4_000:], file=sys.stderr)
+        raise RuntimeError(message)
+    finally:
+        process.stop(_GRACE_S)
+
+
+def memory_of(job: JobReport) -> str:
+    """Its largest memory in words, part by part."""
+    return ", ".join(f"{part} {held / 2**20:,.0f} MB" for part, held in job.largest_memory.items())
+
+
+def _lines(report: Path, ended: Callable[[], int | None]) -> Iterator[BatchReport | JobReport]:
+    """What the report says, as it says it, until the process has ended."""
+    read = 0
+    while True:
+        over = ended() is not None
+        lines = report.read_bytes().splitlines(keepends=True) if report.exists() else []
+        while read < len(lines) and lines[read].endswith(b"\n"):
+            yield _REPORT.decode(lines[read])
+            read += 1
+        if over:
+            return
+        time.sleep(_POLL_S)
+
+
+class _TimedLake(DeltaLake):
+    """A lake that knows how long its appends took since it was asked last."""
+
+    def __init__(self, root: str) -> None:
+        super().__init__(root)
+        self._seconds = 0.0
+
+    def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
+        began = time.perf_counter()
+        try:
+            return super().append(table, rows, writer, batch)
+        finally:
+            self._seconds += time.perf_counter() - began
+
+    def taken(self) -> float:
+        """Seconds since the last call."""
+        seconds, self._seconds = self._seconds, 0.0
+        return seconds
+
+
+def _held(process: psutil.Process) -> int:
+    """Memory of one process; what several share, as forked workers do, in equal parts where the system tells it."""
+    full = process.memory_full_info()
+    return int(getattr(full, "pss", 0) or full.uss)
+
+
+class _Tree:
+    """This process and all below it."""
+
+    def __init__(self) -> None:
+        self._me = psutil.Process()
+        self.began = float(self._me.create_time())
+        self.largest: dict[str, int] = {}
+        # By process, that of ended ones too: Spark's workers come and go, and nobody collects their times.
+        self._seconds: dict[psutil.Process, tuple[str, float]] = {}
+
+    def spent(self) -> Spent:
+        """Processor time so far; of a process that has ended, as it stood at the call before that."""
+        memory = {"driver": 0, "jvm": 0, "workers": 0}
+        for process in [self._me, *self._me.children(recursive=True)]:
+            try:
+                with process.oneshot():
+                    java = "java" in process.name()
+                    times, held = process.cpu_times(), _held(process)
+            except psutil.Error:
+                continue
+            part = "driver" if process == self._me else "jvm" if java else "workers"
+            self._seconds[process] = part, times.user + times.system
+            memory[part] += held
+        for part, held in memory.items():
+            self.largest[part] = max(self.largest.get(part, 0), held)
+        return Spent(**{part: sum(s for of, s in self._seconds.values() if of == part) for part in memory})
+
+
+def main(report: str) -> int:
+    """Run to the end of what is there; the exit code."""
+    logging.basicConfig(level=logging.WARNING)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    tree = _Tree()
+    settings = load_settings()
+    lake = _TimedLake(settings.lake)
+    lake.create()
+    spark = start_session(settings.job, f"evenkeel bench {settings.cluster}")
+    spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", _MOST_BATCHES)
+    encoder = msgspec.json.Encoder(enc_hook=str)
+    with Path(report).open("ab", buffering=0) as file:
+
+        def done(number: int, rows: dict[str, int]) -> None:
+            line = BatchReport(number, time.time(), rows, lake.taken(), tree.spent())
+            file.write(encoder.encode(line) + b"\n")
+
+        on_start = tree.spent()
+        started = time.time()
+        query = start_query(spark, settings, lake, available_now=True, done=done)
+        query.awaitTermination()
+        progress = [dict(p) for p in query.recentProgress if p["numInputRows"]]
+        file.write(encoder.encode(JobReport(tree.began, started, progress, on_start, tree.largest)) + b"\n")
+    spark.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

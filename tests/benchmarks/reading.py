@@ -1,0 +1,174 @@
+"""How fast one process reads the log, from broker to packed rows: batches of many records, of few, and compressed.
+
+The job's own functions on one core, without Spark. Processor time is what counts: of this process alone, so that
+the broker beside it, and others on the machine, are left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import Producer
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+from streaming.job.source import SourceSettings
+from streaming.job.source.columnar_records import lanes
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.fetch import FetchedRun, OffsetRange, RangeReader
+from streaming.job.source.read import task_rows
+from streaming.job.source.tasks import LogShare, SourceTask
+from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.log_records import commit_key, commit_value
+
+__all__ = ["READINGS", "Reading", "processor_seconds", "reading", "write"]
+
+_GROUPS = 20
+_PARTITIONS = 50
+"""What one of 50 partitions of a log holds of 1,000 groups with 50 partitions each."""
+
+_TIMES = 3
+_FLUSH_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One log to read.
+
+    Attributes:
+        per_batch: Records in a batch.
+        codec: As a producer's `compression.type`.
+        records: Records in all.
+        aim: Records a second of processor time; 0 where nothing was promised.
+    """
+
+    per_batch: int
+    codec: str
+    records: int
+    aim: int = 0
+
+    @property
+    def topic(self) -> str:
+        """Its name as a topic."""
+        return f"reading.{self.per_batch}.{self.codec}"
+
+
+READINGS = (
+    Reading(1, "none", 100_000, 500_000),
+    Reading(10, "none", 500_000, 1_000_000),
+    Reading(200, "none", 1_000_000, 1_500_000),
+    *(Reading(per_batch, codec, 200_000) for codec in ("gzip", "snappy", "lz4", "zstd") for per_batch in (10, 200)),
+)
+
+
+def reading(place: Place, say: Say) -> list[Figure]:
+    """Measure all of them, the best of three each."""
+    figures: list[Figure] = []
+    for wanted in READINGS:
+        say(f"writes {wanted.records:,} records, {wanted.per_batch} a batch, compression {wanted.codec}")
+        write(place.bootstrap, wanted)
+        say(f"reads them, {wanted.per_batch} a batch, compression {wanted.codec}")
+        whole = min(processor_seconds(place.bootstrap, wanted) for _ in range(_TIMES))
+        fetch, parse = map(min, zip(*(_stages(place.bootstrap, wanted) for _ in range(_TIMES)), strict=True))
+        each = 1e9 / wanted.records
+        figures.append(
+            Figure(
+                f"reading the log, {wanted.per_batch} a batch, {wanted.codec}",
+                f"{wanted.records / whole:,.0f} records/s",
+                f"{wanted.aim:,}/s" if wanted.aim else "",
+                f"fetch to packed rows, one core; ns a record: fetch {fetch * each:.0f}, parse {parse * each:.0f} "
+                f"({wanted.records / parse:,.0f}/s), compact and pack {(whole - fetch - parse) * each:.0f}",
+            )
+        )
+    return figures
+
+
+def write(bootstrap: str, wanted: Reading) -> None:
+    """Write the log as commits of one group after the other.
+
+    Raises:
+        RuntimeError: The broker did not take it.
+    """
+    admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        admin.create_topics([NewTopic(wanted.topic, 1, 1)])
+    finally:
+        admin.close()
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "batch.num.messages": wanted.per_batch,
+            "compression.type": wanted.codec,
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 200_000,
+        }
+    )
+    for key, value in _commits(wanted.records):
+        while True:
+            try:
+                producer.produce(wanted.topic, value, key, 0)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if left := producer.flush(_FLUSH_S):
+        message = f"the broker did not take {left} records"
+        raise RuntimeError(message)
+
+
+def processor_seconds(bootstrap: str, wanted: Reading) -> float:
+    """What reading it costs this process, from fetch to packed rows."""
+    settings = _settings(bootstrap, wanted)
+    reader = _warm(settings)
+    task = SourceTask(1, (LogShare(0, 0, wanted.records, known=False, boundaries=()),), (), ())
+    began = time.process_time()
+    rows = sum(1 for _ in task_rows(task, settings, reader))
+    spent = time.process_time() - began
+    if rows != _GROUPS:
+        message = f"the benchmark's own log came as {rows} rows; its figure would mean nothing"
+        raise RuntimeError(message)
+    return spent
+
+
+def _stages(bootstrap: str, wanted: Reading) -> tuple[float, float]:
+    """Seconds of fetching, and of parsing what was fetched."""
+    settings = _settings(bootstrap, wanted)
+    reader = _warm(settings)
+    whole = OffsetRange(settings.offsets_topic, 0, 0, wanted.records)
+    began = time.process_time()
+    runs = [run for _, run in reader.read_runs([whole]) if isinstance(run, FetchedRun)]
+    fetched = time.process_time()
+    for run in runs:
+        for _ in lanes(run, 0, wanted.records):
+            pass
+    return fetched - began, time.process_time() - fetched
+
+
+def _settings(bootstrap: str, wanted: Reading) -> SourceSettings:
+    return SourceSettings(cluster="bench", kafka={"bootstrap_servers": bootstrap}, offsets_topic=wanted.topic)
+
+
+def _warm(settings: SourceSettings) -> RangeReader:
+    """A reader that has fetched before."""
+    reader = kept_reader(settings)
+    for _ in reader.read([OffsetRange(settings.offsets_topic, 0, 0, 1)]):
+        pass
+    return reader
+
+
+def _commits(count: int) -> Iterator[tuple[bytes, bytes]]:
+    topic_id = hashlib.sha256(b"orders").digest()[:16]
+    keys = [
+        commit_key(f"checkout-service-{group}", f"orders-{group % 7}", partition)
+        for group in range(_GROUPS)
+        for partition in range(_PARTITIONS)
+    ]
+    now = time.time_ns() // 1_000_000
+    for index in range(count):
+        lap, which = divmod(index, len(keys))
+        yield keys[which], commit_value(1_000_000 + 37 * lap, now + lap, topic_id)

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from dashboards.format import (
+    DASH,
+    Clock,
+    age,
+    calm,
+    cause,
+    cut,
+    key_of,
+    number,
+    passing,
+    ratio,
+    reasons,
+    seconds,
+    visible,
+)
+from dashboards.query import queries
+
+NOW = datetime(2026, 11, 21, 14, 30, tzinfo=UTC)
+CLOCK = Clock(NOW, ZoneInfo("Europe/Berlin"))
+
+GROUP = {
+    "problems": "", "verdict": "identical", "verdict_reason": None, "drifted_partitions": None, "drifted_count": 0,
+    "partitions": 30, "assigned_partitions": 30, "last_decision_time": NOW - timedelta(minutes=27), "lag_total": 12_400,
+    "lag_unknown": 0, "imbalance": 1.5, "imbalance_least": 0.0, "findings": [], "strategy": "range",
+    "expected_strategy": "sticky",
+}  # fmt: skip
+DECISION = {
+    "kind": "rebalance", "joined": [], "left": [], "replaced": [], "follows": None, "generations_skipped": 0,
+}  # fmt: skip
+
+
+def group(problems: str, **values: object) -> dict[str, object]:
+    return GROUP | {"problems": problems} | values
+
+
+def wrong(*kinds: str) -> list[dict[str, str]]:
+    return [{"kind": kind} for kind in kinds]
+
+
+@pytest.mark.parametrize(
+    ("row", "since", "said"),
+    [
+        (
+            group("drifted", drifted_partitions=wrong("misplaced", "misplaced")),
+            {"drifted_since": NOW - timedelta(minutes=27)},
+            "2 of 30 partitions misplaced since 15:03",
+        ),
+        (
+            group("drifted", drifted_partitions=wrong("misplaced", "misplaced", "unassigned")),
+            {"drifted_since": NOW - timedelta(hours=23, minutes=58)},
+            "of 30 partitions 2 misplaced, 1 without an owner for over 23 h 50 min",
+        ),
+        (group("drifted", drifted_count=3), {}, "3 of 30 partitions with the wrong owner since 15:03"),
+        (
+            group("stopped"),
+            {"lag_since": NOW - timedelta(minutes=3)},
+            "lag 12,400 and nothing committed for at least 3 min",
+        ),
+        (
+            group("stalled"),
+            {"lag_since": NOW - timedelta(seconds=50)},
+            "lag 12,400 and not moving for at least 50 s",
+        ),
+        (group("falling_behind"), {}, "lag 12,400 and growing"),
+        (group("imbalance"), {}, "imbalance 1.50, could be 0"),
+        (group("mismatch"), {}, "runs range, should run sticky"),
+        (
+            group(
+                "rewound",
+                findings=[
+                    {
+                        "finding": "rewound",
+                        "since": NOW - timedelta(minutes=1),
+                        "detail": "committed offsets went back: orders 0 rewound by 1,200",
+                    }
+                ],
+            ),
+            {},
+            "committed offsets went back: orders 0 rewound by 1,200 since 15:29, lag 12,400",
+        ),
+        (
+            group(
+                "log_held_back",
+                findings=[
+                    {
+                        "finding": "log_held_back",
+                        "since": NOW - timedelta(minutes=27),
+                        "detail": "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log",
+                    }
+                ],
+            ),
+            {},
+            "lag is unknown, transaction 'x' is open: no progress on partition 7 of the log since 15:03",
+        ),
+        (group("lag_unknown", lag_unknown=4), {}, "lag of 4 partitions is not known"),
+        (
+            group(
+                "unassigned",
+                findings=[{"finding": "unassigned", "since": NOW - timedelta(hours=16), "detail": "t (2 partitions)"}],
+            ),
+            {},
+            "t (2 partitions) since 20 Nov 23:30",
+        ),
+    ],
+)
+def test_a_reason_is_one_sentence_with_its_numbers(row: dict[str, object], since: dict[str, object], said: str) -> None:
+    # (20 November 23:30 is 22:30 UTC: sixteen hours before, in the viewer's zone.)
+    assert [reason.text for reason in reasons(row, CLOCK, since)] == [said]
+
+
+def test_what_is_normal_for_moments_is_told_and_is_no_problem() -> None:
+    moving = {"finding": "in_transfer", "since": NOW, "detail": "2 partitions given up"}
+    row = group("", findings=[moving, moving | {"finding": "topic_unseen"}])
+    assert reasons(row, CLOCK) == []
+    assert [(r.health, r.text) for r in passing(row, CLOCK)] == [(0, "2 partitions given up since 15:30")]
+
+
+def test_every_problem_of_the_query_has_a_sentence() -> None:
+    text = queries()["groups"].sql
+    problems = [
+        "drifted", "unassigned", "stopped", "stalled", "falling_behind", "rewound", "ahead", "imbalance", "mismatch",
+        "log_held_back", "lag_unknown", "stale_metadata", "topic_unseen", "topic_recreated",
+    ]  # fmt: skip
+    assert all(problem in text for problem in problems)
+    assert len(reasons(group(" ".join(problems)), CLOCK)) == len(problems)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"verdict": "identical"}, "as expected"),
+        ({"verdict": "pending"}, "the newest decision waits for its verdict"),
+        ({"verdict": "valid_unverified", "verdict_reason": "strategy 'x\n' is not known"},
+         "not recomputed: strategy 'x\\n' is not known"),
+        ({"verdict": "not_applicable", "verdict_reason": "no membership"}, "no membership"),
+    ],
+)  # fmt: skip
+def test_a_group_with_which_nothing_is_wrong_says_what_that_rests_on(values: dict[str, object], said: str) -> None:
+    assert calm(GROUP | values) == said
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"joined": ["a"]}, "1 joined"),
+        ({"joined": ["a", "b"], "left": ["c"]}, "2 joined, 1 left"),
+        ({"joined": None}, "first decision seen"),
+        ({"kind": "static_replacement"}, "a static member came back, no rebalance"),
+        ({"kind": "became_empty", "left": ["c"]}, "1 left, the group became empty"),
+        ({"follows": 7}, "second half of a cooperative rebalance"),
+        ({"follows": 7, "strategy": "range"}, "gives on what the migration before it left over"),
+        ({"kind": "migration", "left": ["c"]}, "1 left, moved to another protocol"),
+        ({}, "same members: subscription or metadata changed, or a member asked for it"),
+        ({"joined": ["a"], "generations_skipped": 2}, "1 joined, 2 generations before it left no record"),
+    ],
+)
+def test_a_cause_says_what_the_log_tells(values: dict[str, object], said: str) -> None:
+    assert cause(DECISION | values) == said
+
+
+def test_a_long_name_keeps_its_ends_and_a_short_one_all() -> None:
+    assert cut("orders") == "orders"
+    assert cut("a" * 44) == "a" * 44
+    assert cut("begin-" + "x" * 100 + "-end", 15) == "begin-x…xxx-end"
+    assert len(cut("x" * 32_000)) == 44
+
+
+def test_what_cannot_be_seen_is_shown() -> None:
+    assert visible("a\nb\t\x00\x1b\u202e\u200b\ud83d") == "a\\nb\\t\\x00\\x1b\\u202e\\u200b\\ud83d"
+    assert visible("häuser 😀 日本") == "häuser 😀 日本"
+    assert "\u202e" not in cut("\u202e" * 90)
+
+
+def test_a_link_holds_a_name_or_where_it_is_too_long_a_digest_of_it() -> None:
+    assert key_of("orders & more") == "orders & more"
+    assert key_of("x" * 301).startswith("sha256:")
+    assert key_of("x" * 301) != key_of("x" * 302)
+
+
+def test_numbers_spans_and_times_read_as_people_write_them() -> None:
+    assert [number(12_400), number(None), ratio(1.5), ratio(0.001), ratio(None)] == ["12,400", DASH, "1.50", "0", DASH]
+    assert [seconds(0.44), seconds(1240.4), seconds(None)] == ["0.4", "1,240", DASH]
+    spans = [timedelta(seconds=40), timedelta(minutes=3), timedelta(minutes=130), timedelta(days=3)]
+    assert [age(span) for span in spans] == ["40 s", "3 min", "2 h 10 min", "3 days"]
+    assert CLOCK.time(NOW) == "15:30:00"
+    assert CLOCK.time(NOW - timedelta(days=1)) == "20 Nov 15:30:00"
+    assert CLOCK.whole(NOW) == "2026-11-21 15:30:00 CET · 14:30:00 UTC"

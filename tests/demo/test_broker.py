@@ -1,0 +1,152 @@
+"""The embedded broker is a real one, keeps its data, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import uuid
+from pathlib import Path
+
+import psutil
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import NewTopic
+
+from streaming.demo.broker import EmbeddedBroker, _cluster_id
+from streaming.exceptions import SetupError
+
+pytestmark = pytest.mark.kafka
+
+
+def _topics(broker: EmbeddedBroker) -> set[str]:
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        return set(admin.list_topics())
+    finally:
+        admin.close()
+
+
+def _create(broker: EmbeddedBroker, topic: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+    try:
+        admin.create_topics([NewTopic(topic, 1, 1)])
+    finally:
+        admin.close()
+
+
+def _gone(pid: int, within_s: float) -> bool:
+    try:
+        psutil.Process(pid).wait(within_s)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.TimeoutExpired:
+        return False
+    return True
+
+
+def test_a_topic_survives_a_restart_a_kill_and_a_new_start_on_the_same_port(tmp_path: Path) -> None:
+    with EmbeddedBroker(tmp_path / "cluster", overrides={"num.partitions": "7"}) as broker:
+        assert "num.partitions=7\n" in (tmp_path / "cluster" / "server.properties").read_text()
+        _create(broker, "kept")
+        before = broker.bootstrap
+        broker.restart()
+        assert _topics(broker) >= {"kept"}
+        broker.kill()
+        assert broker.pid is None
+        broker.start()
+        assert _topics(broker) >= {"kept"}
+    with EmbeddedBroker(tmp_path / "cluster") as again:
+        assert again.bootstrap == before
+        assert _topics(again) >= {"kept"}
+
+
+def test_stopping_leaves_no_process(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path)
+    broker.start()
+    assert broker.pid is not None
+    jvm = psutil.Process(broker.pid)
+    guard = jvm.parent()
+    assert guard is not None
+    broker.stop()
+    assert broker.pid is None
+    assert not jvm.is_running()
+    assert not guard.is_running()
+
+
+@pytest.mark.parametrize("death", [signal.SIGKILL, signal.SIGTERM])
+def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death: signal.Signals) -> None:
+    program = textwrap.dedent(
+        """
+        import sys, time
+        from pathlib import Path
+        from streaming.demo.broker import EmbeddedBroker
+        broker = EmbeddedBroker(Path(sys.argv[1]))
+        broker.start()
+        print(broker.pid, flush=True)
+        time.sleep(600)
+        """
+    )
+    starter = subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+    )
+    assert starter.stdout is not None
+    pid = int(starter.stdout.readline())
+    guard = psutil.Process(pid).parent()
+    assert guard is not None
+    starter.send_signal(death)
+    starter.wait(10)
+    assert _gone(pid, 20)
+    assert _gone(guard.pid, 20)
+
+
+def test_a_leash_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:
+    if sys.platform != "linux":
+        return
+    with EmbeddedBroker(tmp_path) as broker:
+        assert broker.pid is not None
+        pid = broker.pid
+        guard = psutil.Process(pid).parent()
+        assert guard is not None
+        guard.kill()
+        assert _gone(pid, 10)
+
+
+def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        with pytest.raises(SetupError, match=f"Port {port} of 127.0.0.1 is taken: stop the program that holds"):
+            EmbeddedBroker(tmp_path, port=port).start()
+
+
+def test_a_broker_that_dies_while_starting_names_its_last_words(tmp_path: Path) -> None:
+    broker = EmbeddedBroker(tmp_path, overrides={"num.io.threads": "none"})
+    with pytest.raises(SetupError, match=r"cannot hold a broker|ended while starting"):
+        broker.start()
+    assert broker.pid is None
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("no folder")
+    with pytest.raises(SetupError, match="cannot hold a broker"):
+        EmbeddedBroker(file / "cluster").start()
+
+
+def test_the_session_broker_answers(broker: EmbeddedBroker) -> None:
+    started = time.monotonic()
+    assert isinstance(_topics(broker), set)
+    assert time.monotonic() - started < 60
+
+
+def test_no_id_of_a_cluster_looks_like_an_option() -> None:
+    ids = [uuid.UUID(bytes=bytes([0xF8]) + bytes(15)), uuid.UUID(bytes=bytes(16))]
+    assert _cluster_id(lambda: ids.pop(0)) == "AAAAAAAAAAAAAAAAAAAAAA"

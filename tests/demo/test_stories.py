@@ -1,0 +1,62 @@
+"""The stories are complete, keep apart, and their junk is the junk it claims to be."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+
+import pytest
+
+from streaming.demo.stories import ALL_STORIES
+from streaming.demo.stories.hanging_transaction import GROUP
+from streaming.demo.stories.junk import junk
+from streaming.offsets_log import partition_for
+
+
+def test_there_are_the_twelve_stories_in_order() -> None:
+    assert [story.number for story in ALL_STORIES] == list(range(1, 13))
+
+
+def test_no_group_belongs_to_two_stories() -> None:
+    groups = [group for story in ALL_STORIES for group in story.groups]
+    assert len(groups) == len(set(groups))
+
+
+def test_the_hanging_transaction_holds_back_no_other_story() -> None:
+    others = {partition_for(group, 50) for story in ALL_STORIES for group in story.groups if group != GROUP}
+    assert partition_for(GROUP, 50) not in others
+
+
+def test_stories_that_share_a_topic_agree_on_its_partitions() -> None:
+    seen: dict[str, int] = {}
+    for story in ALL_STORIES:
+        for topic, partitions in story.topics.items():
+            assert seen.setdefault(topic, partitions) == partitions, topic
+
+
+def test_every_topic_that_is_read_has_a_flow_of_records() -> None:
+    flowing = {topic for story in ALL_STORIES for topic in story.rates or {}}
+    assert {topic for story in ALL_STORIES for topic in story.topics} - flowing == {"transfers-booked"}
+
+
+def test_junk_is_a_few_hundred_records_of_thirteen_kinds_the_same_each_time() -> None:
+    records = list(junk())
+    assert records == list(junk())
+    kinds = Counter(record.kind for record in records)
+    assert set(kinds.values()) == {24}
+    assert len(kinds) == 13
+    assert Counter(record.expected for record in records) == {
+        "undecodable": 240,
+        "unknown_type": 24,
+        "newer_version": 48,
+    }
+
+
+@pytest.mark.parametrize("record", [r for r in junk() if r.expected != "undecodable"], ids=lambda r: r.kind)
+def test_unknown_types_and_newer_versions_are_few_and_none_that_kafka_knows(record) -> None:  # type: ignore[no-untyped-def]
+    (key_type,) = struct.unpack_from(">h", record.key)
+    (version,) = struct.unpack_from(">h", record.value)
+    if record.expected == "unknown_type":
+        assert (key_type, version) in {(77, 0), (300, 0), (-3, 0)}
+    else:
+        assert (key_type, version) in {(1, 9), (2, 77)}

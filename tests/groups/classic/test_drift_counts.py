@@ -1,0 +1,213 @@
+"""Verdicts and partition counts: what the leader may have known, what the rounds show, and when."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from streaming.groups import GroupConfig
+from streaming.groups.rows import DriftedPartition, DriftRow
+from streaming.records import Member
+from tests.groups.build import (
+    CONFIG,
+    MINUTE,
+    Life,
+    even,
+    make_member,
+    make_record,
+    make_tick,
+    make_tombstone,
+    make_topic,
+)
+from tests.groups.verdicts import KAFKA_PYTHON, judged, seen_for_long, verdict_of
+
+
+def test_a_leader_with_old_metadata_within_grace_is_not_drifted() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(
+        make_tick(1995, make_topic("x", 4)),  # two partitions more, which the leader has not seen
+        make_record(2000, even("x", 2, "a", "b")),
+        make_tick(2005, make_topic("x", 4)),
+    )
+    assert verdict_of(life).verdict == "identical"
+
+
+def test_a_leader_that_knows_new_partitions_before_the_round_does_is_identical() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_record(2000, even("x", 4, "a", "b")), make_tick(2005, make_topic("x", 4)))
+    assert verdict_of(life).verdict == "identical"
+
+
+def test_a_leader_ahead_of_the_probe_s_broker_waits_for_the_next_round() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_record(2000, even("x", 4, "a", "b")), make_tick(2005, make_topic("x", 2)))
+    assert life.rows.drift == []
+    assert life.rows.group_health[-1].verdict == "pending"
+    life.take(make_tick(2015, make_topic("x", 4)))
+    assert (verdict_of(life).verdict, verdict_of(life).round) == ("identical", 2015)
+
+
+def test_a_partition_that_no_round_shows_within_grace_is_drifted() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_record(2000, even("x", 4, "a", "b")), make_tick(2005, make_topic("x", 2)))
+    life.take(make_tick(2000 + 600, make_topic("x", 2)))
+    row = verdict_of(life)
+    assert (row.verdict, row.reason) == ("drifted", "invariants are violated, whoever led")
+    assert row.drifted_partitions == (
+        DriftedPartition("x", 2, "misplaced", None, ("b",)),
+        DriftedPartition("x", 3, "misplaced", None, ("b",)),
+    )
+
+
+def test_a_count_beyond_all_rounds_is_not_judged_for_a_topic_that_was_made_again() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 4))
+    life.take(
+        make_record(2000, even("x", 6, "a", "b")),
+        make_tick(2005, make_topic("x", 2, topic_id="another")),
+        make_tick(2700, make_topic("x", 2, topic_id="another")),
+    )
+    assert verdict_of(life).verdict == "valid_unverified"
+
+
+def test_a_leader_with_metadata_older_than_the_grace_leaves_partitions_unassigned() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_tick(2000, make_topic("x", 4)))
+    late = 2000 + 700
+    life.take(
+        make_tick(late - 5, make_topic("x", 4)),
+        make_record(late, even("x", 2, "a", "b")),
+        make_tick(late + 5, make_topic("x", 4)),
+    )
+    row = verdict_of(life)
+    # a should have 0 and 1, b 2 and 3; a has 0, b has 1.
+    assert row.verdict == "drifted"
+    assert row.drifted_partitions == (
+        DriftedPartition("x", 1, "misplaced", "a", ("b",)),
+        DriftedPartition("x", 2, "unassigned", "b", ()),
+        DriftedPartition("x", 3, "unassigned", "b", ()),
+    )
+
+
+def test_a_fitting_count_that_no_round_has_seen_is_not_verified_while_the_rounds_are_young() -> None:
+    row = judged(*even("x", 2, "a", "b"), counts={"x": 4})
+    assert row.verdict == "valid_unverified"
+    assert row.reason == "it fits a partition count of topic 'x' that no round has seen (2; seen: 4)"
+
+
+def test_a_decision_is_pending_until_a_round_beyond_its_record() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(5, make_topic("x", 2)))
+    assert life.rows.drift == []
+    life.take(make_tick(6, make_topic("x", 2)))
+    assert verdict_of(life).verdict == "identical"
+    assert life.rows.group_health[-1].verdict == "identical"
+
+
+def test_a_decision_is_pending_while_a_subscribed_topic_has_not_been_shown() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10), make_tick(20))
+    assert life.rows.drift == []
+    assert life.rows.group_health[-1].verdict == "pending"
+    life.take(make_tick(30, make_topic("x", 2)))
+    assert verdict_of(life).verdict == "identical"
+
+
+def test_a_topic_that_is_never_shown_leaves_the_decision_unverified_after_the_grace() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10), make_tick(605))
+    row = verdict_of(life)
+    assert (row.verdict, row.reason) == (
+        "valid_unverified",
+        "no round has shown topic 'x': its partition count is not known",
+    )
+
+
+def test_a_topic_outside_the_filters_is_not_waited_for() -> None:
+    life = Life(GroupConfig(cluster="test", watches_topic=lambda topic: topic != "x"))
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10))
+    assert verdict_of(life).verdict == "valid_unverified"
+    assert "excluded by the filters" in str(verdict_of(life).reason)
+
+
+def test_a_topic_that_does_not_exist_has_no_partitions_to_give() -> None:
+    row = judged(make_member("a", ("x", "not-there"), {"x": (0,)}), counts={"x": 1, "not-there": None})
+    assert row.verdict == "identical"
+
+
+def test_a_later_verdict_ends_the_waiting_of_earlier_decisions() -> None:
+    life = Life()
+    life.take(
+        make_record(5, even("unseen", 2, "a", "b")),
+        make_record(6, even("x", 2, "a", "b"), generation=2),
+        make_tick(10, make_topic("x", 2)),
+    )
+    assert [(row.record_offset, row.verdict) for row in life.rows.drift] == [(5, "valid_unverified"), (6, "identical")]
+    assert life.rows.group_health[-1].verdict == "identical"
+
+
+def test_partition_numbers_that_no_topic_has_are_not_recomputed() -> None:
+    life = Life()
+    life.take(make_record(5, (make_member("a", ("x",), {"x": (2**31 - 2,)}),)), make_tick(10, make_topic("x", 2)))
+    life.take(make_tick(1000, make_topic("x", 2)))
+    assert verdict_of(life).verdict == "valid_unverified"
+
+
+def test_a_record_from_the_future_is_not_verified() -> None:
+    row = judged(*even("x", 2, "a", "b"), counts={"x": 2}, time=2**62)
+    assert row.verdict == "valid_unverified"
+
+
+def test_after_too_many_decisions_without_a_round_the_oldest_are_not_recomputed() -> None:
+    life = Life()
+    for generation in range(1, 71):
+        life.take(make_record(generation, even("x", 2, "a", "b"), generation=generation))
+    life.take(make_tick(100, make_topic("x", 2)))
+    verdicts = [row.verdict for row in life.rows.drift]
+    assert verdicts == ["valid_unverified"] * 6 + ["identical"] * 64
+
+
+def test_the_grace_is_ten_minutes_unless_configured() -> None:
+    assert CONFIG.metadata_grace_ms == 10 * MINUTE
+
+
+def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10))
+    life.take(make_tombstone(12), make_tick(20, gone="deleted"))
+    assert verdict_of(life).verdict == "valid_unverified"
+
+
+@pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
+def test_a_leader_of_kafka_python_may_lack_the_metadata_of_a_topic(own: tuple[str, ...]) -> None:
+    # It assigns without waiting for it, so nobody gets y.
+    members = (make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {}))
+    of_kafka_python = tuple(msgspec.structs.replace(m, **KAFKA_PYTHON) for m in members)
+    assert _seen_with_two_topics(of_kafka_python).verdict == "identical"
+
+
+@pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
+def test_it_is_no_drift_that_a_leader_of_java_lacked_a_topic(own: tuple[str, ...]) -> None:
+    # It waits for an answer, but the answer to an older question is enough for it.
+    row = _seen_with_two_topics((make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {})))
+    assert (row.verdict, row.matched_library) == ("valid_unverified", None)
+    assert row.reason == "it fits a leader that did not have the metadata of topic 'y' yet"
+
+
+def _seen_with_two_topics(members: tuple[Member, ...]) -> DriftRow:
+    life = Life()
+    seen_for_long(life, ("x", 2), ("y", 2))
+    life.take(make_record(2000, members), make_tick(2005, make_topic("x", 2), make_topic("y", 2)))
+    return verdict_of(life)
+
+
+def test_a_count_between_two_that_were_seen_may_have_been_in_force_between_two_rounds() -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_record(2000, even("x", 4, "a", "b")), make_tick(2005, make_topic("x", 6)))
+    assert verdict_of(life).verdict == "valid_unverified"

@@ -1,0 +1,278 @@
+"""Verdicts where members have racks: what rounds have told of the replicas' racks, and what lay between two rounds.
+
+Brokers 1 and 2 stand in the racks r1 and r2, those of the members. Assignments are worked out by hand.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
+from streaming.groups import GroupConfig, encode_state
+from streaming.groups.classic.seen_racks import newest_racks
+from streaming.groups.rows import DriftRow
+from streaming.records import Member
+from tests.groups.build import MINUTE, SECOND, Life, make_member, make_record, make_tick, make_topic
+from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
+
+Racks = tuple[tuple[str, ...], ...] | None
+
+# Of two partitions the first is in r2 alone, the second in r1: a, in r1, takes the second.
+CROSSED = (("r2",), ("r1",))
+STRAIGHT = (("r1",), ("r2",))
+EVERYWHERE = (("r1", "r2"), ("r2", "r1"))
+FOREIGN = (("x",), ("y",))
+HIDDEN = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
+UNTRIED = "it fits none of the racks that were tried, and they have changed too often to try all"
+UNKNOWN = "members have racks and the replicas' racks are not known"
+
+
+def two(of_a: Sequence[int], of_b: Sequence[int], **client: Any) -> tuple[Member, ...]:
+    return (
+        make_member("a", ("x",), {"x": of_a} if of_a else {}, rack="r1", **client),
+        make_member("b", ("x",), {"x": of_b} if of_b else {}, rack="r2", **client),
+    )
+
+
+def judged(*members: Member, before: Racks, after: Racks | str = "same", **changes: Any) -> DriftRow:
+    """The verdict on a decision at 2000, with the racks of the rounds for long before it, and of the one after."""
+    life = Life(changes.pop("config", Life().config))
+    partitions = changes.pop("partitions", 2)
+    told_after = before if isinstance(after, str) else after
+    for position, racks in ((1, before), (1990, before)):
+        life.take(make_tick(position, make_topic("x", partitions, racks=racks)))
+    life.take(make_record(2000, members, **changes), make_tick(2005, make_topic("x", partitions, racks=told_after)))
+    return verdict_of(life)
+
+
+@pytest.mark.parametrize("client", [JAVA, LIBRDKAFKA], ids=["java", "librdkafka"])
+def test_partitions_dealt_by_racks_are_identical(client: Mapping[str, Any]) -> None:
+    assert judged(*two((1,), (0,), **client), before=CROSSED).verdict == "identical"
+
+
+@pytest.mark.parametrize("racks", [STRAIGHT, EVERYWHERE, FOREIGN, None])
+@pytest.mark.parametrize("client", [JAVA, LIBRDKAFKA], ids=["java", "librdkafka"])
+def test_partitions_dealt_plainly_where_racks_change_nothing_are_identical(
+    racks: Racks, client: Mapping[str, Any]
+) -> None:
+    assert judged(*two((0,), (1,), **client), before=racks).verdict == "identical"
+
+
+@pytest.mark.parametrize(
+    ("changes", "then", "expected"),
+    [
+        (6, CROSSED, ("identical", None)),
+        (9, CROSSED, ("valid_unverified", UNTRIED)),
+        # Nowhere among those that are not tried was a replica in a member's rack.
+        (9, FOREIGN, ("drifted", "none of 1 candidates gives this assignment")),
+    ],
+)
+def test_racks_that_changed_too_often_to_try_all_may_be_those_that_a_leader_knew(
+    changes: int, then: Racks, expected: tuple[str, str | None]
+) -> None:
+    life = Life()
+    restarts = [((f"x{n}",), (f"y{n}",)) for n in range(changes)]
+    told = [
+        (1, then),
+        (1700, then),
+        *((1710 + 10 * n, racks) for n, racks in enumerate(restarts)),
+        (1990, restarts[-1]),
+    ]
+    for position, racks in told:
+        life.take(make_tick(position, make_topic("x", 2, racks=racks)))
+    life.take(make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=restarts[-1])))
+    row = verdict_of(life)
+    assert (row.verdict, row.reason) == expected
+
+
+def test_racks_that_changed_around_the_decision_may_be_those_before_or_those_after() -> None:
+    for before, after in ((CROSSED, None), (None, CROSSED), (CROSSED, STRAIGHT), (STRAIGHT, CROSSED)):
+        assert judged(*two((1,), (0,), **LIBRDKAFKA), before=before, after=after).verdict == "identical"
+        assert judged(*two((0,), (1,), **LIBRDKAFKA), before=before, after=after).verdict == "identical"
+
+
+def test_racks_within_the_metadata_s_age_may_be_those_that_a_leader_knew() -> None:
+    for told_last, expected in ((1500, "identical"), (1300, "valid_unverified")):
+        life = Life()
+        for position, racks in ((1, CROSSED), (told_last, CROSSED), (told_last + 10, STRAIGHT), (1990, STRAIGHT)):
+            life.take(make_tick(position, make_topic("x", 2, racks=racks)))
+        life.take(make_record(2000, two((1,), (0,))), make_tick(2005, make_topic("x", 2, racks=STRAIGHT)))
+        assert verdict_of(life).verdict == expected
+
+
+def test_racks_from_before_any_metadata_that_the_leader_may_have_had_explain_nothing() -> None:
+    life = Life()
+    for position, racks in ((1, CROSSED), (900, CROSSED), (910, FOREIGN), (1990, FOREIGN)):
+        life.take(make_tick(position, make_topic("x", 2, racks=racks)))
+    life.take(make_record(2000, two((1,), (0,), **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
+    assert life.state is not None
+    assert len(life.state.topics["x"].racks) == 2
+    assert verdict_of(life).verdict == "drifted"
+
+
+def test_what_fits_no_racks_that_were_seen_may_fit_those_of_a_moment_between_two_rounds() -> None:
+    row = judged(*two((1,), (0,), **LIBRDKAFKA), before=EVERYWHERE)
+    assert (row.verdict, row.reason) == ("valid_unverified", HIDDEN)
+
+
+def test_no_racks_make_a_range_uneven_so_that_is_drifted() -> None:
+    row = judged(*two((0, 1), (), **LIBRDKAFKA), before=CROSSED)
+    assert row.verdict == "drifted"
+    assert [(d.partition, d.expected, d.actual) for d in row.drifted_partitions] == [(0, "b", ("a",))]
+
+
+@pytest.mark.parametrize("racks", [FOREIGN, None])
+def test_where_no_broker_is_in_a_member_s_rack_a_wrong_assignment_is_drifted(racks: Racks) -> None:
+    assert judged(*two((1,), (0,), **LIBRDKAFKA), before=racks).verdict == "drifted"
+
+
+def test_franz_go_may_have_dealt_by_the_racks_of_leaders() -> None:
+    row = judged(*two((0, 1), ()), before=CROSSED)
+    assert row.verdict == "valid_unverified"
+    assert "rack of each partition's leader" in str(row.reason)
+
+
+def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
+    """As after an upgrade: the state knows the topic's count, and nothing of its racks."""
+    for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "valid_unverified")):
+        life = Life()
+        life.take(make_tick(1, make_topic("x", 2)), make_tick(1990, make_topic("x", 2)))
+        assert life.state is not None
+        life.state.topics["x"].racks.clear()
+        life.take(make_record(2000, two(of_a, of_b, **LIBRDKAFKA)), make_tick(2005, make_topic("x", 2, racks=CROSSED)))
+        assert verdict_of(life).verdict == expected
+
+
+def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
+    # What it knew is ten minutes old at the most: of 1400 s.
+    for first_round, expected in ((1400, "drifted"), (1401, "valid_unverified")):
+        life = Life()
+        life.take(make_tick(first_round, make_topic("x", 2, racks=FOREIGN)))
+        life.take(make_record(2000, two((1,), (0,), **JAVA)), make_tick(2005, make_topic("x", 2, racks=FOREIGN)))
+        assert verdict_of(life).verdict == expected
+
+
+def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None:
+    life = Life()
+    life.take(make_tick(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
+    assert life.state is not None
+    life.state.topics["x"].racks.clear()
+    # The topic is gone when the next round looks, so that there are no racks to tell.
+    life.take(make_tick(1000, make_topic("x", None)))
+    row = verdict_of(life)
+    assert (row.verdict, row.reason) == ("valid_unverified", UNKNOWN)
+
+
+def test_a_topic_that_grows_around_the_decision_is_dealt_by_the_racks_of_as_many_partitions_as_the_leader_knew() -> (
+    None
+):
+    grown = (*CROSSED, *CROSSED)
+    for first, of_a, of_b in ((CROSSED, (1,), (0,)), (CROSSED, (1, 3), (0, 2)), (grown, (1, 3), (0, 2))):
+        life = Life()
+        for position, racks in ((1, CROSSED), (1980, first), (1990, first)):
+            life.take(make_tick(position, make_topic("x", len(racks), racks=racks)))
+        members = two(of_a, of_b, **LIBRDKAFKA)
+        life.take(make_record(2000, members), make_tick(2005, make_topic("x", 4, racks=grown)))
+        assert verdict_of(life).verdict == "identical"
+
+
+def test_an_empty_rack_is_none_to_java_and_holds_nothing_to_librdkafka() -> None:
+    """Both had 0 and 1 of x; by racks b, in r1, may keep neither, and a with an empty rack neither to librdkafka."""
+
+    def group(user_data: bytes, **client: Any) -> tuple[Member, ...]:
+        of_client = {"user_data": user_data, "generation": 4, **client}
+        return (
+            make_member("a", ("x",), {"x": (0,)}, rack="", owned=(("x", (0,)),), **of_client),
+            make_member("b", ("x",), {"x": (1,)}, rack="r2", owned=(("x", (1,)),), **of_client),
+        )
+
+    java = group(struct.pack(">i", 4))
+    assert judged(*java, before=STRAIGHT, protocol="cooperative-sticky").verdict == "identical"
+    # librdkafka takes 0 away from a, which gets it back when no member in its rack can have it.
+    librdkafka = group(b"", client_id="rdkafka")
+    assert judged(*librdkafka, before=STRAIGHT, protocol="cooperative-sticky").matched_library == "librdkafka:2.2"
+
+
+def test_the_members_table_shows_an_empty_rack_as_none() -> None:
+    life = Life()
+    life.take(make_record(5, (make_member("a", ("x",), {"x": (0,)}, rack=""),)))
+    assert [row.rack for row in life.rows.members] == [None]
+
+
+def by_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """Each partition to the first member in its rack; without racks all to the last."""
+    result: dict[str, dict[str, tuple[int, ...]]] = {member.member_id: {} for member in group.members}
+    for topic, count in group.partitions_per_topic.items():
+        for partition in range(count):
+            of_partition = racks[topic][partition] if racks is not None else ()
+            found = [m.member_id for m in group.members if m.rack in of_partition] or [group.members[-1].member_id]
+            result[found[0]][topic] = (*result[found[0]].get(topic, ()), partition)
+    return {member_id: dict(topics) for member_id, topics in result.items()}
+
+
+def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    return {group.members[0].member_id: {topic: range(count) for topic, count in group.partitions_per_topic.items()}}
+
+
+@pytest.mark.parametrize(
+    ("strategy", "of_a", "of_b", "racks", "verdict"),
+    [
+        ("by_rack", (1,), (0,), CROSSED, "identical"),
+        ("by_rack", (), (0, 1), None, "identical"),
+        ("by_rack", (0,), (1,), CROSSED, "valid_unverified"),
+        ("by_rack", (0,), (1,), None, "drifted"),
+        # This one never looks at racks, so that no racks explain anything.
+        ("first_takes_all", (0, 1), (), CROSSED, "identical"),
+        ("first_takes_all", (0,), (1,), CROSSED, "drifted"),
+    ],
+)
+def test_a_strategy_of_one_s_own_is_given_the_racks(
+    strategy: str, of_a: Sequence[int], of_b: Sequence[int], racks: Racks, verdict: str
+) -> None:
+    config = GroupConfig("test", custom=CustomStrategies((CustomStrategy("mine", f"{__name__}:{strategy}"),)))
+    assert judged(*two(of_a, of_b), before=racks, protocol="mine", config=config).verdict == verdict
+
+
+def test_racks_of_ten_thousand_partitions_are_a_byte_each_and_one_entry_as_long_as_nothing_changes() -> None:
+    racks = tuple((f"r{n % 3}", f"r{(n + 1) % 3}") for n in range(10_000))
+    life, without = Life(), Life()
+    for position in range(1, 200, 10):
+        life.take(make_tick(position, make_topic("x", 10_000, racks=racks)))
+        without.take(make_tick(position, make_topic("x", 10_000)))
+    assert life.state is not None
+    assert without.state is not None
+    assert len(encode_state(life.state)[1]) - len(encode_state(without.state)[1]) < 10_100
+    (seen,) = life.state.topics["x"].racks
+    assert seen.last - seen.first == 190 * SECOND
+    assert newest_racks(life.state, {"x": 3}) == {"x": [("r0", "r1"), ("r1", "r2"), ("r0", "r2")]}
+
+
+@pytest.mark.parametrize("racks", [200, 300, 70_000])
+def test_any_number_of_different_racks_comes_back(racks: int) -> None:
+    told = tuple((f"r{n}",) for n in range(racks))
+    life = Life()
+    life.take(make_tick(1, make_topic("x", racks, racks=told)))
+    assert life.state is not None
+    assert newest_racks(life.state, {"x": racks}) == {"x": list(told)}
+    assert newest_racks(life.state, {"x": racks + 1}) == {}
+
+
+def test_racks_from_before_any_metadata_that_a_leader_may_have_are_forgotten() -> None:
+    life = Life()
+    for minute, racks in ((0, CROSSED), (30, STRAIGHT), (60, EVERYWHERE), (90, EVERYWHERE)):
+        at = 1 + minute * MINUTE // SECOND
+        life.take(make_tick(at, make_topic("x", 2, racks=racks)))
+    assert life.state is not None
+    assert len(life.state.topics["x"].racks) <= 2
+
+
+def test_a_rolling_restart_leaves_no_more_than_a_few_entries() -> None:
+    life = Life()
+    for round_ in range(100):
+        life.take(make_tick(1 + 10 * round_, make_topic("x", 2, racks=CROSSED if round_ % 2 else STRAIGHT)))
+    assert life.state is not None
+    assert len(life.state.topics["x"].racks) == 16

@@ -1,0 +1,260 @@
+"""Verdicts on sticky groups: what members had, and in which generation, comes from their own subscriptions."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Any
+
+import pytest
+
+from assignors import Assignment, CannotTell, Group, LeaderWouldFail, assign, to_pairs
+from assignors.clients.sticky import write_sticky
+from streaming.groups.classic.membership import subscription_of
+from streaming.groups.rows import DriftRow
+from streaming.records import Member
+from tests.groups.build import Life, make_member, make_record, make_tick, make_topic
+from tests.groups.verdicts import LIBRDKAFKA, judged, seen_for_long, verdict_of
+
+Parts = Mapping[str, Sequence[int]]
+NOTHING: Parts = {}
+
+
+def cooperative(member_id: str, had: Parts, assigned: Parts, generation: int = -1, **changes: Any) -> Member:
+    """A member of a Java client from 3.4 on, subscribed to x and y."""
+    return make_member(
+        member_id,
+        ("x", "y"),
+        assigned,
+        owned=tuple((topic, tuple(of)) for topic, of in had.items()),
+        generation=generation if generation >= 0 else None,
+        **({"user_data": struct.pack(">i", generation)} | changes),
+    )
+
+
+def sticky(member_id: str, had: Parts, assigned: Parts, generation: int = -1) -> Member:
+    data = write_sticky(tuple((topic, tuple(of)) for topic, of in had.items()), generation) if had else None
+    return make_member(
+        member_id, ("x", "y"), assigned, generation=generation if generation >= 0 else None, user_data=data
+    )
+
+
+def judged_later(*members: Member, counts: Mapping[str, int], **changes: Any) -> DriftRow:
+    """The verdict of a decision whose topics the rounds have known for long."""
+    life = Life()
+    seen_for_long(life, *counts.items())
+    life.take(
+        make_record(2000, members, **changes), make_tick(2010, *(make_topic(topic, n) for topic, n in counts.items()))
+    )
+    return verdict_of(life)
+
+
+def test_the_first_generation_of_a_cooperative_group_is_identical() -> None:
+    row = judged(
+        cooperative("a", NOTHING, {"x": (0, 2), "y": (1,)}),
+        cooperative("b", NOTHING, {"x": (1,), "y": (0,)}),
+        counts={"x": 3, "y": 2},
+        protocol="cooperative-sticky",
+    )
+    assert (row.verdict, row.matched_library) == ("identical", "java:3.4")
+
+
+def test_a_newcomer_s_partitions_are_held_back_for_one_generation() -> None:
+    first = {"x": (0, 1, 2), "y": (0, 1)}
+    row = judged(
+        cooperative("a", first, {"x": (0, 1), "y": (0,)}, generation=1),
+        cooperative("b", NOTHING, NOTHING),
+        counts={"x": 3, "y": 2},
+        protocol="cooperative-sticky",
+        generation=2,
+    )
+    assert (row.verdict, row.matched_library) == ("identical", "java:3.7.1")
+
+    row = judged(
+        cooperative("a", {"x": (0, 1), "y": (0,)}, {"x": (0, 1), "y": (0,)}, generation=2),
+        cooperative("b", NOTHING, {"x": (2,), "y": (1,)}, generation=2),
+        counts={"x": 3, "y": 2},
+        protocol="cooperative-sticky",
+        generation=3,
+    )
+    assert row.verdict == "identical"
+
+
+def test_a_last_partition_in_transfer_does_not_make_the_topic_look_smaller() -> None:
+    row = judged(
+        cooperative("a", {"x": (0, 1), "y": (0,)}, {"x": (0,), "y": (0,)}, generation=1),
+        cooperative("b", NOTHING, NOTHING),
+        counts={"x": 2, "y": 1},
+        protocol="cooperative-sticky",
+        generation=2,
+    )
+    assert (row.verdict, row.matched_library) == ("identical", "java:3.7.1")
+
+
+def test_partitions_given_up_beyond_what_the_strategy_holds_back_are_drift() -> None:
+    row = judged_later(
+        cooperative("a", {"x": (0,), "y": (0, 1)}, {"y": (0,)}, generation=1),
+        cooperative("b", NOTHING, NOTHING),
+        counts={"x": 1, "y": 2},
+        protocol="cooperative-sticky",
+        generation=2,
+    )
+    assert row.verdict == "drifted", "every release leaves two of the three with their owner"
+
+
+def test_a_sticky_group_keeps_what_its_user_data_says() -> None:
+    members = (
+        sticky("a", {"x": (2,), "y": (0, 1)}, {"x": (2,), "y": (0, 1)}, generation=4),
+        sticky("b", {"x": (0, 1)}, {"x": (0, 1)}, generation=4),
+    )
+    row = judged(*members, counts={"x": 3, "y": 2}, protocol="sticky", generation=5)
+    assert row.verdict == "identical"
+
+
+def test_of_two_generations_the_higher_one_s_claims_hold() -> None:
+    members = (
+        sticky("a", {"x": (0, 1)}, {"x": (0,), "y": (0,)}, generation=3),
+        sticky("b", {"x": (1, 2)}, {"x": (1, 2), "y": (1,)}, generation=4),
+    )
+    row = judged(*members, counts={"x": 3, "y": 2}, protocol="sticky", generation=5)
+    assert row.verdict == "identical"
+
+
+def test_a_cooperative_group_that_gave_up_too_much_is_drifted() -> None:
+    row = judged_later(
+        cooperative("a", {"x": (0, 1, 2), "y": (0, 1)}, {"x": (0,)}, generation=1),
+        cooperative("b", NOTHING, NOTHING),
+        counts={"x": 3, "y": 2},
+        protocol="cooperative-sticky",
+        generation=2,
+    )
+    assert (row.verdict, row.candidates) == ("drifted", 5)
+    assert {(d.topic, d.partition, d.kind) for d in row.drifted_partitions} >= {("x", 1, "unassigned")}
+
+
+def test_a_sticky_group_dealt_anew_is_not_called_drifted_where_the_leader_may_remember_more() -> None:
+    had = {"x": (2,), "y": (0, 1)}
+    members = (
+        sticky("a", had, {"x": (0, 2), "y": (1,)}, generation=4),
+        sticky("b", {"x": (0, 1)}, {"x": (1,), "y": (0,)}, generation=4),
+    )
+    row = judged(*members, counts={"x": 3, "y": 2}, protocol="sticky", generation=5)
+    assert row.verdict == "valid_unverified"
+
+
+@pytest.mark.parametrize(
+    ("given_a", "given_b", "verdict"),
+    [
+        ({"x": (0, 1)}, {"y": (0, 1)}, "identical"),
+        ({"x": (0,), "y": (1,)}, {"x": (1,), "y": (0,)}, "identical"),
+        ({"x": (0, 1), "y": (1,)}, {"y": (0,)}, "valid_unverified"),
+    ],
+)
+def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, given_b: Parts, verdict: str) -> None:
+    """By hand: x-1 and y-1 were left behind; the first goes to the first member, whichever topic comes first."""
+    row = judged_later(
+        cooperative("a", {"x": (0,)}, given_a, **LIBRDKAFKA),
+        cooperative("b", {"y": (0,)}, given_b, **LIBRDKAFKA),
+        counts={"x": 2, "y": 2},
+        protocol="cooperative-sticky",
+    )
+    assert row.verdict == verdict
+    if verdict == "identical":
+        assert row.matched_library == "librdkafka:2.2"
+    else:
+        assert row.reason == "the result depends on the order in which the broker told librdkafka of the topics"
+
+
+# Releases, the version of the subscription they write, whether they put a generation into it.
+_RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1": 3, "3.6.2": 3, "4.2.0": 3}
+
+
+@pytest.mark.parametrize("strategy", ["sticky", "cooperative-sticky"])
+def test_chains_of_decisions_of_every_release_are_never_called_drifted(strategy: str) -> None:
+    random = Random(strategy)
+    verdicts: dict[str, int] = {}
+    for _ in range(120):
+        release = random.choice(list(_RELEASES))
+        for row in _chain(random, strategy, release):
+            verdicts[row] = verdicts.get(row, 0) + 1
+    assert verdicts.get("drifted", 0) == 0
+    assert verdicts["identical"] > 0.9 * sum(verdicts.values())
+
+
+def _chain(random: Random, strategy: str, release: str) -> list[str]:
+    version = _RELEASES[release]
+    counts = {"x": random.randint(1, 6), "y": random.randint(0, 4), "z": random.randint(0, 3)}
+    alike = random.random() < 0.5
+    held: dict[str, tuple[tuple[tuple[str, tuple[int, ...]], ...], int]] = {}
+    names = [f"consumer-{random.random()}" for _ in range(12)]
+    present = [names.pop() for _ in range(random.randint(1, 4))]
+    topics = {name: ("x", "y", "z") if alike else _some(random) for name in (*names, *present)}
+    found = []
+    for generation in range(1, 6):
+        members = [
+            _member(strategy, release, version, name, topics[name], *held.get(name, ((), -1))) for name in present
+        ]
+        known = {topic: count for topic, count in counts.items() if any(topic in m.topics for m in members)}  # type: ignore[operator]
+        try:
+            result = assign(strategy, Group(tuple(map(subscription_of, members)), known), release)
+        except (CannotTell, LeaderWouldFail):
+            return found
+        life = Life()
+        seen_for_long(life, *counts.items())
+        life.take(
+            make_record(2000, [_given(m, result) for m in members], protocol=strategy, generation=generation),
+            make_tick(2010, *(make_topic(topic, count) for topic, count in counts.items())),
+        )
+        found.append(verdict_of(life).verdict)
+        for name in present:
+            if random.random() < 0.9:  # else the member stays behind with an old generation
+                held[name] = _by_topic(to_pairs(result)[name]), generation
+        if random.random() < 0.5 and names:
+            present.insert(random.randrange(len(present) + 1), names.pop())
+        elif len(present) > 1:
+            present.pop(random.randrange(len(present)))
+        if random.random() < 0.4:
+            counts["x"] += random.randint(1, 2)
+    return found
+
+
+def _member(
+    strategy: str,
+    release: str,
+    version: int,
+    name: str,
+    topics: tuple[str, ...],
+    held: tuple[tuple[str, tuple[int, ...]], ...],
+    generation: int,
+) -> Member:
+    data: bytes | None
+    if strategy == "sticky":
+        data = write_sticky(held, generation) if generation >= 0 else None
+    else:
+        data = None if release < "2.8.1" else struct.pack(">i", generation)
+    return make_member(
+        name,
+        topics,
+        owned=held if strategy == "cooperative-sticky" else (),
+        generation=generation if version == 3 and generation >= 0 else None,
+        subscription_version=version,
+        user_data=data,
+    )
+
+
+def _given(member: Member, result: Assignment) -> Member:
+    fields = {name: getattr(member, name) for name in member.__struct_fields__}
+    assigned = tuple((topic, tuple(of)) for topic, of in result[member.member_id].items())
+    return Member(**(fields | {"assigned": assigned}))
+
+
+def _by_topic(pairs: Sequence[tuple[str, int]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in pairs:
+        topics.setdefault(topic, []).append(partition)
+    return tuple((topic, tuple(of)) for topic, of in topics.items())
+
+
+def _some(random: Random) -> tuple[str, ...]:
+    return tuple(random.sample(("x", "y", "z"), random.randint(1, 3)))

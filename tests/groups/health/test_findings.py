@@ -1,0 +1,196 @@
+"""Findings: what holds at a round, and since when."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.groups import GroupConfig
+from streaming.records import GroupInput
+from tests.groups.build import (
+    LOG_PARTITION,
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_record,
+    make_tick,
+    make_tombstone,
+    make_topic,
+)
+
+GRACE = 600
+
+
+def found(life: Life) -> list[tuple[str, int]]:
+    """Findings of the newest round, with the log position in s that their since-time stands for."""
+    return [(f.finding, (f.since - START) // SECOND) for f in life.rows.group_health[-1].findings]
+
+
+def detail(life: Life) -> str:
+    (finding,) = life.rows.group_health[-1].findings
+    return finding.detail
+
+
+def grown() -> Life:
+    """A group of two whose topic got two partitions more, first seen at 50."""
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(10, make_topic("x", 2)))
+    assert found(life) == []
+    life.take(make_tick(50, make_topic("x", 4)))
+    return life
+
+
+def test_new_partitions_are_stale_metadata_since_the_round_that_showed_them() -> None:
+    life = grown()
+    life.take(make_tick(70, make_topic("x", 4)))
+    assert found(life) == [("stale_metadata", 50)]
+    assert detail(life) == "new partitions that the leader has not seen: x (2 to 4 partitions)"
+
+
+def test_stale_metadata_is_gone_when_the_leader_sees_the_partitions() -> None:
+    life = grown()
+    life.take(make_record(80, even("x", 4, "a", "b"), generation=2), make_tick(90, make_topic("x", 4)))
+    assert found(life) == []
+    assert [row.verdict for row in life.rows.drift] == ["identical", "identical"]
+
+
+def test_stale_metadata_becomes_unassigned_after_the_grace() -> None:
+    life = grown()
+    life.take(make_tick(50 + GRACE - 1, make_topic("x", 4)))
+    assert found(life) == [("stale_metadata", 50)]
+    life.take(make_tick(50 + GRACE, make_topic("x", 4)))
+    assert found(life) == [("unassigned", 50)]
+    assert detail(life) == "partitions without an owner: x (2 to 4 partitions)"
+    assert [row.verdict for row in life.rows.drift] == ["identical"]
+
+
+def test_a_new_decision_begins_the_grace_anew() -> None:
+    life = grown()
+    life.take(make_record(500, even("x", 2, "a", "b"), generation=2), make_tick(800, make_topic("x", 4)))
+    assert found(life) == [("stale_metadata", 50)]
+
+
+def test_partitions_that_were_there_before_the_group_was_first_seen_get_the_grace_too() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")), make_tick(2000, make_topic("x", 4)))
+    assert found(life) == [("stale_metadata", 2000)]
+
+
+def test_a_subscribed_topic_that_no_round_shows_is_unseen() -> None:
+    life = Life()
+    life.take(make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),)), make_tick(10, make_topic("x", 1)))
+    life.take(make_tick(20, make_topic("x", 1), make_topic("y", None)))
+    assert found(life) == [("topic_unseen", 10)]
+    assert detail(life) == "subscribed, but no such topic was seen: y"
+    life.take(make_tick(30, make_topic("x", 1), make_topic("y", 1)))
+    assert [name for name, _ in found(life)] == ["stale_metadata"]
+
+
+def test_a_topic_outside_the_filters_is_not_called_unseen() -> None:
+    life = Life(GroupConfig(cluster="test", watches_topic=lambda topic: topic != "y"))
+    life.take(make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),)), make_tick(10, make_topic("x", 1)))
+    assert found(life) == []
+
+
+def test_a_held_log_is_told_since_the_probe_saw_it() -> None:
+    life = Life()
+    life.take(make_commit(5, 1, topic="x"), make_tick(10, make_topic("x", 1), held_since=START + 3 * SECOND))
+    assert found(life) == [("log_held_back", 3)]
+    assert f"partition {LOG_PARTITION} " in detail(life)
+    life.take(make_tick(20, make_topic("x", 1)))
+    assert found(life) == []
+
+
+def cooperative(record: int, generation: int, **partitions: tuple[int, ...]) -> GroupInput:
+    members = [make_member(name, ("x",), {"x": owned} if owned else {}) for name, owned in partitions.items()]
+    return make_record(record, members, generation=generation, protocol="cooperative-sticky")
+
+
+def in_transfer() -> Life:
+    life = Life()
+    life.take(cooperative(5, 1, a=(0, 1, 2)), make_tick(10, make_topic("x", 3)))
+    life.take(cooperative(15, 2, a=(0,), b=()), make_tick(20, make_topic("x", 3)))
+    return life
+
+
+def test_partitions_between_two_owners_are_in_transfer() -> None:
+    life = in_transfer()
+    assert found(life) == [("in_transfer", 15)]
+    assert detail(life) == "2 partitions given up by one member and not yet given to the next"
+
+
+def test_a_transfer_ends_with_the_next_generation() -> None:
+    life = in_transfer()
+    life.take(cooperative(25, 3, a=(0,), b=(1, 2)), make_tick(30, make_topic("x", 3)))
+    assert found(life) == []
+
+
+def test_a_transfer_longer_than_the_rebalance_timeout_is_unassigned() -> None:
+    life = in_transfer()
+    life.take(make_tick(15 + 300, make_topic("x", 3)))
+    assert found(life) == [("in_transfer", 15)]
+    life.take(make_tick(15 + 301, make_topic("x", 3)))
+    assert found(life) == [("unassigned", 15)]
+
+
+def test_a_transfer_of_partitions_that_no_longer_exist_is_over() -> None:
+    life = in_transfer()
+    life.take(make_tick(400, make_topic("x", 1)))
+    assert found(life) == []
+
+
+def test_a_transfer_of_a_deleted_topic_is_over() -> None:
+    life = in_transfer()
+    life.take(make_tick(400, make_topic("x", None)))
+    assert [name for name, _ in found(life)] == ["topic_unseen"]
+
+
+@pytest.mark.parametrize("strategy", ["cooperative-sticky", "stream"])
+def test_holes_of_a_group_first_seen_in_the_middle_of_a_transfer_are_no_finding(strategy: str) -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0, 2)}), make_member("b", ("x",), {}))
+    life.take(make_record(5, members, generation=8, protocol=strategy), make_tick(10, make_topic("x", 3)))
+    assert found(life) == []
+
+
+def test_holes_that_stay_longer_than_the_rebalance_timeout_are_unassigned() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0, 2)}), make_member("b", ("x",), {}))
+    life.take(make_record(5, members, generation=8, protocol="house-blend"), make_tick(306, make_topic("x", 3)))
+    assert found(life) == [("unassigned", 5)]
+    assert detail(life) == "partitions without an owner: x (1 partitions)"
+
+
+def test_holes_under_an_eager_strategy_are_unassigned_at_once() -> None:
+    life = Life()
+    life.take(make_record(5, (make_member("a", ("x",), {"x": (0, 2)}),)), make_tick(10, make_topic("x", 3)))
+    assert found(life) == [("unassigned", 5)]
+
+
+def test_members_that_cannot_be_decoded_give_no_finding_about_partitions() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0,)}), make_member("b", ("x",), None, undecodable="assignment: cut"))
+    life.take(make_record(5, members), make_tick(3000, make_topic("x", 3)), make_tick(9000, make_topic("x", 3)))
+    assert found(life) == []
+
+
+def test_a_group_that_has_ended_has_no_finding_about_partitions() -> None:
+    life = grown()
+    life.take(make_tombstone(60), make_tick(70, make_topic("x", 4)))
+    assert found(life) == []
+
+
+def test_at_most_three_topics_are_named() -> None:
+    life = Life()
+    topics = ("t1", "t2", "t3", "t4", "t5")
+    life.take(make_record(5, (make_member("a", topics, {}),)), make_tick(10))
+    assert detail(life) == "subscribed, but no such topic was seen: t1, t2, t3 and 2 more"
+
+
+def test_a_finding_names_three_and_counts_the_others() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b", topics=("x", "v1", "v2", "v3", "v4", "v5"))))
+    life.take(make_tick(10, make_topic("x", 2)))
+    assert detail(life) == "subscribed, but no such topic was seen: v1, v2, v3 and 2 more"

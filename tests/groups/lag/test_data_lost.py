@@ -1,0 +1,143 @@
+"""Committed below the log start: lag is what can still be read, and what cannot is lost once that is a fact."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streaming.groups.rows import LagRow
+from streaming.records import TopicTick
+from tests.groups.build import SECOND, START, Life, make_commit, make_member, make_record, make_tick, make_topic, packed
+
+
+def topic(start: int, end: int = 5_000_000, **changes: Any) -> TopicTick:
+    return make_topic("x", 1, end=end, start_offsets=packed([start]), **changes)
+
+
+def last(life: Life) -> LagRow:
+    return life.rows.lag[-1]
+
+
+def said(life: Life) -> list[tuple[str, int, str]]:
+    """Findings of the newest row, each with the second since which it holds."""
+    return [(f.finding, (f.since - START) // SECOND, f.detail) for f in life.rows.group_health[-1].findings]
+
+
+def behind() -> Life:
+    """A group that has committed 1,000, of a log that begins at 4,900,000."""
+    life = Life()
+    life.take(make_commit(5, 1_000, topic="x"), make_tick(10, topic(4_900_000)), make_tick(20, topic(4_900_000)))
+    return life
+
+
+def test_lag_is_what_can_still_be_read() -> None:
+    life = Life()
+    life.take(make_commit(5, 1_000, topic="x"), make_tick(10, topic(4_900_000, stable_offsets=packed([4_950_000]))))
+    assert (last(life).lag, last(life).lag_stable, last(life).ahead_by) == (100_000, 50_000, 0)
+    health = life.rows.group_health[-1]
+    assert (health.lag_total, health.lag_stable_total, health.lag_max) == (100_000, 50_000, 100_000)
+
+
+def test_what_was_deleted_before_it_was_read_is_told_with_where_and_how_much() -> None:
+    life = behind()
+    assert (last(life).lost_records, life.rows.group_health[-1].lost_records) == (4_899_000, 4_899_000)
+    assert said(life) == [("data_lost", 20, "deleted before the group has committed past it: x 0 (4,899,000 offsets)")]
+
+
+def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_since_its_position_was_read() -> None:
+    # Kafka Streams commits, and deletes what it has committed, all day: the position of the log is read before the log
+    # start, and lies before both.
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"), make_tick(10, topic(100, 300)))
+    life.take(make_tick(20, topic(200, 300)))
+    assert (last(life).start_offset, last(life).lag, last(life).lost_records, said(life)) == (200, 100, 0, [])
+    life.take(make_commit(25, 200, topic="x"), make_tick(30, topic(200, 300)))
+    assert {row.lost_records for row in life.rows.lag} == {0}
+    assert {row.findings for row in life.rows.group_health} == {()}
+
+
+def test_what_the_first_round_finds_is_not_told_before_the_second() -> None:
+    life = Life()
+    life.take(make_commit(5, 1_000, topic="x"), make_tick(10, topic(4_900_000)))
+    assert (last(life).lost_records, said(life)) == (None, [])
+
+
+def test_a_loss_grows_with_retention_and_keeps_its_since() -> None:
+    life = behind()
+    life.take(make_tick(30, topic(4_950_000)), make_tick(40, topic(4_950_000)))
+    assert (last(life).lag, last(life).lost_records) == (50_000, 4_949_000)
+    assert [(name, since) for name, since, _ in said(life)] == [("data_lost", 20)]
+
+
+def test_a_loss_ends_when_the_group_has_committed_past_it() -> None:
+    life = behind()
+    life.take(make_commit(25, 4_900_500, topic="x"), make_tick(30, topic(4_900_000)))
+    assert (last(life).lag, last(life).lost_records, said(life)) == (99_500, 0, [])
+
+
+def test_a_round_that_does_not_know_the_lag_ends_no_loss() -> None:
+    life = behind()
+    life.take(make_tick(30, topic(4_900_000), held_since=START + 25 * SECOND))
+    assert [name for name, *_ in said(life)] == ["log_held_back", "data_lost"]
+    life.take(make_tick(40, topic(4_900_000)))
+    assert [(name, since) for name, since, _ in said(life)] == [("data_lost", 20)]
+
+
+def test_all_of_a_log_may_be_lost() -> None:
+    life = Life()
+    life.take(make_commit(5, 10, topic="x"), make_tick(10, topic(500, 500)), make_tick(20, topic(500, 500)))
+    assert (last(life).lag, last(life).lost_records, last(life).lag_status) == (0, 490, "ok")
+    assert [name for name, *_ in said(life)] == ["data_lost"]
+
+
+def test_the_marker_of_a_transaction_is_no_loss() -> None:
+    # An exactly-once pipeline at rest stays one behind; in time everything expires, the marker too.
+    life = Life()
+    life.take(make_commit(5, 499, topic="x"), make_tick(10, topic(500, 500)), make_tick(20, topic(500, 500)))
+    assert (last(life).lost_records, said(life)) == (0, [])
+
+
+def test_where_the_log_starts_is_not_known_nothing_is_lost() -> None:
+    life = Life()
+    life.take(make_commit(5, 10, topic="x"), make_tick(10, topic(-1, 500)), make_tick(20, topic(-1, 500)))
+    assert (last(life).lag, last(life).lost_records, said(life)) == (490, None, [])
+
+
+def test_the_log_of_a_topic_made_anew_says_nothing_of_the_one_before() -> None:
+    life = Life()
+    life.take(make_commit(5, 10, topic="x"), make_tick(10, topic(0, topic_id="first")))
+    for at in (20, 30):
+        life.take(make_tick(at, topic(400, topic_id="second")))
+    assert (last(life).lost_records, [name for name, *_ in said(life)]) == (None, ["topic_recreated"])
+
+
+def test_a_loss_on_a_topic_that_is_not_subscribed_is_in_its_row_alone() -> None:
+    life = Life()
+    life.take(make_record(1, (make_member("a", ("y",), {"y": (0,)}),)), make_commit(5, 10, topic="x"))
+    for at in (10, 20):
+        life.take(make_tick(at, topic(400), make_topic("y", 1)))
+    assert [row.lost_records for row in life.rows.lag if row.topic == "x"] == [None, 390]
+    assert (life.rows.group_health[-1].lost_records, said(life)) == (0, [])
+
+
+def test_a_log_start_or_a_last_stable_offset_that_moves_makes_a_row() -> None:
+    life = Life()
+    life.take(make_commit(5, 80, topic="x"))
+    for position, start, stable in ((10, 0, 90), (20, 0, 90), (30, 40, 90), (40, 40, 95), (50, 40, 95)):
+        seen = make_topic("x", 1, end=100, start_offsets=packed([start]), stable_offsets=packed([stable]))
+        life.take(make_tick(position, seen))
+    assert [(row.round, row.start_offset, row.lag_stable) for row in life.rows.lag] == [
+        (10, 0, 10),
+        (30, 40, 10),
+        (40, 40, 15),
+    ]
+
+
+def test_losses_on_many_partitions_are_one_finding() -> None:
+    life = Life()
+    seen = make_topic("x", 2, end=900, start_offsets=packed([500, 700]))
+    commits = [make_commit(5 + p, 100, topic="x", partition=p) for p in (0, 1)]
+    life.take(*commits, make_tick(10, seen), make_tick(20, seen))
+    assert [detail for *_, detail in said(life)] == [
+        "deleted before the group has committed past it: x (1,000 offsets on 2 partitions)"
+    ]
+    assert life.rows.group_health[-1].lost_records == 1_000

@@ -1,0 +1,110 @@
+"""Balance and moves of targets, by hand: known where the log tells it, null where it does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.groups.rows import ChurnRow, GroupHealthRow
+from tests.groups.build import GROUP, Life, make_tick, make_topic
+from tests.groups.coordinator import TOPIC, Written
+from tests.groups.modern_log import FIRST, SECOND_MEMBER, TOPIC_ID, epoch, gone, metadata, read, stands, target, tick
+from tests.offsets_log.written import member_metadata, other_key, target_assignment
+
+OTHER = bytes(range(16, 32))
+OTHER_ID = "EBESExQVFhcYGRobHB0eHw"
+
+
+def last_churn(*log: Written, named: bool = True) -> ChurnRow:
+    life = Life()
+    if named:
+        orders = make_topic("orders", 4, topic_id=TOPIC_ID)
+        life.take(make_tick(9, orders, make_topic("bills", 2, topic_id=OTHER_ID), state=None, group_type="consumer"))
+    life.take(*read(list(log)))
+    return life.rows.rebalance_churn[-1]
+
+
+def health(*log: Written) -> GroupHealthRow:
+    life = Life()
+    life.take(*read(list(log)))
+    orders = make_topic("orders", 4, topic_id=TOPIC_ID)
+    rows = life.take(make_tick(99, orders, make_topic("bills", 2, topic_id=OTHER_ID), group_type="consumer"))
+    return rows.group_health[-1]
+
+
+def asking(name: str, *topics: str) -> Written:
+    return other_key(5, GROUP, name), member_metadata(topics)
+
+
+def both(name: str, orders: tuple[int, ...], bills: tuple[int, ...]) -> Written:
+    return other_key(7, GROUP, name), target_assignment({TOPIC: orders, OTHER: bills})
+
+
+def test_the_least_moves_are_those_of_the_members_that_are_there_now() -> None:
+    row = last_churn(*FIRST, *SECOND_MEMBER, named=False)
+    assert (row.moves, row.moves_least) == (2, 2)
+
+
+def test_moves_beyond_the_least_are_what_stickiness_would_have_saved() -> None:
+    # a had 0 to 3, and both change places with what they keep: of a's two that stay, one is not of the least.
+    third = [metadata("c"), epoch(3), target("a", 2), target("b", 0, 3), target("c", 1), stands(3)]
+    row = last_churn(*FIRST, *SECOND_MEMBER, *third, named=False)
+    # Before: a 0 1, b 2 3. One to c is enough; 0, 1 and 2 went to others.
+    assert (row.moves, row.moves_least) == (3, 1)
+
+
+def test_a_member_that_left_gives_all_it_had_and_no_less_can_move() -> None:
+    row = last_churn(*FIRST, *SECOND_MEMBER, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3), named=False)
+    assert (row.left, row.moves, row.moves_least) == (("b",), 2, 2)
+
+
+def test_with_different_subscriptions_the_least_needs_the_names_of_topics() -> None:
+    log = [asking("a", "bills", "orders"), epoch(1), both("a", (0, 1, 2, 3), (0, 1)), stands(1)]
+    log += [asking("b", "bills"), epoch(2), both("b", (), (0, 1)), target("a", 0, 1, 2, 3), stands(2)]
+    # b may have bills alone: its two move, and a is left with four. Nothing more even is to be had.
+    assert (last_churn(*log).moves, last_churn(*log).moves_least) == (2, 2)
+    assert (last_churn(*log, named=False).moves, last_churn(*log, named=False).moves_least) == (2, None)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        FIRST[3:] + SECOND_MEMBER,  # met in the middle of its life
+        FIRST + SECOND_MEMBER[:4] + [epoch(3), stands(2)],  # members have changed since the target was computed
+        [*FIRST, (other_key(5, GROUP, "b"), member_metadata([], regex="o.*")), *SECOND_MEMBER[1:]],  # not resolved
+    ],
+)
+def test_where_what_it_takes_is_not_known_the_least_is_null(log: list[Written]) -> None:
+    assert last_churn(*log).moves_least is None
+
+
+def test_the_balance_of_a_target_stands_beside_the_best_that_could_be() -> None:
+    row = health(*FIRST, *SECOND_MEMBER)
+    assert (row.imbalance, row.imbalance_least) == (0.0, 0.0)
+    row = health(*FIRST, metadata("b"), epoch(2), target("a", 0, 1, 2), target("b", 3), stands(2))
+    assert (row.imbalance, row.imbalance_least) == (0.5, 0.0)
+
+
+def test_three_members_on_four_partitions_are_uneven_and_as_even_as_can_be() -> None:
+    third = [metadata("c"), epoch(3), target("b", 2), target("c", 3), stands(3)]
+    row = health(*FIRST, *SECOND_MEMBER, *third)
+    assert (row.imbalance, row.imbalance_least) == (0.5, 0.5)
+
+
+def test_the_balance_is_of_the_newest_target_and_goes_with_the_group() -> None:
+    life = Life()
+    life.take(*read(FIRST + SECOND_MEMBER), tick(21))
+    rows = life.take(*read([*gone("a", "b"), epoch(3)], 21), tick(30))
+    assert (rows.group_health[-1].imbalance, rows.group_health[-1].imbalance_least) == (None, None)
+
+
+def test_share_and_streams_groups_have_no_balance() -> None:
+    log = [
+        (other_key(10, GROUP, "a"), b"\x00\x00" + b"\x00" + b"\x02c" + b"\x02h" + b"\x02" + b"\x07orders" + b"\x00"),
+        (other_key(11, GROUP), b"\x00\x00" + b"\x00\x00\x00\x01" + bytes(8) + b"\x00"),
+        (other_key(13, GROUP, "a"), target_assignment({TOPIC: (0, 1, 2, 3)})),
+        (other_key(12, GROUP), epoch(1)[1]),
+    ]
+    row = health(*log)
+    assert (row.imbalance, row.imbalance_least, row.verdict) == (None, None, "not_applicable")
+    churn = last_churn(*log)
+    assert (churn.moves, churn.moves_least, churn.protocol_type) == (None, None, "share")

@@ -1,0 +1,368 @@
+"""Modern groups: one target epoch is one decision, nothing is said between, and what is not known is not told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import get_args
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.groups.modern.consumer_group import (
+    Decision,
+    Ended,
+    ModernGroup,
+    asked_assignors,
+    behind,
+    state_of,
+    subscribed,
+    take,
+)
+from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern
+from streaming.records import IdPartitions, ModernInput
+from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
+from tests.offsets_log.mutated import mutated_records
+from tests.offsets_log.real_records import REAL
+from tests.offsets_log.written import (
+    current_assignment,
+    group_epoch,
+    member_metadata,
+    modern_value,
+    other_key,
+    regular_expression,
+    target_assignment,
+    target_epoch,
+)
+
+TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
+Said = Decision | Ended
+
+
+def decoded(log: list[Written]) -> list[ModernInput]:
+    items = []
+    for offset, (key_bytes, value) in enumerate(log):
+        key = decode_key(key_bytes)
+        assert isinstance(key, OtherKey)
+        item = decode_modern(offset, 1_000 + offset, key, value, 3)
+        assert not isinstance(item, Rejected | UnknownVersion), item
+        items.append(item)
+    return items
+
+
+def played(
+    items: list[ModernInput], group: ModernGroup | None = None, *, born: bool = False
+) -> tuple[ModernGroup | None, list[Said]]:
+    said = []
+    for item in items:
+        group, word = take(group, item, born=born)
+        if isinstance(word, Ended):
+            born = True
+        if word is not None:
+            said.append(word)
+    return group, said
+
+
+def lived(*writes: Written) -> tuple[ModernGroup, list[Said]]:
+    group, said = played(decoded(list(writes)))
+    assert group is not None
+    return group, said
+
+
+def owned(*partitions: int) -> IdPartitions:
+    return ((TOPIC_ID, partitions),) if partitions else ()
+
+
+def metadata(name: str, **fields: object) -> Written:
+    return other_key(5, "g", name), member_metadata(["t"], **fields)  # type: ignore[arg-type]
+
+
+def epoch(number: int) -> Written:
+    return other_key(3, "g"), group_epoch(number)
+
+
+def target(name: str, *partitions: int) -> Written:
+    return other_key(7, "g", name), target_assignment({TOPIC: partitions} if partitions else {})
+
+
+def stands(number: int) -> Written:
+    return other_key(6, "g"), group_epoch(number)
+
+
+def owns(name: str, number: int, *partitions: int, state: int = 0) -> Written:
+    return other_key(8, "g", name), current_assignment(number, {TOPIC: partitions}, state=state)
+
+
+def gone(key_type: int, part: str | None = None) -> Written:
+    return other_key(key_type, "g", part), None
+
+
+FIRST = (metadata("a"), epoch(1), target("a", 0, 1), stands(1), owns("a", 1, 0, 1))
+SECOND = (metadata("b"), epoch(2), target("a", 0), target("b", 1), stands(2))
+
+
+def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() -> None:
+    group, said = lived(*FIRST)
+    assert said == [
+        Decision(
+            record=3,
+            record_time=1_003,
+            log_partition=3,
+            group_type="consumer",
+            epoch=1,
+            group_epoch=1,
+            became_empty=False,
+            exact=True,
+            members=(group.members["a"],),
+            subscriptions={"a": ("t",)},
+            assignors=(),
+            targets={"a": owned(0, 1)},
+            before={},
+            joined=("a",),
+            left=(),
+            replaced=(),
+            undescribed=(),
+        )
+    ]
+    assert state_of(group) == "Stable"
+
+
+def test_a_second_member_is_a_second_decision_with_the_target_before_it() -> None:
+    _, said = lived(*FIRST, *SECOND)
+    decision = said[-1]
+    assert isinstance(decision, Decision)
+    assert (decision.before, decision.targets) == ({"a": owned(0, 1)}, {"a": owned(0), "b": owned(1)})
+    assert (decision.joined, decision.left) == (("b",), ())
+    assert len(said) == 2
+
+
+def test_nothing_is_said_between_the_records_of_a_decision() -> None:
+    group, _ = lived(*FIRST)
+    for item in decoded([*FIRST, *SECOND])[len(FIRST) : -1]:
+        group_after, word = take(group, item)
+        assert group_after is group
+        assert word is None
+    assert state_of(group) == "Assigning"
+
+
+def test_current_trails_behind_the_target_until_the_last_member_has_reached_it() -> None:
+    group, _ = lived(*FIRST, *SECOND)
+    assert (state_of(group), behind(group)) == ("Reconciling", ("a", "b"))
+    steps = [
+        (owns("a", 1, 0, state=1), ("a", "b")),
+        (owns("a", 2, 0), ("b",)),
+        (owns("b", 2, state=2), ("b",)),
+        (owns("b", 2, 1), ()),
+    ]
+    for write, late in steps:
+        (item,) = decoded([write])
+        _, word = take(group, item)
+        assert word is None
+        assert behind(group) == late
+    assert state_of(group) == "Stable"
+
+
+def test_a_target_that_is_not_written_again_still_holds() -> None:
+    _, said = lived(*FIRST, *SECOND, metadata("c"), epoch(3), target("c"), stands(3))
+    decision = said[-1]
+    assert isinstance(decision, Decision)
+    assert decision.targets == {"a": owned(0), "b": owned(1), "c": ()}
+    assert decision.before == {"a": owned(0), "b": owned(1)}
+
+
+def test_a_member_that_leaves_is_told_with_the_next_target() -> None:
+    left = (gone(8, "b"), gone(7, "b"), gone(5, "b"), epoch(3))
+    _, said = lived(*FIRST, *SECOND, *left)
+    assert len(said) == 2
+    _, said = lived(*FIRST, *SECOND, *left, target("a", 0, 1), stands(3))
+    decision = said[-1]
+    assert isinstance(decision, Decision)
+    assert (decision.left, decision.targets) == (("b",), {"a": owned(0, 1)})
+    assert decision.before == {"a": owned(0), "b": owned(1)}
+
+
+def test_the_last_member_to_leave_closes_a_decision_without_a_target() -> None:
+    group, said = lived(*FIRST, gone(8, "a"), gone(7, "a"), gone(5, "a"), epoch(2), epoch(3))
+    decision = said[-1]
+    assert isinstance(decision, Decision)
+    assert (decision.became_empty, decision.record, decision.left) == (True, 8, ("a",))
+    assert len(said) == 2
+    assert state_of(group) == "Empty"
+
+
+def test_a_static_member_under_a_new_id_is_replaced_and_not_joined() -> None:
+    first = (metadata("a", instance_id="i"), epoch(1), target("a", 0, 1), stands(1))
+    back = (gone(8, "a"), gone(7, "a"), gone(5, "a"), metadata("a2", instance_id="i"), target("a2", 0, 1))
+    _, said = lived(*first, *back)
+    assert len(said) == 1
+    _, said = lived(*first, *back, metadata("b"), epoch(2), target("a2", 0), target("b", 1), stands(2))
+    decision = said[-1]
+    assert isinstance(decision, Decision)
+    assert (decision.replaced, decision.joined, decision.left) == ((("a", "a2"),), ("b",), ())
+
+
+def test_the_end_is_told_once_and_what_trails_behind_it_is_nothing() -> None:
+    group, said = played(
+        decoded([*FIRST, gone(8, "a"), gone(7, "a"), gone(6), gone(5, "a"), gone(4), gone(3), gone(3)])
+    )
+    assert group is None
+    assert said[1:] == [Ended(10, 1_010, 3, "consumer")]
+
+
+def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() -> None:
+    _, said = lived(
+        *FIRST[3:], *SECOND, metadata("c"), epoch(3), target("c"), stands(3), metadata("d"), epoch(4), stands(4)
+    )
+    decisions = [word for word in said if isinstance(word, Decision)]
+    assert [decision.exact for decision in decisions] == [False, True, True, True]
+    assert [decision.before is None for decision in decisions] == [True, True, False, False]
+    assert [decision.joined for decision in decisions] == [None, None, ("c",), ("d",)]
+    assert [decision.undescribed for decision in decisions] == [(), ("a",), ("a",), ("a", "d")]
+
+
+def test_the_first_epoch_of_a_group_is_1_and_since_4_3_which_writes_the_time_of_a_target_2() -> None:
+    start = (metadata("a"), epoch(2), target("a", 0, 1))
+    for end, exact in ((stands(2), False), ((other_key(6, "g"), target_epoch(2, 1_700_000_000_000)), True)):
+        _, (decision,) = lived(*start, end)
+        assert isinstance(decision, Decision)
+        assert (decision.exact, decision.before) == (exact, {} if exact else None)
+
+
+def test_members_of_the_classic_protocol_and_the_assignor_asked_for_are_known() -> None:
+    group, _ = lived(
+        metadata("a", protocols=["range", "sticky"], assignor="range"),
+        metadata("b", assignor="uniform"),
+        metadata("c", assignor="uniform"),
+        metadata("d"),
+    )
+    assert group.members["a"].classic_protocols == ("range", "sticky")
+    assert group.members["b"].classic_protocols is None
+    assert asked_assignors(group) == ("uniform",)
+    (item,) = decoded([metadata("c", assignor="range")])
+    take(group, item)
+    assert asked_assignors(group) == ("range",)
+    (item,) = decoded([metadata("a")])
+    take(group, item)
+    assert asked_assignors(group) == ("range", "uniform")
+
+
+def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> None:
+    group, _ = lived(metadata("a", regex="o.*"))
+    assert subscribed(group, group.members["a"]) is None
+    resolved = (other_key(16, "g", "o.*"), regular_expression(["orders"], 1, 2))
+    _, said = lived(metadata("a", regex="o.*"), epoch(1), target("a"), stands(1), resolved, epoch(2), stands(2))
+    first, second = said
+    assert isinstance(first, Decision)
+    assert isinstance(second, Decision)
+    assert first.subscriptions == {"a": None}
+    assert second.subscriptions == {"a": ("orders", "t")}
+
+
+def test_share_and_streams_groups_go_the_same_way() -> None:
+    for metadata_type, target_type, epoch_type, stands_type in ((10, 13, 11, 12), (19, 21, 17, 20)):
+        keys = [(metadata_type, "a"), (epoch_type, None), (target_type, "a"), (stands_type, None)]
+        group, said = lived(*[(other_key(key_type, "g", part), modern_value(key_type)) for key_type, part in keys])
+        assert [type(word) for word in said] == [Decision]
+        assert list(group.members) == list(group.targets) == ["a"]
+
+
+def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays_one_that_packs() -> None:
+    group: ModernGroup | None = None
+    kinds: Counter[str] = Counter()
+    for offset, (key_bytes, value) in enumerate(mutated_records(REAL, 20_000, 7)):
+        key = decode_key(key_bytes)
+        if isinstance(key, OtherKey):
+            item = decode_modern(offset, offset, key, value)
+            kinds[type(item).__name__] += 1
+            if not isinstance(item, Rejected | UnknownVersion):
+                group, _ = take(group, item)
+                if group is not None and offset % 50 == 0:
+                    behind(group)
+                    packed = msgspec.msgpack.encode(group)
+                    assert msgspec.msgpack.decode(packed, type=ModernGroup) == group
+    assert kinds.keys() >= {kind.__name__ for kind in get_args(ModernInput)} | {"Rejected", "UnknownVersion"}
+
+
+@settings(max_examples=300, deadline=None)
+@given(lives())
+def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
+    group, said = played(decoded(life.log), born=True)
+    assert [word.record for word in said if isinstance(word, Ended)] == life.ends
+    assert [as_told(word) for word in said if isinstance(word, Decision)] == life.decisions
+    assert all(word.exact for word in said if isinstance(word, Decision))
+    known = group or ModernGroup("consumer")
+    assert list(known.members) == list(life.members)
+    assert plain({name: item.partitions for name, item in known.targets.items()}) == life.targets
+    assert {name: (item.epoch, numbers(item.partitions)) for name, item in known.currents.items()} == life.currents
+
+
+@settings(max_examples=150, deadline=None)
+@given(lives())
+def test_a_group_goes_on_from_any_cut_as_if_there_were_none(life: Coordinator) -> None:
+    items = decoded(life.log)
+    whole, said = played(items)
+    for cut in range(len(items) + 1):
+        before, first = played(items[:cut])
+        resumed = msgspec.msgpack.decode(msgspec.msgpack.encode(before), type=ModernGroup | None)
+        born = bool(first) and isinstance(first[-1], Ended)
+        after, rest = played(items[cut:], resumed, born=born)
+        assert (after, first + rest) == (whole, said)
+
+
+@settings(max_examples=300, deadline=None)
+@given(lives(), st.data())
+def test_a_compacted_log_leads_to_the_same_present_and_to_no_claim_about_what_is_gone(
+    life: Coordinator, data: st.DataObject
+) -> None:
+    items = decoded(life.log)
+    clean = data.draw(st.integers(0, len(items)), label="compacted up to")
+    last = {key: offset for offset, (key, _) in enumerate(life.log[:clean])}
+    kept = [item for item in items if item.record >= clean or last[life.log[item.record][0]] == item.record]
+    whole, _ = played(items)
+    group, said = played(kept)
+    if whole is None or group is None:
+        assert (whole is None) == (group is None)
+    else:
+        for name in ("epoch", "members", "targets", "currents", "regexes", "decided"):
+            assert getattr(group, name) == getattr(whole, name), name
+    truth = {told.record: told for told in life.decisions}
+    for decision in said:
+        if not isinstance(decision, Decision):
+            continue
+        told = truth[decision.record]
+        assert (decision.epoch, decision.became_empty) == (told.epoch, told.became_empty)
+        if decision.exact:
+            assert set(names(decision)) == set(told.members)
+            assert plain(decision.targets) == told.targets
+        if decision.before is not None:
+            assert plain(decision.before) == told.before
+            assert (set(decision.joined or ()), set(decision.left or ())) == (set(told.joined), set(told.left))
+
+
+def as_told(decision: Decision) -> Told:
+    assert decision.before is not None
+    assert decision.joined is not None
+    assert decision.left is not None
+    return Told(
+        record=decision.record,
+        epoch=decision.epoch,
+        members=names(decision),
+        targets=plain(decision.targets),
+        before=plain(decision.before),
+        joined=decision.joined,
+        left=decision.left,
+        replaced=decision.replaced,
+        became_empty=decision.became_empty,
+    )
+
+
+def names(decision: Decision) -> tuple[str, ...]:
+    return tuple(member.member_id for member in decision.members)
+
+
+def numbers(partitions: IdPartitions) -> tuple[int, ...]:
+    return tuple(number for _, of_topic in partitions for number in of_topic)
+
+
+def plain(targets: dict[str, IdPartitions]) -> Owned:
+    return {name: numbers(partitions) for name, partitions in targets.items()}

@@ -1,0 +1,211 @@
+"""Modern groups in the core: a churn row a decision, members by the names of rounds, the same rows at every cut."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.groups import Rows
+from streaming.groups.rows import Finding, ReplacedMember, TopicAssignment
+from streaming.offsets_log import Compactor
+from streaming.records import ModernMember
+from tests.groups.build import GROUP, SECOND, START, Life, make_tick, make_topic
+from tests.groups.coordinator import TOPIC, Coordinator, lives
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_MEMBER,
+    TOPIC_ID,
+    epoch,
+    gone,
+    metadata,
+    owns,
+    read,
+    stands,
+    target,
+    tick,
+)
+from tests.offsets_log.written import current_assignment, offset_key, offset_value, other_key
+
+
+def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
+    life = Life()
+    life.take(*read(FIRST + SECOND_MEMBER))
+    first, second = life.rows.rebalance_churn
+    assert (first.kind, first.record_offset, first.generation, first.previous_generation) == ("rebalance", 13, 1, None)
+    assert (first.joined, first.left, first.moves, first.members, first.partitions) == (("a",), (), 0, 1, 4)
+    assert (second.record_offset, second.generation, second.previous_generation) == (19, 2, 1)
+    assert (second.joined, second.moves, second.partitions, second.strategy) == (("b",), 2, 4, "uniform")
+    assert first.incarnation == second.incarnation == 13
+    assert second.protocol_type == "consumer"
+
+
+def test_members_are_told_at_the_next_round_with_the_names_of_their_topics() -> None:
+    life = Life()
+    assert life.take(*read(FIRST)).members == []
+    (row,) = life.take(tick(15)).members
+    assert (row.member_id, row.record_offset, row.generation, row.closed) == ("a", 13, 1, False)
+    assert (row.group_instance_id, row.client_id, row.subscription) == ("i", "client", ("orders",))
+    assert (row.partition_count, row.partitions) == (4, (TopicAssignment("orders", (0, 1, 2, 3)),))
+    assert row.undecodable is None
+    rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19)).members
+    assert [(row.member_id, row.closed, row.record_offset) for row in rows] == [("a", True, 18)]
+
+
+def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason() -> None:
+    life = Life()
+    (row,) = life.take(*read(FIRST), make_tick(15, make_topic("orders", 4, topic_id=None))).members
+    assert (row.partition_count, row.partitions) == (4, None)
+    assert row.undecodable == f"no round has named the topic with the id {TOPIC_ID}"
+
+
+def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_when_they_joined() -> None:
+    # More decisions than wait for the next round, and the first of them is known in part.
+    joining = [(metadata(f"b{n}"), epoch(n), target(f"b{n}"), stands(n)) for n in range(2, 72)]
+    inputs = read([*FIRST[3:], *(record for of in joining for record in of)])
+    joined = {item.member_id: item.record for item in inputs if isinstance(item, ModernMember)}
+    life = Life()
+    life.take(*inputs, tick(500))
+    told: dict[str, int] = {}
+    for row in life.rows.members:
+        told.setdefault(row.member_id, row.record_offset)
+    assert told == {name: record + 3 for name, record in joined.items()}
+    assert not any(row.closed for row in life.rows.members)
+
+
+def test_members_behind_the_target_are_a_finding_until_the_last_has_reached_it() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    rows = life.take(*read([*SECOND_MEMBER, owns("a", 2, 0, 1)], 15), tick(21))
+    (health,) = rows.group_health
+    assert health.findings == (
+        Finding("not_converged", START + 19 * SECOND, "1 of 2 members have not reached epoch 2: b"),
+    )
+    assert (health.state, health.members, health.generation, health.assigned_partitions) == ("Reconciling", 2, 2, 2)
+    assert (health.last_decision_time, health.strategy) == (START + 19 * SECOND, "uniform")
+    (health,) = life.take(*read([owns("b", 2, 2, 3)], 21), tick(22)).group_health
+    assert (health.findings, health.state, health.assigned_partitions) == ((), "Stable", 4)
+
+
+def test_the_last_member_leaves_an_empty_group_and_a_row_of_churn() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    rows = life.take(*read([*gone("a"), epoch(2)], 15), tick(19))
+    (churn,) = rows.rebalance_churn
+    assert (churn.kind, churn.left, churn.members, churn.moves) == ("became_empty", ("a",), 0, 0)
+    assert (rows.group_health[-1].state, rows.group_health[-1].members) == ("Empty", 0)
+
+
+def test_a_static_member_under_a_new_id_moves_nothing() -> None:
+    life = Life()
+    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
+    life.take(*read([*FIRST, *back, metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]))
+    churn = life.rows.rebalance_churn[-1]
+    assert churn.replaced == (ReplacedMember("i", "a", "a2"),)
+    assert (churn.joined, churn.left, churn.moves) == (("b",), (), 2)
+
+
+def test_the_end_of_the_group_closes_its_members_once() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
+    rows = life.take(*read(tombstones, 15))
+    assert [(row.member_id, row.closed, row.record_offset) for row in rows.members] == [("a", True, 19)]
+    assert life.take(tick(30, gone="deleted")).members == []
+    assert life.state is None
+
+
+def test_a_group_that_the_brokers_no_longer_list_closes_its_members() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(15))
+    rows = life.take(tick(30, gone="filtered"))
+    assert [(row.member_id, row.closed) for row in rows.members] == [("a", True)]
+    assert life.state is None
+
+
+def test_lag_names_the_owner_at_present_and_every_partition_that_is_subscribed() -> None:
+    life = Life()
+    commit = offset_key(GROUP, "orders", 0), offset_value(4, 7)
+    rows = life.take(*read([*FIRST, commit]), tick(16)).lag
+    assert [(row.partition, row.member_id, row.client_id, row.subscribed) for row in rows] == [
+        (partition, "a", "client", True) for partition in range(4)
+    ]
+    moving = [
+        *SECOND_MEMBER,
+        (other_key(8, GROUP, "a"), current_assignment(1, {TOPIC: [0, 1]}, state=1, revoking={TOPIC: [2, 3]})),
+    ]
+    assert life.take(*read(moving, 16), tick(22)).lag == []
+    rows = life.take(*read([owns("a", 2, 0, 1), owns("b", 2, 2, 3)], 22), tick(24)).lag
+    assert [(row.partition, row.member_id) for row in rows] == [(2, "b"), (3, "b")]
+
+
+def rows_of(life: Coordinator, rounds: Sequence[int], cuts: Iterable[int]) -> Rows:
+    """The rows of a life whose log is read in batches that end before the records at `cuts`."""
+    commit = offset_key("g", "t", 0), offset_value(4, 1)
+    log = [record for written in life.log for record in (written, commit)]
+    ticks = [
+        make_tick(at, make_topic("t", 4, topic_id=TOPIC_ID), state=None, group_type="consumer", round=number)
+        for number, at in enumerate(rounds)
+    ]
+    result = Life()
+    bounds = [0, *sorted(set(cuts)), len(log) + 1]
+    for start, stop in pairwise(bounds):
+        seen = [item for item in ticks if start < item.log_position <= stop]
+        codec = Compactor(0, 1, [item.log_position for item in ticks], lambda _: True, lambda _: True)
+        for offset in range(start, min(stop, len(log))):
+            codec.add(offset, START + offset * SECOND, *log[offset])
+        result.take(*seen, *(item for _, inputs in codec.groups() for item in inputs))
+    return result.rows
+
+
+def counted(rows: Rows) -> dict[str, Counter[object]]:
+    return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
+
+
+@settings(max_examples=20, deadline=None)
+@given(lives(), st.data())
+def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: st.DataObject) -> None:
+    size = 2 * len(life.log)
+    rounds = sorted(data.draw(st.sets(st.integers(1, size), max_size=6), label="rounds"))
+    rows = rows_of(life, rounds, ())
+    # (Its targets are any, and break no invariant: whoever made them, there is no drift in them.)
+    assert "drifted" not in {row.verdict for row in rows.drift}
+    whole = counted(rows)
+    assert counted(rows_of(life, rounds, range(1, size))) == whole
+    for cut in range(1, size):
+        assert counted(rows_of(life, rounds, (cut,))) == whole
+    assert all(count == 1 for count in whole["rebalance_churn"].values())
+
+
+def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_new_id() -> None:
+    # `GroupMetadataManager.replaceMember`: with the same subscription the epoch stays.
+    life = Life()
+    life.take(*read(FIRST), tick(20))
+    returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
+    rows = life.take(*read(returned, 30), tick(40))
+    assert [(row.member_id, row.closed, row.record_offset, row.group_instance_id) for row in rows.members] == [
+        ("a", True, 33, "i"),
+        ("a2", False, 33, "i"),
+    ]
+    assert rows.members[1].partition_count == 4
+    assert rows.members[1].subscription == ("orders",)
+    assert (rows.rebalance_churn, rows.drift) == ([], [])
+    assert life.take(tick(50)).members == []
+    # The next decision knows it, and a group that ends closes it.
+    joined = [metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]
+    rows = life.take(*read(joined, 60), tick(70))
+    assert [row.replaced for row in rows.rebalance_churn] == [(ReplacedMember("i", "a", "a2"),)]
+    assert [(row.member_id, row.closed) for row in rows.members] == [("a2", False), ("b", False)]
+
+
+def test_a_static_member_that_comes_back_twice_between_two_rounds_is_shown_once() -> None:
+    life = Life()
+    life.take(*read(FIRST), tick(20))
+    again = [*gone("a"), metadata("a2", "i"), target("a2", 0), *gone("a2"), metadata("a3", "i"), target("a3", 0)]
+    rows = life.take(*read(again, 30), tick(60))
+    assert [(row.member_id, row.closed) for row in rows.members] == [("a", True), ("a3", False)]
+    life.take(tick(61, gone="deleted"))
+    assert [(row.member_id, row.closed) for row in life.rows.members[-1:]] == [("a3", True)]

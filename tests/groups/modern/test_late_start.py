@@ -1,0 +1,169 @@
+"""Groups that the broker assigns, met in a log that was compacted by Kafka's rule at any place of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.groups import Rows, advance
+from streaming.groups.state import GroupState
+from streaming.offsets_log import CompactedStretches, Compactor
+from streaming.records import GroupInput
+from tests.groups.build import CONFIG, make_tick, make_topic
+from tests.groups.coordinator import GROUP, PARTITIONS, TOPIC, Coordinator, lives
+
+Record = tuple[int, bytes, bytes | None]
+
+# The topic's id as Kafka prints it.
+TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
+
+
+def records_of(group: Coordinator) -> list[Record]:
+    return [(offset, key, value) for offset, (key, value) in enumerate(group.log)]
+
+
+def compacted(records: list[Record], upto: int, *, tombstones: bool) -> list[Record]:
+    """Below `upto` only the last record of each key."""
+    last = {key: offset for offset, key, _ in records if offset < upto}
+    return [
+        record
+        for record in records
+        if record[0] >= upto or (last[record[1]] == record[0] and (tombstones or record[2] is not None))
+    ]
+
+
+def inputs_of(records: list[Record], start: int, end: int, rounds: set[int]) -> list[GroupInput]:
+    """What the source makes of offsets [start, end): it looks further than the end for compacted stretches."""
+    inputs: list[GroupInput] = []
+    codec, stretches = Compactor(0, 1, sorted(rounds), lambda _: True, lambda _: True), CompactedStretches()
+    expected = start
+    for offset, key, value in records:
+        if offset < start:
+            continue
+        if offset > expected and (expected < end or stretches.open):
+            stretches.missing(expected, offset - 1)
+        if offset >= end and not stretches.open:
+            break
+        expected = offset + 1
+        stretches.add(offset, key)
+        if offset < end:
+            codec.add(offset, 1_767_225_600_000 + offset, key, value)
+    for _, of_group in (*codec.groups(), *stretches.groups()):
+        inputs.extend(of_group)
+    inputs.extend(
+        make_tick(p, make_topic("t", PARTITIONS, topic_id=TOPIC_ID), group_type="consumer", state=None)
+        for p in rounds
+        if start < p <= end
+    )
+    return inputs
+
+
+def lived(records: list[Record], cuts: list[int], end: int, rounds: set[int], state: GroupState | None = None) -> Rows:
+    rows = Rows()
+    start = cuts[0]
+    for cut in [*cuts[1:], end]:
+        state, more = advance(state, GROUP, inputs_of(records, start, cut, rounds), CONFIG)
+        for table in Rows.__struct_fields__:
+            getattr(rows, table).extend(getattr(more, table))
+        start = cut
+    return rows
+
+
+def said(rows: Rows) -> dict[str, list[str]]:
+    return {table: sorted(map(repr, getattr(rows, table))) for table in Rows.__struct_fields__}
+
+
+def members_at_the_end(rows: Rows) -> dict[str, tuple[int, ...]]:
+    newest = {row.member_id: row for row in rows.members}
+    return {
+        name: tuple(p for of in row.partitions or () for p in of.partitions)
+        for name, row in newest.items()
+        if not row.closed
+    }
+
+
+def settled(group: Coordinator) -> Coordinator:
+    """Let one more member join, and a target follow, so that nobody has come or gone after the newest decision."""
+    group.join()
+    names = list(group.members)
+    group.assign({name: tuple(range(at, PARTITIONS, len(names))) for at, name in enumerate(names)})
+    return group
+
+
+def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
+    told = {decision.record: decision for decision in group.decisions}
+    for row in rows.rebalance_churn:
+        real = told[row.record_offset]
+        assert row.members == len(real.members)
+        assert row.joined in (None, real.joined)
+        assert row.left in ((), real.left)
+    moves = {row.record_offset: row.moves for row in lived(records_of(group), [0], len(group.log), {1}).rebalance_churn}
+    for row in rows.rebalance_churn:
+        assert row.moves in (None, moves[row.record_offset]), row
+    assert "drifted" not in {row.verdict for row in rows.drift}
+
+
+@settings(deadline=None, max_examples=60)
+@given(lives(), st.data())
+def test_whoever_starts_late_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
+    end = len(settled(group).log)
+    rounds = {*data.draw(st.lists(st.integers(1, end), max_size=4)), end}
+    cuts = sorted({0, *data.draw(st.lists(st.integers(0, end - 1), max_size=3))})
+    left = compacted(records_of(group), data.draw(st.integers(0, end)), tombstones=data.draw(st.booleans()))
+    rows = lived(left, cuts, end, rounds)
+    assert members_at_the_end(rows) == group.targets
+    health = rows.group_health[-1]
+    assert (health.members, health.generation) == (len(group.members), group.epoch)
+    assert_nothing_is_made_up(group, rows)
+
+
+@settings(deadline=None, max_examples=60)
+@given(lives(), st.data())
+def test_whoever_comes_back_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
+    end = len(settled(group).log)
+    rounds = {*data.draw(st.lists(st.integers(1, end), max_size=4)), end}
+    down = data.draw(st.integers(1, end - 1))
+    whole = records_of(group)
+    state, rows = advance(None, GROUP, inputs_of(whole, 0, down, rounds), CONFIG)
+    left = compacted(whole, data.draw(st.integers(0, end)), tombstones=True)
+    more = lived(
+        left, [down, *sorted({*data.draw(st.lists(st.integers(down, end - 1), max_size=2))})], end, rounds, state
+    )
+    for table in Rows.__struct_fields__:
+        getattr(rows, table).extend(getattr(more, table))
+    assert members_at_the_end(rows) == group.targets
+    assert_nothing_is_made_up(group, rows)
+
+
+@settings(deadline=None, max_examples=150)
+@given(lives(), st.data())
+def test_the_cut_makes_no_difference_in_a_compacted_log(group: Coordinator, data: st.DataObject) -> None:
+    end = len(settled(group).log)
+    rounds = {*data.draw(st.lists(st.integers(1, end), max_size=4)), end}
+    cuts = sorted({0, *data.draw(st.lists(st.integers(0, end - 1), min_size=1, max_size=4))})
+    left = compacted(records_of(group), data.draw(st.integers(0, end)), tombstones=data.draw(st.booleans()))
+    assert said(lived(left, cuts, end, rounds)) == said(lived(left, [0], end, rounds))
+
+
+def test_a_stretch_that_is_told_again_from_inside_it_changes_nothing() -> None:
+    group = Coordinator()
+    group.join()
+    group.assign({"m1": tuple(range(PARTITIONS))})
+    group.join()
+    end = len(settled(group).log)
+    left = compacted(records_of(group), 8, tombstones=True)
+    whole = said(lived(left, [0], end, {end}))
+    for cut in range(1, end):
+        assert said(lived(left, [0, cut], end, {end})) == whole, cut
+
+
+def test_the_topic_id_is_that_of_the_coordinator() -> None:
+    by_partition = defaultdict(list)
+    group = settled(Coordinator())
+    for name, partitions in members_at_the_end(lived(records_of(group), [0], len(group.log), {len(group.log)})).items():
+        for partition in partitions:
+            by_partition[partition].append(name)
+    assert sorted(by_partition) == list(range(PARTITIONS))
+    assert bytes(range(16)) == TOPIC

@@ -1,0 +1,188 @@
+"""The broker's target against what its assignor gives: a match is a fact, no match is none."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, known_server_strategies
+from streaming.groups.rows import DriftedPartition, DriftRow
+from tests.groups.build import GROUP, Life, make_tick, make_topic
+from tests.groups.coordinator import PARTITIONS, Assignor, Coordinator, Owned, Written, lives
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_JOINS,
+    TOPIC_ID,
+    asking,
+    epoch,
+    gone,
+    metadata,
+    read,
+    stands,
+    target,
+    tick,
+)
+from tests.offsets_log.written import member_metadata, other_key
+
+
+def verdicts(*log: Written, count: int | None = 4) -> list[DriftRow]:
+    life = Life()
+    life.take(*read(list(log)))
+    orders = make_topic("orders", count, topic_id=TOPIC_ID)
+    return life.take(make_tick(10 + len(log), orders, state=None, group_type="consumer")).drift
+
+
+def test_a_target_that_the_assignor_gives_is_identical() -> None:
+    # Uniform, by hand: two of four each; a keeps the first two it had, b gets the rest.
+    first, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2))
+    assert (first.verdict, first.reason, first.strategy) == ("identical", None, "uniform")
+    assert (second.verdict, second.matched_library, second.candidates) == ("identical", "broker:3.8.1", 1)
+    assert (second.record_offset, second.generation, second.incarnation) == (19, 2, 13)
+
+
+def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:
+    _, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 3), target("b", 1, 2), stands(2))
+    assert (second.verdict, second.drifted_count) == ("valid_unverified", 0)
+    assert second.reason == "it fits none of 4 candidates; assignors of one's own are not recomputed, nor all ties"
+
+
+@pytest.mark.parametrize("first", ["Aa", "BB"])
+def test_members_that_share_a_bucket_may_stand_in_either_order(first: str) -> None:
+    # "Aa" and "BB" have one hash code: the coordinator shows first whichever it put in first, and that one has more.
+    second = {"Aa": "BB", "BB": "Aa"}[first]
+    log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
+    log += [metadata("c"), epoch(2), target("c"), stands(2), *gone("c"), epoch(3)]
+    log += [target(first, 0, 1), target(second, 2), stands(3)]
+    assert verdicts(*log, count=3)[-1].verdict == "identical"
+
+
+def test_without_an_assignor_asked_for_both_of_the_brokers_are_tried() -> None:
+    log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
+    log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
+    # Range, by hand: a is first and gets the larger part; uniform would leave b with what it had.
+    second = verdicts(*log, count=3)[-1]
+    assert (second.verdict, second.matched_library, second.strategy) == ("identical", "broker:3.9.0", None)
+
+
+@pytest.mark.parametrize(
+    ("log", "drifted"),
+    [
+        (
+            (*SECOND_JOINS, target("a", 0, 1), target("b", 1, 2, 3), stands(2)),
+            DriftedPartition("orders", 1, "doubly_assigned", None, ("a", "b")),
+        ),
+        (
+            (
+                (other_key(5, GROUP, "b"), member_metadata(["other"])),
+                epoch(2),
+                target("a", 0, 1, 2),
+                target("b", 3),
+                stands(2),
+            ),
+            DriftedPartition("orders", 3, "not_subscribed", None, ("b",)),
+        ),
+    ],
+)
+def test_what_no_assignor_may_do_is_drift(log: tuple[Written, ...], drifted: DriftedPartition) -> None:
+    second = verdicts(*FIRST, *log)[-1]
+    assert (second.verdict, second.drifted_partitions) == ("drifted", (drifted,))
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (FIRST[3:], "what was the target before it is not known: records of the group before it may be missing"),
+        (
+            (*FIRST, *SECOND_JOINS, epoch(3), target("a", 0, 1), target("b", 2, 3), stands(2)),
+            "members or subscriptions have changed since the epoch that it was computed for",
+        ),
+        (
+            (*FIRST, (other_key(5, GROUP, "a"), member_metadata([], regex="o.*")), epoch(2), stands(2)),
+            "the regular expression of member 'a' is not resolved in the log",
+        ),
+        (
+            (*FIRST, (other_key(5, GROUP, "a"), member_metadata(["orders", "more"])), epoch(2), stands(2)),
+            "no round has shown topic 'more': it is not known",
+        ),
+        ((*FIRST, asking("a", "mine"), epoch(2), stands(2)), "assignor 'mine' is not known"),
+        ((*FIRST, *SECOND_JOINS, target("a", 0, 1, 2, 3), stands(2)), "the log lacks records of member 'b'"),
+    ],
+)
+def test_what_is_not_known_is_said_and_no_verdict_invented(log: tuple[Written, ...], reason: str) -> None:
+    row = verdicts(*log)[-1]
+    assert (row.verdict, row.reason) == ("valid_unverified", reason)
+
+
+def test_of_decisions_that_no_round_has_judged_each_has_its_row_and_the_newest_are_recomputed() -> None:
+    log = [*FIRST, *(record for number in range(2, 102) for record in (epoch(number), stands(number)))]
+    rows = verdicts(*log)
+    assert [row.generation for row in rows] == list(range(1, 102))
+    reason = "too many generations passed without a round: not recomputed"
+    assert {(row.verdict, row.reason, row.strategy) for row in rows[:37]} == {("valid_unverified", reason, "uniform")}
+    assert {(row.verdict, row.reason) for row in rows[37:]} == {("identical", None)}
+
+
+def test_a_count_that_no_round_saw_leaves_the_verdict_open() -> None:
+    (row,) = verdicts(*FIRST, count=6)
+    assert (row.verdict, row.reason) == (
+        "valid_unverified",
+        "its target shows 4 partitions of topic 'orders', rounds have seen 6",
+    )
+
+
+def test_the_health_of_the_group_has_the_newest_verdict() -> None:
+    life = Life()
+    (health,) = life.take(*read(FIRST), tick(15)).group_health
+    assert (health.verdict, health.verdict_reason) == ("identical", None)
+    health = life.take(*read([*gone("a"), epoch(2)], 15), tick(19)).group_health[-1]
+    assert (health.verdict, health.verdict_reason) == ("not_applicable", "the group is empty")
+
+
+def test_a_target_is_judged_with_what_a_static_member_had_under_its_id_before() -> None:
+    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
+    second = verdicts(*FIRST, *back, *SECOND_JOINS, target("a2", 0, 1), target("b", 2, 3), stands(2))[-1]
+    assert second.verdict == "identical"
+
+
+def brokers(strategy: str, release: str) -> Assignor:
+    """The broker's own assignor on the coordinator's own view of the group."""
+
+    def assignor(group: Coordinator) -> Owned:
+        members = tuple(
+            ServerMember(name, ("t",), ((TOPIC_ID, before),) if (before := group.targets.get(name)) else (), instance)
+            for name, instance in group.members.items()
+        )
+        result = assign_on_server(strategy, ServerGroup(members, {"t": ServerTopic(TOPIC_ID, PARTITIONS)}), release)
+        return {name: tuple(sorted(result.get(name, {}).get(TOPIC_ID, ()))) for name in group.members}
+
+    return assignor
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from([(name, release) for name in known_server_strategies() for release in ("3.8.1", "3.9.1", "4.3.1")]),
+    st.data(),
+)
+def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_identical(
+    assignor: tuple[str, str], data: st.DataObject
+) -> None:
+    life = data.draw(lives(brokers(*assignor)))
+    core = Life()
+    core.take(*read(life.log))
+    topic = make_topic("t", PARTITIONS, topic_id=TOPIC_ID)
+    rows = core.take(make_tick(10 + len(life.log), topic, state=None, group_type="consumer")).drift
+    judged = [row for row in rows if row.verdict != "not_applicable"]
+    # A group that is met with more than its first member has a past that may be missing, until its second decision.
+    assert {row.verdict for row in judged if row.matched_library} <= {"identical"}
+    assert {row.reason for row in judged if not row.matched_library} <= {
+        "what was the target before it is not known: records of the group before it may be missing"
+    }
+
+
+def test_decisions_of_a_consumer_group_that_pile_up_are_counted_beyond_a_thousand() -> None:
+    rows = verdicts(*FIRST, *(record for number in range(2, 1_101) for record in (epoch(number), stands(number))))
+    assert (len(rows), rows[0].generation) == (1_064, 37)
+    assert rows[0].reason == (
+        "too many generations passed without a round: not recomputed, nor are 36 before it, which have no row here"
+    )

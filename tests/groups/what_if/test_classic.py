@@ -1,0 +1,332 @@
+"""Rows of `what_if`: each strategy's balance and moves for one decision, the one that runs among them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from random import Random
+
+import msgspec
+import pytest
+
+from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks, assign
+from assignors.clients.sticky import write_sticky
+from streaming.groups import GroupConfig
+from streaming.groups.classic.membership import subscription_of
+from streaming.groups.rows import WhatIfRow
+from streaming.records import Member
+from tests.groups.build import CONFIG, Life, even, make_member, make_record, make_tick, make_topic
+from tests.groups.verdicts import LIBRDKAFKA, the_row
+
+ALL = ["range", "roundrobin", "sticky", "cooperative-sticky"]
+
+
+def told(rows: Sequence[WhatIfRow]) -> dict[str, tuple[int | None, float | None]]:
+    """Moves and imbalance by strategy."""
+    return {row.strategy: (row.moves, row.imbalance) for row in rows}
+
+
+def joined(config: GroupConfig = CONFIG, **changes: object) -> list[WhatIfRow]:
+    """a and b had three of six partitions each, by range; c joins, and range deals anew."""
+    life = Life(config)
+    topic = make_topic("t", 6)
+    life.take(make_record(5, even("t", 6, "a", "b")), make_tick(10, topic))
+    life.rows.what_if.clear()
+    members = [
+        make_member(member.member_id, ("t",), dict(member.assigned or ()), **changes)
+        for member in even("t", 6, "a", "b", "c")
+    ]
+    return life.take(make_record(12, members, generation=2), make_tick(20, topic)).what_if
+
+
+def test_every_strategy_is_told_for_the_same_decision() -> None:
+    rows = joined()
+
+    assert [row.strategy for row in rows] == ALL
+    # range gives 2 to b, 4 and 5 to c; roundrobin deals all but 0 and 4 anew; one of each is the least.
+    assert told(rows) == {"range": (3, 0.0), "roundrobin": (4, 0.0), "sticky": (2, 0.0), "cooperative-sticky": (2, 0.0)}
+    assert {(row.moves_least, row.imbalance_least, row.reason) for row in rows} == {(2, 0.0, None)}
+    assert {(row.record_offset, row.generation, row.incarnation, row.round) for row in rows} == {(12, 2, 5, 20)}
+
+
+def test_the_strategy_that_runs_is_marked_and_stands_for_what_the_group_did() -> None:
+    rows = joined()
+
+    assert [row.strategy for row in rows if row.runs] == ["range"]
+    assert the_row(rows, "range").library == "java:3.4"
+    assert [row.library for row in rows if not row.runs] == ["java:2.4", "java:3.7.1", "java:3.7.1"]
+
+
+def test_the_others_are_asked_as_the_same_client_where_it_has_them() -> None:
+    rows = joined(**LIBRDKAFKA)
+
+    assert the_row(rows, "range").library == "librdkafka:2.2"
+    assert the_row(rows, "roundrobin").library == "librdkafka:1.5"
+    assert the_row(rows, "cooperative-sticky").library == "librdkafka:2.6.1"
+    assert the_row(rows, "sticky").library == "java:3.7.1"
+    assert told(rows)["sticky"] == (2, 0.0)
+
+
+def test_what_members_say_to_a_sticky_strategy_is_not_said_to_another() -> None:
+    # A cooperative group: c comes to a and b, who say what they own in Java's bytes. The second generation is judged.
+    life = Life()
+    topic = make_topic("t", 6)
+
+    def member(name: str, owned: Sequence[int], assigned: Sequence[int], generation: int) -> Member:
+        of = {"t": tuple(assigned)} if assigned else {}
+        had = (("t", tuple(owned)),) if owned else ()
+        data = struct.pack(">i", generation)
+        return make_member(name, ("t",), of, owned=had, generation=generation, user_data=data)
+
+    def decided(record: int, generation: int, of: Mapping[str, tuple[Sequence[int], Sequence[int]]]) -> None:
+        members = [member(name, owned, assigned, generation - 1) for name, (owned, assigned) in of.items()]
+        life.take(make_record(record, members, generation=generation, protocol="cooperative-sticky"))
+
+    decided(5, 1, {"a": ((), (0, 2, 4)), "b": ((), (1, 3, 5))})
+    life.take(make_tick(10, topic))
+    life.rows.what_if.clear()
+    decided(12, 2, {"a": ((0, 2, 4), (0, 2)), "b": ((1, 3, 5), (1, 3)), "c": ((), ())})
+    assert life.take(make_tick(20, topic)).what_if == []
+    decided(22, 3, {"a": ((0, 2), (0, 2)), "b": ((1, 3), (1, 3)), "c": ((), (4, 5))})
+    rows = life.take(make_tick(30, topic)).what_if
+
+    assert life.rows.drift[-1].verdict == "identical"
+    assert [row.strategy for row in rows if row.runs] == ["cooperative-sticky"]
+    # From 0 2 4 | 1 3 5: range gives 0 1 | 2 3 | 4 5, roundrobin 0 3 | 1 4 | 2 5.
+    assert told(rows) == {"range": (4, 0.0), "roundrobin": (4, 0.0), "sticky": (2, 0.0), "cooperative-sticky": (2, 0.0)}
+    assert life.rows.rebalance_churn[-1].moves == 2
+
+
+def test_what_members_say_in_an_eager_group_does_not_change_what_they_had() -> None:
+    # Whatever stands in their subscriptions, range did not ask for it: each had what the decision before gave it.
+    rows = joined(owned=(("t", (5,)),), generation=1)
+    assert told(rows)["cooperative-sticky"] == (2, 0.0)
+
+
+def test_a_drifted_decision_shows_what_its_strategy_would_have_given() -> None:
+    life = Life()
+    wrong = [make_member("a", ("t",), {"t": (0, 1, 2, 3)}), make_member("b", ("t",), {})]
+    rows = life.take(make_record(5, wrong), make_tick(10, make_topic("t", 4))).what_if
+
+    assert life.rows.drift[-1].verdict == "drifted"
+    assert (the_row(rows, "range").imbalance, the_row(rows, "range").library) == (0.0, "java:3.5")
+    assert the_row(rows, "range").runs is True
+
+
+def test_a_strategy_nobody_knows_is_named_and_the_known_ones_are_told() -> None:
+    life = Life()
+    rows = life.take(
+        make_record(5, even("t", 4, "a", "b"), protocol="pinned"), make_tick(10, make_topic("t", 4))
+    ).what_if
+
+    assert [row.strategy for row in rows] == [*ALL, "pinned"]
+    pinned = the_row(rows, "pinned")
+    assert (pinned.runs, pinned.moves, pinned.imbalance, pinned.library) == (True, None, None, None)
+    assert pinned.reason == "strategy 'pinned' is not known"
+    assert the_row(rows, "sticky").imbalance == 0.0
+
+
+def by_name(group: Group, _racks: PartitionRacks | None) -> Assignment:
+    first = min(member.member_id for member in group.members)
+    return {first: {topic: range(count) for topic, count in group.partitions_per_topic.items()}}
+
+
+@pytest.mark.parametrize("deterministic", [True, False])
+def test_a_strategy_of_one_s_own_is_told_where_its_result_can_be(deterministic: bool) -> None:
+    custom = CustomStrategy("mine", f"{__name__}:by_name", deterministic)
+    life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
+    rows = life.take(make_record(5, even("t", 4, "a", "b"), protocol="mine"), make_tick(10, make_topic("t", 4))).what_if
+
+    mine = the_row(rows, "mine")
+    assert (mine.runs, mine.library, mine.imbalance_least) == (True, "custom", 0.0)
+    if deterministic:
+        assert (mine.imbalance, mine.reason) == (1.0, None)
+    else:
+        assert (mine.imbalance, mine.reason) == (
+            None,
+            "the strategy is not deterministic: what it would give is not known",
+        )
+
+
+def test_without_the_decision_before_no_moves_are_told_and_no_sticky_result() -> None:
+    life = Life()
+    rows = life.take(make_record(5, even("t", 4, "a", "b"), generation=7), make_tick(10, make_topic("t", 4))).what_if
+
+    assert {row.moves for row in rows} == {None}
+    assert {row.moves_least for row in rows} == {None}
+    assert {row.reason for row in rows} == {"what the members had before is not known"}
+    assert {row.strategy: row.imbalance for row in rows} == {
+        "range": 0.0, "roundrobin": 0.0, "sticky": None, "cooperative-sticky": None
+    }  # fmt: skip
+
+
+def test_a_decision_above_the_size_has_one_row_with_the_reason() -> None:
+    assert len(joined(GroupConfig("test", what_if_max_size=18))) == 4
+    (row,) = joined(GroupConfig("test", what_if_max_size=17))
+
+    assert (row.strategy, row.runs, row.moves, row.imbalance) == ("range", True, None, None)
+    assert row.reason == (
+        "6 partitions times 3 members are more than what_if_max_size (17): only smaller decisions are worked out"
+    )
+    assert joined(GroupConfig("test", what_if_max_size=0)) == []
+
+
+def test_a_claimed_partition_number_that_no_topic_has_is_too_large_and_stops_nothing() -> None:
+    life = Life()
+    mad = [make_member("a", ("t",), {"t": (2**31 - 2,)}), make_member("b", ("t",), {})]
+    rows = life.take(
+        make_record(5, mad), make_tick(10, make_topic("t", 4)), make_tick(1000, make_topic("t", 4))
+    ).what_if
+
+    # The rounds' count is what there is to deal.
+    assert [row.verdict for row in life.rows.drift] == ["valid_unverified"]
+    assert told(rows)["range"] == (0, 0.0)
+
+
+def test_of_a_storm_between_two_rounds_only_the_newest_decisions_are_worked_out() -> None:
+    life = Life()
+    for generation in range(1, 21):
+        life.take(make_record(generation, even("t", 6, "a", "b", *"cd"[: generation % 3]), generation=generation))
+    rows = life.take(make_tick(30, make_topic("t", 6))).what_if
+
+    of = [[row for row in rows if row.record_offset == record] for record in range(1, 21)]
+    assert [len(rows) for rows in of] == [1] * 12 + [4] * 8
+    reason = "more than 8 decisions came between two rounds: only the newest are worked out"
+    assert {row.reason for rows in of[:12] for row in rows} == {reason}
+    assert {row.reason for rows in of[12:] for row in rows} == {None}
+
+
+def test_each_of_two_decisions_between_two_rounds_has_its_own_least() -> None:
+    life = Life()
+    two, three = even("t", 3, "a", "b"), even("t", 3, "a", "b", "c")
+    life.take(make_record(5, two), make_record(6, three, generation=2))
+    rows = life.take(make_tick(10, make_topic("t", 3))).what_if
+    # Three partitions on two members: two are a third above the mean.
+    assert {(row.record_offset, round(row.imbalance_least or 0, 3)) for row in rows} == {(5, 0.333), (6, 0.0)}
+
+
+def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
+    life = Life()
+    for generation in range(1, 21):
+        life.take(make_record(generation, even("t", 6, "a", "b"), generation=generation))
+    assert life.state is not None
+    assert sum(decision.before is not None for decision in life.state.waiting) == 8
+    assert life.state.current is not None
+    assert life.state.current.before is None
+
+
+def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
+    life = Life()
+    life.take(make_record(5, ()), make_tick(10))
+    life.take(make_record(12, [make_member("a")], generation=2, protocol_type="connect", protocol="sessioned"))
+    life.take(make_tick(20, make_topic()))
+    assert life.rows.what_if == []
+    assert [row.verdict for row in life.rows.drift] == ["not_applicable", "not_applicable"]
+
+
+def test_a_member_that_cannot_be_read_is_the_reason() -> None:
+    life = Life()
+    members = [make_member("a", None, {"t": (0,)}, undecodable="subscription: 3 bytes left")]
+    (row,) = life.take(make_record(5, members), make_tick(10, make_topic("t", 1))).what_if
+    assert (row.strategy, row.reason) == ("range", "member 'a': subscription: 3 bytes left")
+
+
+def test_a_topic_that_no_round_shows_is_the_reason() -> None:
+    life = Life()
+    life.take(make_record(5, even("t", 2, "a", "b")), make_tick(10))
+    (row,) = life.take(make_tick(1000)).what_if
+    assert (row.strategy, row.reason) == ("range", "the partition count of topic 't' is not known")
+
+
+def test_racks_that_the_verdict_went_by_are_what_others_go_by() -> None:
+    # Replicas of 0 and 1 lie in rack y, of 2 and 3 in x: Java's range of 3.5 and later gives each member its own.
+    life = Life()
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+    members = [
+        make_member("a", ("t",), {"t": (2, 3)}, rack="x"),
+        make_member("b", ("t",), {"t": (0, 1)}, rack="y"),
+    ]
+    rows = life.take(make_record(5, members), make_tick(10, topic)).what_if
+
+    assert life.rows.drift[-1].verdict == "identical"
+    assert {row.strategy: (row.moves, row.imbalance, row.reason) for row in rows} == dict.fromkeys(ALL, (0, 0.0, None))
+
+
+def test_where_no_verdict_went_by_racks_the_others_go_by_those_of_the_newest_round() -> None:
+    life = Life()
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+
+    def members(of_a: Sequence[int], of_b: Sequence[int]) -> list[Member]:
+        return [
+            make_member("a", ("t",), {"t": tuple(of_a)}, rack="x"),
+            make_member("b", ("t",), {"t": tuple(of_b)}, rack="y"),
+        ]
+
+    life.take(make_record(5, members((2, 3), (0, 1))), make_tick(10, topic))
+    record = make_record(12, members((0, 2), (1, 3)), generation=2, protocol="house-blend")
+    rows = life.take(record, make_tick(20, topic)).what_if
+
+    in_racks = dict.fromkeys(ALL, (0, 0.0)) | {"roundrobin": (2, 0.0)}
+    assert told(rows) == in_racks | {"house-blend": (None, None)}
+    assert [row.reason for row in rows if not row.runs] == [None] * 4
+
+
+def by_name_of_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
+    """To each member the partitions in the rack of its name; all to the first where no racks are told."""
+    names = [member.member_id for member in group.members]
+    result: dict[str, dict[str, list[int]]] = {name: {"t": []} for name in names}
+    for partition in range(group.partitions_per_topic["t"]):
+        (rack,) = racks["t"][partition] if racks is not None else names[:1]
+        result[rack]["t"].append(partition)
+    return {name: dict(topics) for name, topics in result.items()}
+
+
+def test_a_strategy_of_one_s_own_is_told_with_racks_where_it_gives_something_else_too() -> None:
+    custom = CustomStrategy("mine", f"{__name__}:by_name_of_rack")
+    life = Life(GroupConfig("test", custom=CustomStrategies((custom,))))
+    topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
+    members = [make_member("x", ("t",), {"t": (0, 1)}), make_member("y", ("t",), {"t": (2, 3)})]
+    rows = life.take(make_record(5, members, protocol="mine"), make_tick(10, topic)).what_if
+
+    assert life.rows.drift[-1].verdict == "valid_unverified"
+    assert (the_row(rows, "mine").imbalance, the_row(rows, "mine").reason) == (0.0, None)
+
+
+@pytest.mark.parametrize("strategy", ALL)
+def test_what_runs_has_the_moves_of_its_churn_row_and_the_balance_of_its_health(strategy: str) -> None:
+    random, life, generation, had = Random(strategy), Life(), 0, dict[str, tuple[int, ...]]()
+    topic = make_topic("t", 7)
+    for _ in range(12):
+        names = random.sample(["a", "b", "c", "d", "e"], random.randint(1, 4))
+        while True:
+            generation += 1
+            members = [_said(strategy, name, had.get(name, ()), generation - 1) for name in names]
+            given = assign(strategy, Group(tuple(map(subscription_of, members)), {"t": 7}))
+            now = {name: tuple(given[name].get("t", ())) for name in names}
+            members = [msgspec.structs.replace(member, assigned=(("t", now[member.member_id]),)) for member in members]
+            record = make_record(10 * generation, members, generation=generation, protocol=strategy)
+            rows = life.take(record, make_tick(10 * generation + 5, topic))
+            had = now
+            if sum(map(len, now.values())) == 7:
+                break
+            assert rows.what_if == []
+        assert rows.drift[0].verdict == "identical"
+        (runs,) = (row for row in rows.what_if if row.runs)
+        churn, health = rows.rebalance_churn[0], life.rows.group_health[-1]
+        assert (runs.moves, runs.moves_least) == (churn.moves, churn.moves_least)
+        assert (runs.imbalance, runs.imbalance_least) == (health.imbalance, health.imbalance_least)
+        assert runs.moves is not None
+        assert runs.moves >= the_row(rows.what_if, "sticky").moves  # type: ignore[operator]
+    assert generation > 12 or strategy != "cooperative-sticky"
+
+
+def _said(strategy: str, name: str, had: tuple[int, ...], generation: int) -> Member:
+    """A Java member that says what it had, in its strategy's way."""
+    owned = (("t", had),) if had else ()
+    if strategy == "sticky":
+        return make_member(
+            name, ("t",), generation=generation, user_data=write_sticky(owned, generation) if had else None
+        )
+    if strategy == "cooperative-sticky":
+        return make_member(name, ("t",), owned=owned, generation=generation, user_data=struct.pack(">i", generation))
+    return make_member(name, ("t",), generation=generation)

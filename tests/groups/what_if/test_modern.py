@@ -1,0 +1,142 @@
+"""Rows of `what_if` of groups that the broker assigns, with numbers worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.groups import GroupConfig
+from streaming.groups.rows import WhatIfRow
+from tests.groups.build import CONFIG, GROUP, Life, make_tick, make_topic
+from tests.groups.coordinator import TOPIC, Written
+from tests.groups.modern_log import (
+    FIRST,
+    SECOND_JOINS,
+    SECOND_MEMBER,
+    TOPIC_ID,
+    asking,
+    epoch,
+    gone,
+    metadata,
+    read,
+    stands,
+    target,
+)
+from tests.groups.verdicts import the_row
+from tests.offsets_log.written import member_metadata, other_key, target_assignment
+
+
+def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list[WhatIfRow]:
+    """Rows of the newest decision; one round follows the log."""
+    life = Life(config)
+    life.take(*read(list(log)))
+    orders = make_topic("orders", count, topic_id=TOPIC_ID)
+    rows = life.take(make_tick(10 + len(log), orders, state=None, group_type="consumer")).what_if
+    newest = max((row.record_offset for row in rows), default=None)
+    return [row for row in rows if row.record_offset == newest]
+
+
+def test_both_assignors_of_the_broker_are_told() -> None:
+    # a has 0 1 2 3; b joins. Uniform lets a keep 0 1; so does range, which counts a first.
+    rows = rows_of(*FIRST, *SECOND_MEMBER)
+
+    assert sorted(row.strategy for row in rows) == ["range", "uniform"]
+    uniform = the_row(rows, "uniform")
+    assert (uniform.runs, uniform.library, uniform.moves, uniform.imbalance) == (True, "broker:3.8.1", 2, 0.0)
+    assert (uniform.moves_least, uniform.imbalance_least, uniform.reason) == (2, 0.0, None)
+    assert (uniform.record_offset, uniform.generation, uniform.incarnation) == (19, 2, 13)
+    assert the_row(rows, "range").runs is False
+
+
+def test_the_assignor_that_nobody_asked_for_is_told_by_its_result() -> None:
+    # b has 0 1 2, a joins: range gives a the larger part, 0 1; uniform, as brokers of today have it, leaves b two.
+    log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
+    log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
+    rows = rows_of(*log, count=3)
+
+    assert (the_row(rows, "range").runs, the_row(rows, "range").moves) == (True, 2)
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (False, 1)
+    assert [the_row(rows, name).library for name in ("range", "uniform")] == ["broker:3.9.0", "broker:4.0.1"]
+
+
+def test_where_both_give_the_target_which_runs_is_not_told() -> None:
+    log = [asking("a", None), epoch(1), target("a", 0, 1, 2, 3), stands(1)]
+    assert [row.runs for row in rows_of(*log)] == [None, None]
+
+
+def test_where_one_gives_the_target_in_one_release_and_the_other_in_another_which_runs_is_not_told() -> None:
+    # 0 and 1 of z, which left, go to a: by range in every release, by uniform up to 4.0.0 (today's gives one to b).
+    log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
+    log += [asking("z", None), epoch(2), target("b", 2), target("z", 0, 1), stands(2)]
+    log += [*gone("z"), asking("a", None), epoch(3), target("a", 0, 1), stands(3)]
+    rows = rows_of(*log, count=3)
+    assert [(row.runs, row.moves, row.library) for row in rows] == [(None, 2, "broker:4.0.1")] * 2
+
+
+@pytest.mark.parametrize("first", ["Aa", "BB"])
+def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_first(first: str) -> None:
+    # Up to 4.0.0 the one that stands first is given the larger part, here a partition that the other had.
+    second = {"Aa": "BB", "BB": "Aa"}[first]
+    log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
+    log += [metadata("c"), epoch(2), target(first, 1), target(second, 0, 2), target("c"), stands(2)]
+    log += [*gone("c"), epoch(3), target(first, 1, 2), target(second, 0), stands(3)]
+    life = Life()
+    life.take(*read(log))
+    topic = make_topic("orders", 3, topic_id=TOPIC_ID)
+    life.take(make_tick(10 + len(log), topic, state=None, group_type="consumer"))
+    verdict, churn = life.rows.drift[-1], life.rows.rebalance_churn[-1]
+    assert (verdict.verdict, churn.moves) == ("identical", 1)
+    row = the_row(life.rows.what_if[-2:], "uniform")
+    assert (row.runs, row.moves, row.library) == (True, churn.moves, verdict.matched_library)
+
+
+def test_partitions_of_a_member_that_left_are_moves() -> None:
+    both = (*FIRST, *SECOND_MEMBER)
+    rows = rows_of(*both, *gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3))
+    assert {(row.moves, row.moves_least) for row in rows} == {(2, 2)}
+
+
+def test_an_assignor_that_is_not_known_has_a_row_with_the_reason() -> None:
+    rows = rows_of(*FIRST, asking("a", "mine"), epoch(2), stands(2))
+
+    mine = the_row(rows, "mine")
+    assert (mine.runs, mine.moves, mine.library, mine.reason) == (True, None, None, "assignor 'mine' is not known")
+    assert (the_row(rows, "uniform").moves, the_row(rows, "uniform").library) == (0, "broker:4.0.1")
+
+
+def test_what_is_not_known_is_the_reason() -> None:
+    rows = rows_of(*FIRST[3:])
+    reason = "what was the target before it is not known: records of the group before it may be missing"
+    assert [(row.moves, row.imbalance, row.reason) for row in rows] == [(None, None, reason)] * 2
+
+
+@pytest.mark.parametrize(("topics", "partition"), [(("orders", "bills"), 0), (("orders",), 2**31 - 1)])
+def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tuple[str, ...], partition: int) -> None:
+    # (Topic ids have 16 bytes; of this one nothing else is known.)
+    both = target_assignment({TOPIC: (0, 1, 2, 3), bytes(16): (partition,)})
+    log = [*FIRST, (other_key(5, GROUP, "b"), member_metadata(topics)), epoch(2)]
+    log += [(other_key(7, GROUP, "a"), both), target("b"), stands(2)]
+    life = Life()
+    life.take(*read(log))
+    seen = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 0, topic_id="EBESExQVFhcYGRobHB0eHw")
+    rows = life.take(make_tick(10 + len(log), *seen, state=None, group_type="consumer")).what_if
+    reason = "the topics of its target are not known, or have no such partitions"
+    assert [(row.moves, row.reason) for row in rows if row.generation == 2] == [(None, reason)] * 2
+
+
+def test_a_group_above_the_size_an_empty_one_and_none_at_all() -> None:
+    log = (*FIRST, *SECOND_MEMBER)
+    assert {row.reason for row in rows_of(*log, config=GroupConfig("test", what_if_max_size=8))} == {None}
+    (reason,) = {row.reason for row in rows_of(*log, config=GroupConfig("test", what_if_max_size=7))}
+    assert reason is not None
+    assert reason.startswith("4 partitions times 2 members are more than what_if_max_size (7)")
+    assert rows_of(*log, config=GroupConfig("test", what_if_max_size=0)) == []
+    life = Life()
+    life.take(*read([*FIRST, *gone("a"), epoch(2)]))
+    rows = life.take(make_tick(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer"))
+    assert {row.generation for row in rows.what_if} == {1}
+
+
+def test_a_static_member_under_its_new_id_has_moved_nothing() -> None:
+    back = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3)]
+    rows = rows_of(*FIRST, *back, *SECOND_JOINS, target("a2", 0, 1), target("b", 2, 3), stands(2))
+    assert (the_row(rows, "uniform").runs, the_row(rows, "uniform").moves) == (True, 2)

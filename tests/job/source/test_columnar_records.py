@@ -1,0 +1,259 @@
+"""Many batches at once give what each gives by itself, record by record and error by error, whatever their bytes."""
+
+from __future__ import annotations
+
+import struct
+from random import Random
+from typing import Any
+
+import pytest
+from kafka.errors import KafkaError
+
+from streaming.job.source import columnar_records as lanes_module
+from streaming.job.source.columnar_records import lanes
+from streaming.offsets_log import RecordColumns
+from streaming.record_batches import FetchedBatch, FetchedRun, Record, walk
+from streaming.record_batches.batches import by_magic, chased, run_of
+from tests.record_batches.test_walk import CODECS, Written, encoded
+
+Told = Record | str
+
+
+def run(batches: list[bytes]) -> FetchedRun:
+    data = memoryview(b"".join(batches))
+    places, sound = chased(data)
+    assert sound
+    assert len(places) == len(batches) + 1
+    ((old, some),) = by_magic(data, places)
+    assert not old
+    return run_of(data, some)
+
+
+def at_offset(batch: bytes, offset: int) -> bytes:
+    return struct.pack(">q", offset) + batch[8:]
+
+
+def plainly(batch: FetchedBatch, start: int, end: int) -> list[Told]:
+    told: list[Told] = []
+    try:
+        told.extend(walk(batch, start, end))
+    except KafkaError as error:
+        told.append(f"{type(error).__name__}: {error}")
+    return told
+
+
+def rows(columns: RecordColumns) -> list[Told]:
+    return [
+        (int(columns.offset[row]), int(columns.timestamp[row]), columns.key(row), columns.value(row))
+        for row in range(len(columns))
+    ]
+
+
+def both_ways(fetched: FetchedRun, start: int, end: int) -> tuple[list[Told], list[Told], int]:
+    """What `lanes` gives, what `walk` gives of each batch, and how many batches `lanes` left to `walk`."""
+    found: list[Told] = []
+    left = 0
+    for piece in lanes(fetched, start, end):
+        if isinstance(piece, RecordColumns):
+            found.extend(rows(piece))
+        else:
+            left += 1
+            found.extend(plainly(piece, start, end))
+    expected = [record for batch in fetched.batches() for record in plainly(batch, start, end)]
+    return found, expected, left
+
+
+@pytest.fixture(autouse=True, params=["steps of all lanes", "lane by lane"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 0)
+    monkeypatch.setattr(lanes_module, "_FEW_LANES", 1 if request.param == "steps of all lanes" else 1_000)
+
+
+def blob(random: Random) -> bytes | None:
+    return None if random.random() < 0.1 else random.randbytes(random.choice([0, 3, 30, 63, 64, 130, 9_000]))
+
+
+def batches(random: Random) -> list[bytes]:
+    """Batches of any codec one after the other, with gaps between their offsets, and between those of their records."""
+    found = []
+    offset = 0
+    for _ in range(random.randint(1, 6)):
+        records: list[Written] = []
+        delta = random.choice([0, 0, 3])
+        for _ in range(random.choice([1, 2, 9])):
+            headers = [("h", blob(random))] if random.random() < 0.1 else []
+            time = random.choice([5, 60, 100, 20_000, 2**41, 2**45])
+            records.append((delta, time, blob(random), blob(random), headers))
+            delta += random.choice([1, 1, 2, 70, 10_000])
+        offset += random.choice([0, 0, 50])
+        found.append(at_offset(encoded(records, random.choice([0, *CODECS])), offset))
+        offset += delta
+    return found
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_sound_batches_of_any_codec_are_taken_as_columns(seed: int) -> None:
+    random = Random(seed)
+    for _ in range(100):
+        found, expected, left = both_ways(run(batches(random)), 0, 2**62)
+        assert found == expected
+        assert left == 0
+
+
+def test_both_ends_are_trimmed() -> None:
+    random = Random(5)
+    for _ in range(200):
+        start, end = random.randint(-5, 300), random.randint(-5, 3_000)
+        found, expected, _ = both_ways(run(batches(random)), start, end)
+        assert found == expected
+
+
+def broken(batch: bytearray, random: Random) -> bytes:
+    for _ in range(random.choice([0, 1, 1, 3])):
+        # Of the header all but magic, and what leads to the next batch.
+        at = random.choice(
+            [random.randrange(23, 61), random.randrange(61, len(batch)), random.randrange(61, min(len(batch), 80))]
+        )
+        batch[at] = random.choice([0, 1, 2, 0x7E, 0x7F, 0x80, 0xFF, random.randrange(256), batch[at] ^ 1])
+    if random.random() < 0.2:
+        del batch[random.randrange(61, len(batch) + 1) :]
+        batch[8:12] = struct.pack(">i", len(batch) - 12)
+    if random.random() < 0.1:
+        batch[22] = random.randrange(16)
+    return bytes(batch)
+
+
+def broken_batches_both_ways(seed: int) -> None:
+    random = Random(seed)
+    errors = columns = 0
+    for _ in range(500):
+        some = [broken(bytearray(batch), random) for batch in batches(random)]
+        start, end = random.choice([(0, 2**62), (0, 2**62), (random.randrange(200), random.randrange(2_000))])
+        fetched = run(some)
+        found, expected, left = both_ways(fetched, start, end)
+        assert found == expected
+        errors += sum(isinstance(told, str) for told in expected)
+        columns += len(fetched) - left
+    # Both happen, or this would show nothing.
+    assert errors > 150
+    assert columns > 150
+
+
+def test_broken_batches_give_the_same_records_and_errors() -> None:
+    broken_batches_both_ways(20_261_121)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(20))
+def test_many_broken_batches_give_the_same_records_and_errors(seed: int) -> None:
+    broken_batches_both_ways(seed)
+
+
+def test_one_broken_batch_leaves_its_neighbours_to_the_lanes() -> None:
+    sound = encoded([(0, 5, b"k", b"v", []), (1, 6, b"k", b"w", [])], 0)
+    bad = bytearray(at_offset(sound, 2))
+    bad[61] = 0x7E
+    found, expected, left = both_ways(run([sound, bytes(bad), at_offset(sound, 4)]), 0, 10)
+    assert (found, left) == (expected, 1)
+    assert [told if isinstance(told, str) else told[0] for told in found] == [
+        0,
+        1,
+        "CorruptRecordError: [Error 2] CorruptRecordError: the record at offset 2 does not fit its length",
+        4,
+        5,
+    ]
+
+
+def varint(number: int) -> bytes:
+    number = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while number >= 0x80:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"\x80" * 10 + b"\x00",
+        b"\xff" * 9 + b"\x01",
+        varint(2**63 - 1),
+        varint(-(2**63)),
+        varint(2**31 - 1),
+        varint(-1),
+        varint(-2),
+        varint(2**55),
+        varint(2**62 - 1),
+        b"",
+    ],
+)
+@pytest.mark.parametrize("field", ["length", "timestamp", "offset", "key size", "value size"])
+def test_numbers_at_the_edge_of_what_fits_are_read_alike(body: bytes, field: str) -> None:
+    fields = {"timestamp": varint(3), "offset": varint(0), "key size": varint(1), "value size": varint(1)}
+    if field in fields:
+        fields[field] = body
+    rest = (
+        b"\x00" + fields["timestamp"] + fields["offset"] + fields["key size"] + b"k" + fields["value size"] + b"v\x00"
+    )
+    record = (body if field == "length" else varint(len(rest))) + rest
+    batch = bytearray(encoded([(0, 5, b"k", b"v", [])], 0)[:61] + record)
+    batch[8:12] = struct.pack(">i", len(batch) - 12)
+    found, expected, _ = both_ways(run([bytes(batch)] * 3), -(2**62), 2**62)
+    assert found == expected
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2, 2**31 - 1])
+def test_a_wrong_number_of_records_is_told_and_costs_no_memory(count: int) -> None:
+    batch = bytearray(encoded([(0, 10, b"k", b"v", [])], 0))
+    batch[57:61] = struct.pack(">i", count)
+    found, expected, left = both_ways(run([bytes(batch), at_offset(bytes(batch), 1)]), 0, 10)
+    assert (found, left) == (expected, 2)
+
+
+@pytest.mark.parametrize("place", [0, 27])
+@pytest.mark.parametrize("base", [-(2**63), -(2**62), 2**62, 2**63 - 60])
+def test_a_base_of_offsets_or_timestamps_at_the_edge_of_what_fits_is_read_alike(place: int, base: int) -> None:
+    batch = bytearray(encoded([(0, 10, b"k", b"v", []), (1, 7, b"k", b"v", [])], 0))
+    batch[place : place + 8] = struct.pack(">q", base)
+    found, expected, _ = both_ways(run([bytes(batch)]), -(2**63), 2**63 - 1)
+    assert found == expected
+
+
+def test_append_time_is_the_batchs_for_all_its_records() -> None:
+    batch = bytearray(encoded([(0, 10, b"k", b"v", []), (1, 50, b"k", b"v", [])], 0))
+    batch[22] |= 0x08  # attributes: LogAppendTime
+    found, _, left = both_ways(run([bytes(batch)]), 0, 10)
+    assert [told[1] for told in found] == [50, 50]
+    assert left == 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_much_is_walked_in_parts(codec: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "_RECORDS_AT_ONCE", 7)
+    monkeypatch.setattr(lanes_module, "_BYTES_AT_ONCE", 200)
+    records: list[Any] = [(delta, 7, b"key", b"v" * delta, []) for delta in range(12)]
+    some = [at_offset(encoded(records[: 1 + n % 12], codec), 100 * n) for n in range(40)]
+    found, expected, left = both_ways(run(some), 0, 10_000)
+    assert (found, left) == (expected, 0)
+
+
+def test_few_records_are_left_to_the_plain_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes_module, "_FEW_RECORDS", 3)
+    batch = encoded([(0, 10, b"k", b"v", [])], 0)
+    assert both_ways(run([batch, at_offset(batch, 1)]), 0, 10)[2] == 2
+    assert both_ways(run([batch, at_offset(batch, 1), at_offset(batch, 2)]), 0, 10)[2] == 0
+
+
+def test_a_response_may_end_inside_a_batch() -> None:
+    batch = encoded([(0, 1, b"a", b"b", [])], 0)
+    for cut in range(len(batch)):
+        assert chased(memoryview(batch + batch[:cut])) == ([0, len(batch)], True)
+
+
+@pytest.mark.parametrize("length", [-(2**31), -1, 0, 13, 14, 48])
+def test_a_length_that_cannot_be_ends_a_response(length: int) -> None:
+    batch = encoded([(0, 1, b"a", b"b", [])], 0)
+    broken = bytearray(batch)
+    broken[8:12] = struct.pack(">i", length)
+    assert chased(memoryview(batch + broken)) == ([0, len(batch)], False)

@@ -1,0 +1,288 @@
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from streaming.events import Event, GroupEvent, GroupGone, TopicEvent, encode_event
+from streaming.job.source import observations as ticks_module
+from streaming.job.source.observations import EventRound, TickAssembler, event_rounds
+from streaming.job.source.plan import plan_batch
+from streaming.job.source.positions import Positions
+from streaming.offsets_log import partition_for
+from streaming.records import CountedRecords, PartitionInput, QuarantinedRecord, Tick, TopicTick
+from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
+
+
+@dataclass
+class Made:
+    ticks: dict[str, list[Tick]]
+    unread: list[PartitionInput]
+
+
+LOG = (100, 200)
+ROUND = EventRound(round=7, opened=7, time=1_000, first=10, end=90, log=LOG)
+
+
+def group(name: str, topics: int, number: int = 7, **changes: object) -> GroupEvent:
+    partition = partition_for(name, 2)
+    given: dict[str, object] = {
+        "v": 1,
+        "cluster": "test",
+        "round": number,
+        "time": 1_000,
+        "group": name,
+        "log_partition": partition,
+        "log_position": LOG[partition],
+        "topics": topics,
+        "state": "Stable",
+        "protocol_type": "consumer",
+        "group_type": "classic",
+        "held_since": None,
+        "cluster_id": "abc",
+    }
+    return GroupEvent(**(given | changes))  # type: ignore[arg-type]
+
+
+def gone(name: str, reason: str = "deleted") -> GroupGone:
+    partition = partition_for(name, 2)
+    return GroupGone(1, "test", 7, 1_000, name, partition, LOG[partition], reason)
+
+
+def topic(name: str, topic: str, number: int = 7) -> TopicEvent:
+    return TopicEvent(1, "test", number, name, topic, 2, None, (5, 6), (5, 5), (0, 1))
+
+
+def everything(_: str) -> bool:
+    return True
+
+
+def assemble(
+    events: Sequence[Event | bytes | None],
+    *,
+    rounds: Sequence[EventRound] = (ROUND,),
+    start: int = 0,
+    at: int = 10,
+    gap: int = 0,
+    watches: Callable[[str], bool] = everything,
+    watches_topic: Callable[[str], bool] = everything,
+    take_each: bool = False,
+) -> Made:
+    taken: dict[str, list[Tick]] = {}
+    assembler = TickAssembler("events", 1, rounds, start, watches, watches_topic)
+    if gap:
+        assembler.gap(gap)
+    for offset, event in enumerate(events, at):
+        value = event if event is None or isinstance(event, bytes) else encode_event(event)
+        assembler.add((offset, 2_000, b"key", value))
+        if take_each:
+            for name, ticks in assembler.take().items():
+                taken.setdefault(name, []).extend(ticks)
+    assembler.finish()
+    for name, ticks in assembler.take().items():
+        taken.setdefault(name, []).extend(ticks)
+    return Made(taken, assembler.unread.inputs())
+
+
+def told(made: Made) -> list[tuple[int, str]]:
+    return [(record.offset, record.reason) for record in made.unread if isinstance(record, QuarantinedRecord)]
+
+
+def passed_over(made: Made) -> list[tuple[str, int]]:
+    return [(item.kind, item.records) for item in made.unread if isinstance(item, CountedRecords)]
+
+
+def test_a_group_and_its_topics_make_one_tick() -> None:
+    made = assemble([group("g", 2), topic("g", "a"), topic("g", "b")])
+    packed = struct.pack("<2q", 5, 6)
+    topics = tuple(
+        TopicTick(name, None, 2, packed, struct.pack("<2q", 5, 5), struct.pack("<2q", 0, 1)) for name in ("a", "b")
+    )
+    partition = partition_for("g", 2)
+    expected = Tick(7, 1_000, partition, LOG[partition], "Stable", "consumer", "classic", None, None, topics, "abc")
+    assert made.ticks == {"g": [expected]}
+    assert made.unread == []
+
+
+def test_ticks_may_be_taken_at_any_time() -> None:
+    events = [group("g", 1), group("h", 0), topic("g", "a"), group("h", 0), topic("g", "a")]
+    at_once, one_by_one = assemble(events), assemble(events, take_each=True)
+    assert one_by_one == at_once
+    assert [offset for offset, _ in told(at_once)] == [13, 14]
+
+
+def test_groups_may_be_interleaved_and_a_group_may_have_no_topics() -> None:
+    made = assemble([group("g", 1), group("h", 1), group("i", 0), topic("h", "a"), topic("g", "a")])
+    assert {name: [len(tick.topics) for tick in ticks] for name, ticks in made.ticks.items()} == {
+        "g": [1],
+        "h": [1],
+        "i": [0],
+    }
+
+
+def test_a_group_that_is_gone_ends_with_its_reason_filtered_or_not() -> None:
+    made = assemble([gone("g", "filtered")], watches=lambda _: False)
+    assert [tick.gone for tick in made.ticks["g"]] == ["filtered"]
+
+
+def test_an_unfinished_tick_is_not_made_and_its_head_is_kept() -> None:
+    made = assemble([group("g", 3), topic("g", "a"), group("h", 0)])
+    assert list(made.ticks) == ["h"]
+    assert told(made) == [(10, "2 of 3 topics of the group did not follow")]
+
+
+def test_events_of_rounds_that_never_closed_are_skipped() -> None:
+    made = assemble([group("g", 1, number=6), topic("g", "a", number=6), group("g", 0)])
+    assert [tick.round for tick in made.ticks["g"]] == [7]
+    assert made.unread == []
+
+
+def test_events_outside_their_rounds_positions_are_skipped() -> None:
+    assert assemble([group("g", 0)], at=9).ticks == {}
+    assert assemble([group("g", 0)], at=90).ticks == {}
+    assert list(assemble([group("g", 0)], at=89).ticks) == ["g"]
+
+
+def test_what_contradicts_its_round_is_kept_with_a_reason() -> None:
+    home = partition_for("g", 2)
+    elsewhere = 1 - home
+    made = assemble(
+        [
+            group("g", 0, log_position=LOG[home] + 1),
+            group("g", 0, log_partition=9),
+            group("g", 0, log_partition=elsewhere, log_position=LOG[elsewhere]),
+            group("g", 0, time=999),
+            group("g", -1),
+            group("g", 2**80),
+            group("g", 0, held_since=2**62),
+            group("g", 0),
+            group("g", 0),
+            topic("g", "a"),
+        ]
+    )
+    assert told(made) == [
+        (10, f"position {LOG[home] + 1} of log partition {home} is not the round's"),
+        (11, f"position {LOG[home]} of log partition 9 is not the round's"),
+        (12, f"the group's log partition is not {elsewhere}"),
+        (13, "its time is not the round's"),
+        (14, "a negative or impossible number of topics"),
+        (15, "a negative or impossible number of topics"),
+        (16, "the time since when the log is held back is no time"),
+        (18, "the group stands in round 7 a second time"),
+        (19, "no event of the group in round 7 announces this topic event"),
+    ]
+    assert len(made.ticks["g"]) == 1
+
+
+def test_a_topic_told_twice_does_not_complete_a_tick() -> None:
+    made = assemble([group("g", 2), topic("g", "a"), topic("g", "a")])
+    assert made.ticks == {}
+    assert [offset for offset, _ in told(made)] == [10, 12]
+
+
+def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
+    junk: list[Event | bytes | None] = [b"\xff\x00", None, b'{"v":9,"type":"group"}', b'{"v":9,"type":"quota"}']
+    made = assemble(junk)
+    assert [offset for offset, _ in told(made)] == [10, 11, 12]
+    assert [offset for offset, _ in told(assemble(junk, start=12))] == [12]
+    assert told(made)[2][1] == "not one of our records: Object missing required field `cluster`"
+    assert passed_over(made) == passed_over(assemble(junk, start=13)) == [("event/quota", 1)]
+    assert passed_over(assemble(junk, start=14)) == []
+    (first, *_) = made.unread
+    assert isinstance(first, QuarantinedRecord)
+    assert first.topic == "events"
+
+
+def test_rounds_that_lost_events_to_retention_are_incomplete_without_blame() -> None:
+    made = assemble([topic("g", "b"), group("h", 1), topic("h", "a")], at=50, gap=50)
+    assert list(made.ticks) == ["h"]
+    assert made.unread == []
+
+
+def test_filters_drop_groups_and_topics_but_not_completeness() -> None:
+    events = [group("g", 2), topic("g", "a"), topic("g", "b"), group("h", 0)]
+    made = assemble(events, watches=lambda name: name == "g", watches_topic=lambda name: name == "b")
+    assert {name: [[t.topic for t in tick.topics] for tick in ticks] for name, ticks in made.ticks.items()} == {
+        "g": [["b"]]
+    }
+    assert made.unread == []
+
+
+def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
+    records = [
+        at(1, closed(0, [1], {"0": (3, 5)})),
+        at(3, closed(2, [1], {"1": (0, 4)})),
+        at(5, closed(4, [2], {"0": (5, 5)})),
+    ]
+    rounds = plan_batch(Positions(), records, FAR, CLUSTER).rounds
+    assert [r.round for r in event_rounds(rounds, 0)] == [0]
+    assert [r.round for r in event_rounds(rounds, 1)] == [2]
+
+
+def test_a_tick_has_the_round_s_number_and_elapsed_time_and_its_events_the_offset() -> None:
+    renumbered = replace(ROUND, round=107, elapsed=4_000)
+    ticks = assemble([group("g", 0)], rounds=(renumbered,)).ticks
+    assert [(tick.round, tick.elapsed) for tick in ticks["g"]] == [(107, 4_000)]
+
+
+def test_a_tick_tells_that_its_group_is_idle() -> None:
+    made = assemble([group("rests", 1, idle=True), topic("rests", "t"), group("works", 0), gone("left")])
+    assert {name: tick.idle for name, (tick,) in made.ticks.items()} == {"rests": True, "works": False, "left": False}
+
+
+QUOTA = b'{"type":"quota","v":7,"cluster":"test","round":7,"group":"g","bytes":123}'
+
+
+def test_an_event_of_an_unknown_type_between_the_events_of_a_tick_is_passed_over_and_counted() -> None:
+    made = assemble([QUOTA, group("g", 2), QUOTA, topic("g", "a"), QUOTA, topic("g", "b"), QUOTA])
+    assert [[t.topic for t in tick.topics] for tick in made.ticks["g"]] == [["a", "b"]]
+    assert (told(made), passed_over(made)) == ([], [("event/quota", 4)])
+    (item,) = made.unread
+    assert isinstance(item, CountedRecords)
+    assert (item.sample.offset, item.sample.value, item.sample.reason) == (
+        10,
+        QUOTA,
+        "type quota is not known to this release; a newer probe may have written it",
+    )
+
+
+def test_a_tick_waits_for_its_topics_no_longer_than_to_the_end_of_its_round() -> None:
+    rounds = [EventRound(7, 7, 1_000, 10, 12, LOG), EventRound(9, 9, 1_000, 12, 14, LOG)]
+    first = [group("g", 2), topic("g", "a")]
+    second = [group("g", 1, number=9), topic("g", "b", number=9)]
+    made = assemble([*first, *second], rounds=rounds)
+    assert told(made) == [(10, "1 of 2 topics of the group did not follow")]
+    assert [tick.round for tick in made.ticks["g"]] == [9]
+
+
+def test_ticks_that_wait_for_topics_that_never_come_are_given_up_when_they_are_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(ticks_module, "_WAITING_BYTES", 50_000)
+    hollow = [group(f"hollow-{n}", 3, state="x" * 9_000) for n in range(30)]
+    made = assemble([*hollow, group("g", 1), topic("g", "a")], rounds=[EventRound(7, 7, 1_000, 10, 90, LOG)])
+    assert list(made.ticks) == ["g"]
+    assert told(made) == [(10 + n, "3 of 3 topics of the group did not follow") for n in range(30)]
+
+
+def test_a_round_with_more_bytes_of_events_than_it_tells_makes_no_ticks_of_the_rest() -> None:
+    events = [group("g", 0), group("h", 0), group("i", 0)]
+    size = sum(len(encode_event(event)) for event in events)
+    whole = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size)])
+    assert (list(whole.ticks), told(whole)) == (["g", "h", "i"], [])
+    lied = assemble(events, rounds=[EventRound(7, 7, 1_000, 10, 90, LOG, size=size - 1)])
+    assert list(lied.ticks) == ["g", "h"]
+    reason = f"round 7 tells {size - 1} bytes of events, and has more in this partition alone"
+    assert told(lied) == [(12, reason)]
+
+
+def test_the_bytes_of_ticks_are_told_until_they_are_taken() -> None:
+    large = TopicEvent(1, "test", 7, "g", "t", 9_000, None, *[(1,) * 9_000] * 3)
+    assembler = TickAssembler("events", 1, [ROUND], 0, everything, everything)
+    for offset, event in enumerate([group("g", 1), large], 10):
+        assembler.add((offset, 2_000, b"key", encode_event(event)))
+    assert assembler.made > 3 * 8 * 9_000
+    assembler.take()
+    assert assembler.made == 0

@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pytest
+
+from streaming.groups import Rows, decode_reserved, encode_reserved
+from streaming.log_health import RoundsState, advance_rounds
+from streaming.records import ClosedRound, decode_closed_rounds, encode_closed_rounds
+
+START = 1_767_225_600_000
+SECOND = 1_000
+HOUR = 3_600
+
+
+def make_round(number: int, seconds: int, **changes: object) -> ClosedRound:
+    fields: dict[str, object] = {
+        "round": number,
+        "time": START + seconds * SECOND,
+        "closed_time": START + seconds * SECOND + 350,
+        "interval_ms": 10 * SECOND,
+        "probe": "probe-1",
+        "cluster_id": "kafka-cluster-id",
+        "groups": 4,
+        "events": 9,
+        "log_partitions": 50,
+        "held_partitions": 1,
+        "log_records": 1234,
+    }
+    return ClosedRound(**(fields | changes))  # type: ignore[arg-type]
+
+
+def advanced(*batches: list[ClosedRound]) -> Rows:
+    state, rows = RoundsState(), Rows()
+    for batch in batches:
+        state = decode_reserved(encode_reserved(state), RoundsState)
+        state, more = advance_rounds(state, decode_closed_rounds(encode_closed_rounds(batch)), "test")
+        rows.rounds.extend(more.rounds)
+        rows.gaps.extend(more.gaps)
+    return rows
+
+
+def test_a_closed_round_has_a_row() -> None:
+    (row,) = advanced([make_round(5, 0)]).rounds
+    assert (row.cluster, row.cluster_id, row.round, row.round_time) == ("test", "kafka-cluster-id", 5, START)
+    assert (row.event_date, row.closed_time, row.interval_ms, row.probe) == (20_454, START + 350, 10_000, "probe-1")
+    assert (row.groups, row.events, row.log_partitions, row.held_partitions, row.log_records) == (4, 9, 50, 1, 1234)
+
+
+def lived(*seconds: int, jumps: Mapping[int, int] = MappingProxyType({}), first: int = 5) -> Rows:
+    """Rounds at these seconds, each in a batch of its own; those at the places in `jumps` have a time so far off."""
+    elapsed, before, batches = 0, None, []
+    for place, second in enumerate(seconds):
+        told = second + jumps.get(place, 0)
+        elapsed += 0 if before is None else max(0, min(told - before, 30))
+        before = told
+        batches.append([make_round(first + 2 * place, told, elapsed=elapsed * SECOND)])
+    return advanced(*batches)
+
+
+def gaps(rows: Rows) -> list[tuple[int, ...]]:
+    """Seconds from which and to which each gap goes."""
+    return [tuple(((time or 0) - START) // SECOND for time in (gap.from_time, gap.to_time)) for gap in rows.gaps]
+
+
+DAY = 86_400
+
+
+def test_rounds_on_time_leave_no_gap() -> None:
+    assert gaps(lived(0, 10, 40)) == []
+
+
+def test_more_than_three_intervals_without_a_round_are_a_gap() -> None:
+    (gap,) = lived(0, 31).gaps
+    assert (gap.cluster, gap.kind, gap.topic, gap.partition) == ("test", "rounds", None, None)
+    assert (gap.from_time, gap.to_time) == (START, START + 31 * SECOND)
+    assert (gap.from_offset, gap.to_offset) == (None, None)
+
+
+@pytest.mark.parametrize("until", [10 + HOUR, 10 + DAY])
+def test_a_long_gap_is_told_with_the_second_round_after_it(until: int) -> None:
+    assert gaps(lived(0, 10, until)) == []
+    assert gaps(lived(0, 10, until, until + 10, until + 20)) == [(10, until)]
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY])
+def test_a_clock_that_is_wrong_for_one_round_is_no_gap_and_hides_none(off: int) -> None:
+    assert gaps(lived(0, 10, 20, 30, 40, 50, jumps={2: off})) == []
+    later = 50 + HOUR
+    assert gaps(lived(0, 10, 20, 30, 40, 50, later, later + 10, jumps={2: off})) == [(50, later)]
+    assert gaps(lived(0, 10, 20, 70, 80, jumps={2: off})) == []
+    assert gaps(lived(0, 10, 20, 71, 80, jumps={2: off})) == [(10, 71)]
+
+
+def test_a_clock_that_is_set_back_for_good_is_no_gap() -> None:
+    assert gaps(lived(*range(0, 100, 10), jumps=dict.fromkeys(range(5, 10), -HOUR))) == []
+
+
+def test_a_clock_that_was_wrong_at_the_very_first_round_is_no_gap() -> None:
+    assert gaps(lived(*range(0, 100, 10), jumps={0: -DAY})) == gaps(lived(*range(0, 100, 10), jumps={0: DAY})) == []
+
+
+def test_the_first_round_of_all_has_no_gap_before_it() -> None:
+    assert advanced([make_round(5, 100_000)]).gaps == []
+
+
+def test_rounds_are_taken_by_number() -> None:
+    rows = advanced([make_round(9, 20), make_round(5, 0), make_round(7, 10)])
+    assert ([row.round for row in rows.rounds], rows.gaps) == ([5, 7, 9], [])
+
+
+def test_cutting_a_batch_changes_nothing() -> None:
+    rounds = [make_round(n, n * 10 if n < 6 else n * 1_000, elapsed=n * 10 * SECOND) for n in range(1, 12)]
+    assert advanced(rounds) == advanced(*([item] for item in rounds))
+    assert len(advanced(rounds).gaps) == 5
+
+
+def test_rounds_that_take_far_longer_than_their_interval_are_gaps_each_told_by_the_next() -> None:
+    assert gaps(lived(0, 10, 210, 410, 610)) == [(10, 210), (210, 410)]

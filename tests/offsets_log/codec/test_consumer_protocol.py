@@ -1,0 +1,80 @@
+"""Subscriptions and assignments: every version round trip, newer ones as far as they are known."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.offsets_log import (
+    Assignment,
+    Rejected,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+)
+from tests.offsets_log.written import assignment, subscription
+
+topics = st.text(max_size=20)
+partitions = st.lists(st.tuples(topics, st.lists(st.integers(0, 2**31 - 1), max_size=5)), max_size=4)
+
+
+@given(
+    st.integers(0, 3),
+    st.lists(topics, max_size=5),
+    st.none() | st.binary(max_size=20),
+    partitions,
+    st.integers(-1, 2**31 - 1),
+    st.none() | topics,
+)
+def test_subscriptions_come_back(
+    version: int,
+    names: list[str],
+    user_data: bytes | None,
+    owned: list[tuple[str, list[int]]],
+    generation: int,
+    rack: str | None,
+) -> None:
+    data = subscription(version, names, user_data=user_data, owned=owned, generation=generation, rack=rack)
+    assert decode_subscription(data) == Subscription(
+        version=version,
+        topics=tuple(names),
+        user_data=user_data,
+        owned=tuple((topic, tuple(ps)) for topic, ps in owned) if version >= 1 else (),
+        generation=generation if version >= 2 else -1,
+        rack=rack if version >= 3 else None,
+    )
+
+
+@given(st.integers(0, 32_767), partitions, st.none() | st.binary(max_size=20), st.binary(max_size=5))
+def test_assignments_come_back_whatever_follows(
+    version: int, assigned: list[tuple[str, list[int]]], user_data: bytes | None, more: bytes
+) -> None:
+    data = assignment(version, assigned, user_data) + more
+    expected = tuple((topic, tuple(ps)) for topic, ps in assigned)
+    assert decode_assignment(data) == Assignment(version, expected, user_data)
+
+
+def test_an_assignment_of_zero_bytes_is_an_empty_one() -> None:
+    assert decode_assignment(b"") == Assignment(None, (), None)
+
+
+def test_a_newer_subscription_is_read_as_version_3() -> None:
+    data = subscription(3, ["t"], generation=5, rack="r")
+    decoded = decode_subscription(b"\x00\x09" + data[2:] + b"more")
+    assert decoded == Subscription(9, ("t",), None, (), 5, "r")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "subscription: version needs 2 bytes at byte 0, but 0 are left"),
+        (b"\xff\xff\x00\x00\x00\x00", "subscription: version -1 is negative"),
+        (
+            subscription(1, [], owned=[("t", [-3])]),
+            "subscription: partition -3 of a topic in ownedPartitions is negative",
+        ),
+    ],
+)
+def test_a_broken_subscription_says_what_is_wrong(data: bytes, reason: str) -> None:
+    assert decode_subscription(data) == Rejected(reason)

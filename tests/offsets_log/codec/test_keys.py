@@ -1,0 +1,60 @@
+"""Keys: every type to its group, and nothing else taken for one."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.offsets_log import GroupKey, OffsetKey, OtherKey, Rejected, UnknownKey, decode_key
+from streaming.offsets_log.codec.keys import offset_commit_key, offset_commit_parts
+from tests.offsets_log.written import group_key, offset_key, other_key
+
+names = st.text(max_size=40)
+
+
+@given(st.sampled_from([0, 1]), names, names, st.integers(0, 2**31 - 1))
+def test_keys_of_offset_commits_come_back(key_type: int, group: str, topic: str, partition: int) -> None:
+    data = offset_key(group, topic, partition, key_type)
+    key = OffsetKey(key_type, group, topic, partition)
+    assert decode_key(data) == key
+    assert offset_commit_key(key) == b"\x00\x01" + data[2:]
+
+
+@given(names, names)
+def test_keys_of_groups_come_back(group: str, member: str) -> None:
+    assert decode_key(group_key(group)) == GroupKey(group)
+    assert decode_key(other_key(3, group)) == OtherKey(3, group, None)
+    assert decode_key(other_key(8, group, member)) == OtherKey(8, group, member)
+    assert decode_key(other_key(16, group, member)) == OtherKey(16, group, member)
+
+
+@given(st.binary(max_size=30), st.integers(0, 30), st.binary(max_size=3))
+def test_the_quick_way_takes_a_key_only_as_the_plain_one_would(junk: bytes, cut: int, more: bytes) -> None:
+    for data in (b"\x00\x01" + junk, offset_key("g", "tü", 3)[:cut] + more, offset_key("g", "t", 3) + junk):
+        parts = offset_commit_parts(data)
+        legacy = decode_key(b"\x00\x00" + data[2:])
+        if parts is None:
+            assert isinstance(legacy, Rejected) or data[:2] != b"\x00\x01"
+        else:
+            assert legacy == OffsetKey(0, *parts)
+
+
+@pytest.mark.parametrize("key_type", [24, 25, 32_767, -1, -32_768])
+def test_a_type_from_the_future_is_unknown_and_not_broken(key_type: int) -> None:
+    assert decode_key(key_type.to_bytes(2, "big", signed=True) + b"whatever") == UnknownKey(key_type)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (None, "key is null; every record of the offsets log has a key"),
+        (b"", "key: key type needs 2 bytes at byte 0, but 0 are left"),
+        (b"\x00\x02\x00\x05ab", "key: group at byte 2 claims 5 bytes, but 2 are left"),
+        (group_key("g") + b"\x00", "key: 1 bytes follow the end of the key at byte 5"),
+        (offset_key("g", "t", -1), "key: partition is -1, and no topic has a negative partition"),
+        (b"\x00\x01\xff\xff\x00\x01t\x00\x00\x00\x00", "key: group at byte 2 is null, which its schema does not allow"),
+    ],
+)
+def test_a_broken_key_says_what_is_wrong(data: bytes | None, reason: str) -> None:
+    assert decode_key(data) == Rejected(reason)

@@ -1,0 +1,155 @@
+"""Every record type of every release, against Kafka's own classes of that release."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from streaming.offsets_log import RECORD_TYPES, decode_line
+from streaming.offsets_log.codec.layouts import Field, RecordSchema
+from tests.offsets_log.real_records import RELEASES as GOLDEN
+from tests.oracle import record_releases
+from tests.oracle.record_releases import EARLY_ACCESS, NEWEST, RELEASES, layouts, random_records
+
+RECORDS = 20_000
+
+# Types that no release's classes can write: 18 was never released.
+UNRELEASED = {18}
+
+
+@pytest.fixture(scope="module")
+def written() -> list[dict[str, Any]]:
+    return list(random_records(record_releases.SEED, RECORDS))
+
+
+def printed(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": RECORD_TYPES[record["key_type"]].name,
+        "key_type": record["key_type"],
+        "value_version": record["value_version"],
+        "key": record["key"],
+        "value": record["value"],
+    }
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_golden_records_of_a_release_are_printed_as_its_classes_printed_them(release: str) -> None:
+    records = [record for record in GOLDEN if record["release"] == release]
+    assert records
+    for record in records:
+        assert decode_line({"key": record["hex_key"], "value": record["hex_value"]}) == printed(record)
+
+
+def test_the_golden_records_hold_every_type_and_version_of_the_schemas() -> None:
+    held = {(record["key_type"], record["value_version"]) for record in GOLDEN}
+    assert held == {
+        (key_type, version)
+        for key_type, schema in RECORD_TYPES.items()
+        if schema.versions is not None
+        for version in range(schema.versions[0], schema.versions[1] + 1)
+    }
+
+
+@pytest.mark.java
+def test_the_golden_records_are_what_the_classes_write_today(written: list[dict[str, Any]]) -> None:
+    assert record_releases.golden(written) == GOLDEN
+
+
+@pytest.mark.java
+def test_random_records_of_every_release_are_printed_as_its_own_classes_print_them(
+    written: list[dict[str, Any]],
+) -> None:
+    compared = compare(written)
+    assert {key_type for _, key_type in compared} == set(RECORD_TYPES) - UNRELEASED
+    assert {release for release, _ in compared} == set(RELEASES)
+
+
+@pytest.mark.java
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(50))
+def test_a_million_random_records_are_printed_as_the_classes_of_their_release_print_them(seed: int) -> None:
+    assert sum(compare(random_records(seed, RECORDS)).values()) > RECORDS * 0.9
+
+
+def compare(records: Iterable[dict[str, Any]]) -> Counter[tuple[str, int]]:
+    compared: Counter[tuple[str, int]] = Counter()
+    for record in records:
+        name = (record["release"], record["key_type"])
+        if name not in EARLY_ACCESS:
+            assert decode_line({"key": record["hex_key"], "value": record["hex_value"]}) == printed(record), record
+            compared[name] += 1
+    return compared
+
+
+@pytest.mark.java
+def test_layouts_of_early_access_are_refused_but_for_the_rare_one_that_reads_by_accident(
+    written: list[dict[str, Any]],
+) -> None:
+    # Nothing in the bytes tells the layouts apart. Real records do not come so near: their error codes are 0.
+    early = [record for record in written if (record["release"], record["key_type"]) in EARLY_ACCESS]
+    assert {(record["release"], record["key_type"]) for record in early} == EARLY_ACCESS
+    answers = [decode_line({"key": record["hex_key"], "value": record["hex_value"]}) for record in early]
+    read = [answer for answer in answers if "error" not in answer]
+    assert len(read) <= len(early) / 200
+    assert all(answer["error"].startswith("value: ") for answer in answers if "error" in answer)
+
+
+@pytest.mark.java
+def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
+    seen: dict[tuple[str, int], set[int]] = {}
+    for layout in layouts():
+        release, key_type, version = layout["release"], layout["key_type"], layout["version"]
+        schema = RECORD_TYPES[key_type]
+        if layout["message"].endswith("Key"):
+            assert layout["fields"] == told(schema, schema.key, 0), layout
+            continue
+        seen.setdefault((release, key_type), set()).add(version)
+        if (release, key_type) in EARLY_ACCESS:
+            assert layout["fields"] != told(schema, schema.value, version)
+            continue
+        ours = told(schema, schema.value, version)
+        # Of an earlier release tagged fields may be missing; of the newest nothing may.
+        assert layout["fields"] == (ours if release == NEWEST else only_tags_of(layout["fields"], ours)), layout
+    for (release, key_type), versions in seen.items():
+        first, last = RECORD_TYPES[key_type].versions or (0, -1)
+        if release == NEWEST:
+            assert versions == set(range(first, last + 1))
+    assert {key_type for _, key_type in seen} == set(RECORD_TYPES) - UNRELEASED
+
+
+def told(schema: RecordSchema, fields: tuple[Field, ...], version: int) -> list[dict[str, Any]]:
+    """Our fields in the words of `RecordReleases.java`: plain ones in byte order, then tagged ones by tag."""
+    here = [field for field in fields if field.is_in(version)]
+    in_order = [f for f in here if f.tag is None] + sorted(
+        (f for f in here if f.tag is not None), key=lambda f: f.tag or 0
+    )
+    return [
+        {
+            "name": field.name,
+            "tag": field.tag,
+            "array": field.array,
+            "nullable": field.nullable,
+            "type": "struct" if field.kind in schema.structs else field.kind,
+            "fields": told(schema, schema.structs[field.kind], version) if field.kind in schema.structs else None,
+        }
+        for field in in_order
+    ]
+
+
+def only_tags_of(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Ours without the tagged fields that they do not have; a struct's nullability was not in SCHEMAS before 4.1."""
+    known = {field["name"]: field for field in theirs}
+    found = []
+    for field in ours:
+        if field["tag"] is None or field["name"] in known:
+            their = known.get(field["name"], field)
+            if field["type"] == "struct":
+                fields = only_tags_of(their["fields"] or [], field["fields"])
+                nullable = field["nullable"] and (field["array"] or their["nullable"])
+                found.append({**field, "fields": fields, "nullable": nullable})
+            else:
+                found.append(field)
+    return found

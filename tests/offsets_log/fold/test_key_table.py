@@ -1,0 +1,73 @@
+"""Keys found many at a time: the right number or none, whatever their bytes and however they collide."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streaming.offsets_log.fold import key_table
+from streaming.offsets_log.fold.key_table import UNKNOWN, KeyTable
+from tests.offsets_log.compacting import columns
+from tests.offsets_log.one_by_one import Record
+
+
+def found(table: KeyTable, keys: list[bytes | None]) -> list[int]:
+    records = columns([Record(number, 0, key, b"v") for number, key in enumerate(keys)])
+    return table.find(records.data, records.key_start, records.key_size).tolist()
+
+
+def some_keys(random: Random, count: int) -> list[bytes]:
+    sizes = [0, 1, 7, 8, 31, 32, 33, 48, 49, 64, 96, 128, 192, 255, 256]
+    keys = {random.randbytes(random.choice(sizes)) for _ in range(count)}
+    # Those that only zeros at the end tell apart, or one bit.
+    keys |= {key[:-1] + bytes([key[-1] ^ 0x80]) for key in list(keys)[:500] if key}
+    keys |= {key + bytes(number) for key in list(keys)[:100] for number in (1, 2, 9) if len(key) + number <= 256}
+    return sorted(keys)
+
+
+def test_every_key_that_was_added_is_found_and_no_other() -> None:
+    random = Random(1)
+    keys = some_keys(random, 6_000)
+    random.shuffle(keys)
+    table = KeyTable()
+    numbers: dict[bytes, int] = {}
+    for first in range(0, len(keys), 700):
+        assert set(found(table, list(keys[first:]))) == {UNKNOWN}
+        more = {key: first + number for number, key in enumerate(keys[first : first + 700])}
+        table.add(more)
+        numbers |= more
+        asked = random.sample(keys, 900)
+        told = dict(zip(asked, found(table, list(asked)), strict=True))
+        assert {key: number for key, number in told.items() if number != UNKNOWN and numbers.get(key) != number} == {}
+        # Few stand so far from where they belong that they are left out.
+        missed = [key for key, number in told.items() if number == UNKNOWN and key in numbers]
+        assert len(missed) < 10
+
+
+def test_null_keys_and_long_ones_are_not_held() -> None:
+    table = KeyTable()
+    table.add({b"k" * 257: 1, b"k" * 256: 2, b"": 3})
+    assert found(table, [b"k" * 257, b"k" * 256, None, b"", b"k" * 255]) == [UNKNOWN, 2, UNKNOWN, 3, UNKNOWN]
+    assert found(table, []) == []
+    assert found(table, [None, None]) == [UNKNOWN, UNKNOWN]
+
+
+@pytest.mark.parametrize("kept", [0, 0xF, 0xF << 60])
+def test_keys_that_collide_are_never_taken_for_each_other(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    hashes = key_table._OfWidth._hash
+
+    def poor(self: Any, words: Any, sizes: Any) -> Any:
+        return hashes(self, words, sizes) & np.uint64(kept)
+
+    monkeypatch.setattr(key_table._OfWidth, "_hash", poor)
+    keys = some_keys(Random(2), 300)
+    table = KeyTable()
+    numbers = {key: number for number, key in enumerate(keys)}
+    for _ in range(2):
+        table.add(numbers)
+        told = dict(zip(keys, found(table, list(keys)), strict=True))
+        assert {key: n for key, n in told.items() if n not in {UNKNOWN, numbers[key]}} == {}
+        assert any(number != UNKNOWN for number in told.values())

@@ -1,0 +1,276 @@
+"""The compactor, shape by shape."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from streaming.offsets_log import Compactor, partition_for
+from streaming.offsets_log.fold import commit_fold
+from streaming.offsets_log.fold import partition as compact_module
+from streaming.records import CommitWindow, CountedRecords, GroupEpoch, QuarantinedRecord, Removed
+from tests.offsets_log.compacting import compacted, counted, numbered
+from tests.offsets_log.one_by_one import Record
+from tests.offsets_log.written import (
+    group_epoch,
+    group_key,
+    group_value,
+    member_metadata,
+    offset_key,
+    offset_value,
+    other_key,
+    string,
+)
+
+DAY = 86_400_000
+COMMIT_KEY = offset_key("g", "t", 0)
+
+
+def test_commits_of_a_partition_fold_into_one_window() -> None:
+    topic_id = bytes(range(16))
+    values = [
+        offset_value(3, 50, leader_epoch=1),
+        offset_value(4, 40, leader_epoch=2),
+        offset_value(4, 70, leader_epoch=3, topic_id=topic_id, metadata="x"),
+    ]
+    groups, unread, dropped = compacted(numbered([(COMMIT_KEY, value) for value in values]))
+    assert groups == {
+        "g": [
+            CommitWindow(
+                topic="t",
+                partition=0,
+                commits=3,
+                tombstones=0,
+                first_offset=50,
+                first_commit_time=1_000,
+                first_record=100,
+                offset=70,
+                leader_epoch=3,
+                last_commit_time=1_002,
+                last_record=102,
+                deleted=False,
+                step_back=10,
+                topic_id="AAECAwQFBgcICQoLDA0ODw",
+            )
+        ]
+    }
+    assert not unread
+    assert not dropped
+
+
+def test_a_step_back_is_seen_across_a_tombstone() -> None:
+    pairs = [(COMMIT_KEY, offset_value(3, 50)), (COMMIT_KEY, None), (COMMIT_KEY, offset_value(3, 20))]
+    groups, _, _ = compacted(numbered(pairs))
+    (window,) = groups["g"]
+    assert isinstance(window, CommitWindow)
+    assert (window.step_back, window.tombstones, window.deleted) == (30, 1, False)
+
+
+def test_a_window_of_tombstones_says_that_nothing_is_committed() -> None:
+    groups, _, _ = compacted(numbered([(COMMIT_KEY, None), (COMMIT_KEY, None)]))
+    (window,) = groups["g"]
+    assert isinstance(window, CommitWindow)
+    assert (window.commits, window.tombstones, window.deleted) == (0, 2, True)
+    assert (window.offset, window.first_offset, window.last_commit_time, window.topic_id) == (-1, -1, -1, None)
+
+
+def test_offsets_at_both_ends_of_the_range_do_not_overflow() -> None:
+    pairs = [(COMMIT_KEY, offset_value(3, 2**63 - 1)), (COMMIT_KEY, offset_value(3, -(2**63)))]
+    groups, _, _ = compacted(numbered(pairs))
+    (window,) = groups["g"]
+    assert isinstance(window, CommitWindow)
+    assert (window.first_offset, window.offset, window.step_back) == (2**63 - 1, -(2**63), 2**64 - 1)
+
+
+def test_a_boundary_parts_the_records_below_it_from_the_others() -> None:
+    records = numbered([(COMMIT_KEY, offset_value(3, n)) for n in range(4)])
+    groups, _, _ = compacted(records, boundaries=[102])
+    assert [(w.first_record, w.position) for w in groups["g"] if isinstance(w, CommitWindow)] == [
+        (100, 101),
+        (102, 103),
+    ]
+
+
+def test_boundaries_without_records_between_them_leave_no_windows() -> None:
+    records = numbered([(COMMIT_KEY, offset_value(3, n)) for n in range(2)])
+    groups, _, _ = compacted(records, boundaries=[500, 10, 101, 100, 101, 400])
+    assert len(groups["g"]) == 2
+
+
+def test_a_membership_record_parts_the_windows_of_its_own_group_only() -> None:
+    other = offset_key("h", "t", 0)
+    metadata = group_value(3, [])
+    pairs = [
+        (COMMIT_KEY, offset_value(3, 1)),
+        (other, offset_value(3, 1)),
+        (group_key("g"), metadata),
+        (COMMIT_KEY, offset_value(3, 2)),
+        (other, offset_value(3, 2)),
+        (group_key("g"), None),
+        (COMMIT_KEY, offset_value(3, 3)),
+    ]
+    groups, _, _ = compacted(numbered(pairs))
+    kinds = [type(item).__name__ for item in groups["g"]]
+    assert kinds == [
+        "CommitWindow",
+        "MembershipRecord",
+        "CommitWindow",
+        "MembershipTombstone",
+        "CommitWindow",
+    ]
+    assert [item.commits for item in groups["h"] if isinstance(item, CommitWindow)] == [2]
+
+
+def test_an_undecodable_membership_record_parts_nothing() -> None:
+    pairs = [
+        (COMMIT_KEY, offset_value(3, 1)),
+        (group_key("g"), group_value(3, [])[:-1]),
+        (COMMIT_KEY, offset_value(3, 2)),
+    ]
+    groups, unread, _ = compacted(numbered(pairs))
+    assert len(groups["g"]) == 1
+    assert [type(item) for item in unread] == [QuarantinedRecord]
+
+
+def test_records_of_modern_groups_stay_as_they_are_and_part_no_windows() -> None:
+    pairs = [
+        (COMMIT_KEY, offset_value(3, 1)),
+        (other_key(3, "g"), group_epoch(4)),
+        (COMMIT_KEY, offset_value(3, 2)),
+        (other_key(5, "g", "m2"), None),
+    ]
+    groups, _, _ = compacted(numbered(pairs))
+    epoch, window, removed = groups["g"]
+    assert epoch == GroupEpoch(101, 1_001, "consumer", 0, 4)
+    assert isinstance(window, CommitWindow)
+    assert (window.commits, window.last_record) == (2, 102)
+    assert removed == Removed(103, 1_003, "consumer", 0, 5, "m2")
+
+
+def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_newer_version_counted() -> None:
+    pairs = [
+        (other_key(5, "g", "m"), member_metadata(["t"])[:-1]),
+        (other_key(3, "g"), group_epoch(1) + b"\x00"),
+        (other_key(3, "g"), b"\x00\x01" + group_epoch(1)[2:]),
+        (other_key(18, "g"), b"\x00\x00"),
+    ]
+    groups, unread, _ = compacted(numbered(pairs))
+    assert not groups
+    assert [item.reason for item in unread if isinstance(item, QuarantinedRecord)] == [
+        "value: tag 0 needs 1 bytes at byte 33, but 0 are left",
+        "value: 1 bytes follow the end of the value at byte 7",
+        "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
+    ]
+    assert [item.kind for item in unread if isinstance(item, CountedRecords)] == ["3/1"]
+
+
+def test_what_is_not_watched_is_dropped_and_counted() -> None:
+    pairs = [
+        (offset_key("g", "t", 0), offset_value(3, 1)),
+        (offset_key("g", "hidden", 0), offset_value(3, 1)),
+        (offset_key("hidden", "t", 0), offset_value(3, 1)),
+        (group_key("hidden"), b"junk"),
+    ]
+    groups, unread, dropped = compacted(
+        numbered(pairs), watches=lambda name: name != "hidden", watches_topic=lambda name: name != "hidden"
+    )
+    assert list(groups) == ["g"]
+    assert len(groups["g"]) == 1
+    assert not unread
+    assert dropped == 3
+
+
+def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() -> None:
+    home = partition_for("g", 50)
+    found = (home + 1) % 50
+    groups, unread, _ = compacted(numbered([(COMMIT_KEY, offset_value(3, 1))]), partition=found, partitions=50)
+    assert not groups
+    (record,) = unread
+    assert isinstance(record, QuarantinedRecord)
+    assert record.reason == f"group 'g' belongs to partition {home} of the offsets log, found on {found}"
+    assert (record.key_type, record.value_version) == (1, 3)
+
+
+def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_sample() -> None:
+    newer = offset_value(3, 1)[2:]
+    records = [
+        Record(10, DAY - 1, COMMIT_KEY, b"\x00\x05" + newer),
+        Record(11, DAY, COMMIT_KEY, b"\x00\x05" + newer),
+        Record(12, DAY + 1, COMMIT_KEY, b"\x00\x05" + newer),
+        Record(13, DAY + 2, COMMIT_KEY, b"\x00\x05" + newer),
+    ]
+    groups, unread, _ = compacted(records, boundaries=[13])
+    assert not groups
+    found = [
+        (item.kind, item.records, item.sample.offset, item.last_offset)
+        for item in unread
+        if isinstance(item, CountedRecords)
+    ]
+    assert found == [("1/5", 3, 10, 12), ("1/5", 1, 13, 13)]
+
+
+def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
+    _, unread, _ = compacted(numbered([(b"\x00\x18", None), (b"\xff\xff", b"\x00\x00")]))
+    assert [item.kind for item in unread if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
+
+
+def test_large_junk_is_cut_and_told_by_its_digest() -> None:
+    key, value = b"\x00\x01" + bytes(100_000), bytes(70_000)
+    _, unread, _ = compacted(numbered([(key, value)]))
+    (record,) = unread
+    assert isinstance(record, QuarantinedRecord)
+    assert record.key is not None
+    assert record.value is not None
+    assert (len(record.key), len(record.value)) == (65_536, 65_536)
+    assert (record.key_size, record.value_size) == (100_002, 70_000)
+    assert record.sha256 == hashlib.sha256(key + value).hexdigest()
+
+
+def test_a_null_key_is_quarantined() -> None:
+    _, unread, _ = compacted(numbered([(None, None)]))
+    (record,) = unread
+    assert isinstance(record, QuarantinedRecord)
+    assert (record.key, record.value, record.key_type) == (None, None, None)
+
+
+def test_memory_grows_with_keys_and_not_with_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compact_module, "_FOLDED_AT_ONCE", 100)
+    monkeypatch.setattr(commit_fold, "_LEAST_MERGED", 1_000)
+    keys = [offset_key("g", "t", partition) for partition in range(60)]
+    compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+    held = []
+    for offset in range(50_000):
+        compactor.add(offset, offset, keys[offset % 60], offset_value(3, offset))
+        held.append(compactor._fold._rows + len(compactor._slots))
+    assert max(held) <= 1_000 + 2 * 100
+    assert counted(dict(compactor.groups()), []) == 50_000
+
+
+def test_the_names_of_groups_come_through_as_they_are() -> None:
+    name = "a'b\"<script>\n../é🦊"
+    groups, _, _ = compacted(numbered([(b"\x00\x01" + string(name) + string("t") + bytes(4), offset_value(4, 7))]))
+    assert list(groups) == [name]
+
+
+@pytest.mark.parametrize("boundaries", [(), (150, 700)])
+def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[int, ...]) -> None:
+    flood = numbered([(None, None) if n % 3 else (COMMIT_KEY, b"\x00\x03") for n in range(1_000)], start=0)
+    _, unread, _ = compacted(flood, boundaries=list(boundaries))
+    kept = [item.offset for item in unread if isinstance(item, QuarantinedRecord)]
+    # (Those of commits are decoded later than the others.)
+    assert kept == list(range(101))
+    counted_only = [item for item in unread if isinstance(item, CountedRecords)]
+    assert {item.kind for item in counted_only} == {"undecodable"}
+    found = [(item.sample.offset, item.records, item.last_offset) for item in counted_only]
+    assert found == ([(101, 49, 149), (150, 550, 699), (700, 300, 999)] if boundaries else [(101, 899, 999)])
+
+
+def test_what_is_held_of_junk_and_of_names_is_told() -> None:
+    compactor = Compactor(0, 1, (), lambda name: not name.startswith("no"), lambda _: True)
+    for n in range(500):
+        compactor.add(n, 1, offset_key(f"{'no' if n % 2 else ''}{n}" + "x" * 10_000, "t", 0), offset_value(3, 1))
+    assert compactor.held > 500 * 10_000
+    before = compactor.held
+    compactor.add(500, 1, b"\x00", bytes(1_000_000))
+    assert before + 65_536 < compactor.held < before + 70_000

@@ -1,0 +1,201 @@
+"""The lake in memory against the lake read whole."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from streaming.tables import DeltaLake, LakeMirror, LakeReader, LakeUnreadableError, Wanted, table_named
+
+HOUR = 3_600_000
+
+HEALTH = Wanted(
+    current=frozenset({"group_id", "verdict", "findings"}),
+    past=frozenset({"group_id", "lag_total"}),
+    reach=timedelta(hours=1),
+)
+CURRENT = "SELECT cluster, group_id, verdict, findings FROM group_health_current ORDER BY ALL"
+PAST = "SELECT cluster, group_id, round_time, lag_total FROM group_health ORDER BY ALL"
+
+
+def health(group: str, round_: int, *, cluster: str = "c", hour: float = 0.0, closed: bool = False) -> list[Any]:
+    ms = int(hour * HOUR) + round_
+    values = {
+        "cluster": cluster, "group_id": group, "round": round_, "round_time": ms, "event_date": ms // 86_400_000,
+        "closed": closed, "verdict": f"v{round_}", "lag_total": round_, "findings": [["in_transfer", 5_000, group]],
+    }  # fmt: skip
+    return [values.get(column.name) for column in table_named("group_health").columns]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> DeltaLake:
+    lake = DeltaLake(str(tmp_path / "lake"))
+    lake.create()
+    return lake
+
+
+def mirror(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Wanted) -> LakeMirror:
+    return LakeMirror(lake.root, wanted or {"group_health": HEALTH}, past)
+
+
+def read_all(mirror: LakeMirror) -> None:
+    while mirror.behind:
+        mirror.read_on()
+
+
+def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: DeltaLake) -> None:
+    followed = mirror(lake)
+    batches = [
+        [health("a", 1), health("b", 1)],
+        [health("a", 2)],
+        [health("b", 3, closed=True), health("x'\"\n", 3, cluster="d")],
+        [health("b", 4)],
+    ]
+    for number, rows in enumerate(batches):
+        lake.append("group_health", rows, "query", number)
+        assert followed.update() is True
+        assert followed.update() is False
+        whole = LakeReader(lake.root)
+        begun_later = mirror(lake)
+        begun_later.update()
+        read_all(begun_later)
+        for sql in (CURRENT, PAST):
+            assert followed.rows(sql) == whole.rows(sql)
+            assert begun_later.rows(sql) == whole.rows(sql)
+    followed.tidy()
+    assert followed.rows(CURRENT) == LakeReader(lake.root).rows(CURRENT)
+    assert followed.rows(PAST) == LakeReader(lake.root).rows(PAST)
+
+
+def test_a_lake_that_is_not_there_reads_as_empty_until_it_is(tmp_path: Path) -> None:
+    lake = DeltaLake(str(tmp_path / "later"))
+    early = mirror(lake)
+    assert early.update() is False
+    assert early.rows(CURRENT) == []
+    lake.create()
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    assert early.update() is True
+    assert len(early.rows(CURRENT)) == 1
+
+
+def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> None:
+    for number in range(5):
+        lake.append("group_health", [health("a", number)], "query", number)
+    followed = mirror(lake)
+    followed.update()
+    before = followed.rows(PAST)
+    DeltaTable(lake.path("group_health")).optimize.compact()
+    assert followed.update() is False
+    assert followed.rows(PAST) == before
+    lake.append("group_health", [health("a", 9)], "query", 9)
+    followed.update()
+    assert len(followed.rows(PAST)) == 6
+    begun_later = mirror(lake)
+    begun_later.update()
+    read_all(begun_later)
+    assert begun_later.rows(PAST) == followed.rows(PAST)
+
+
+def test_a_table_made_again_is_read_again(lake: DeltaLake, tmp_path: Path) -> None:
+    lake.append("group_health", [health("old", 1)], "query", 0)
+    followed = mirror(lake)
+    followed.update()
+    (tmp_path / "lake").rename(tmp_path / "away")
+    assert followed.update() is True
+    assert followed.rows(CURRENT) == []
+    again = DeltaLake(lake.root)
+    again.create()
+    again.append("group_health", [health("new", 1)], "query", 0)
+    followed.update()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["new"]
+
+
+def test_a_silent_cluster_stays_in_the_present_and_what_is_old_leaves_the_past(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("silent", 1, cluster="d", hour=0)], "other", 0)
+    for number, hour in enumerate((0.0, 30.0, 50.0)):
+        lake.append("group_health", [health("g", number, hour=hour)], "query", number)
+    begun = mirror(lake)
+    begun.update()
+    read_all(begun)
+    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["g", "silent"]
+    assert [row["lag_total"] for row in begun.rows(PAST) if row["group_id"] == "g"] == [1, 2]
+    lake.append("group_health", [health("g", 7, hour=60)], "query", 7)
+    begun.update()
+    begun.tidy()
+    assert [row["group_id"] for row in begun.rows(CURRENT)] == ["g", "silent"]
+    assert [row["lag_total"] for row in begun.rows(PAST) if row["group_id"] == "g"] == [2, 7]
+
+
+def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    followed = mirror(lake)
+    followed.update()
+    log = Path(lake.path("group_health")) / "_delta_log"
+    whole = max(log.glob("*.json"))
+    lake.append("group_health", [health("b", 2)], "query", 1)
+    newest = max(log.glob("*.json"))
+    assert newest != whole
+    text = newest.read_text()
+    newest.write_text("{")
+    with pytest.raises(LakeUnreadableError, match=r"group_health cannot be read \(.*\): see that the lake is whole"):
+        followed.update()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a"]
+    newest.write_text(text)
+    assert followed.update() is True
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]
+
+
+def test_a_missing_data_file_is_a_sentence(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    next(Path(lake.path("group_health")).rglob("*.parquet")).unlink()
+    with pytest.raises(LakeUnreadableError, match="group_health cannot be read"):
+        mirror(lake).update()
+
+
+def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> None:
+    lake.append("group_health", [health("a", 1)], "query", 0)
+    data = next(Path(lake.path("group_health")).rglob("*.parquet"))
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    pq.write_table(pq.read_table(data, partitioning=None).drop(["verdict"]), data)
+    commit = max((Path(lake.path("group_health")) / "_delta_log").glob("*.json"))
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    for line in lines:
+        if "add" in line:
+            line["add"]["size"] = data.stat().st_size
+    commit.write_text("\n".join(map(json.dumps, lines)) + "\n")
+    begun = mirror(lake)
+    begun.update()
+    assert [row["verdict"] for row in begun.rows(CURRENT)] == [None]
+
+
+def test_a_round_of_the_future_drops_no_other_group(lake: DeltaLake) -> None:
+    now = datetime.now(UTC).timestamp() / 3600
+    lake.append("group_health", [health("a", 1, hour=now)], "query", 0)
+    followed = mirror(lake)
+    followed.update()
+    lake.append("group_health", [health("b", 2, hour=now + 24)], "query", 1)
+    lake.append("group_health", [health("c", 3, hour=now)], "query", 2)
+    begun = mirror(lake)
+    for reader in (followed, begun):
+        reader.update()
+        read_all(reader)
+        reader.tidy()
+        assert [row["group_id"] for row in reader.rows(CURRENT)] == ["a", "b", "c"]
+        assert [row["lag_total"] for row in reader.rows(PAST)] == [1, 2, 3]
+
+
+def test_rows_that_no_outage_repeats_stay_in_the_present(lake: DeltaLake) -> None:
+    # After an outage of five hours nothing is repeated at once: heartbeats are counted in rounds.
+    lake.append("group_health", [health("a", 1, hour=0)], "query", 0)
+    followed = mirror(lake)
+    followed.update()
+    lake.append("group_health", [health("b", 2, hour=5)], "query", 1)
+    followed.update()
+    followed.tidy()
+    assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]

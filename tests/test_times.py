@@ -1,0 +1,180 @@
+"""A broker's clock that is wrong for one round changes nothing of what follows, and little of what is said at it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from streaming.groups import GroupConfig, Rows
+from streaming.records import GroupInput, Tick
+from streaming.times import RoundClock, Shift, read_clock
+from tests.groups.build import CONFIG, SECOND, START, Life, even, make_commit, make_record, make_tick, make_topic
+from tests.groups.streams import Step, batches, watched_streams
+
+DAY = 86_400 * SECOND
+INTERVAL = 10 * SECOND
+
+QUIET = GroupConfig(cluster="test", heartbeat_ms=2**60)
+"""Without heartbeats: how much time has passed may be off by three intervals, and so may they."""
+
+
+def timed(ticks: Iterable[Tick], wrong: int = -1, off: int = 0) -> dict[int, Tick]:
+    """Rounds by number, as the source hands them over: one with a time so far off, and what has passed summed up."""
+    found: dict[int, Tick] = {}
+    before, elapsed = None, 0
+    for place, tick in enumerate(ticks):
+        time = tick.time + (off if place == wrong else 0)
+        elapsed += 0 if before is None else max(0, min(time - before, 3 * INTERVAL))
+        before = time
+        found[tick.round] = msgspec.structs.replace(tick, time=time, elapsed=elapsed)
+    return found
+
+
+def lived(inputs: Sequence[GroupInput], config: GroupConfig, wrong: int = -1, off: int = 0) -> Rows:
+    ticks = timed((item for item in inputs if isinstance(item, Tick)), wrong, off)
+    life = Life(config)
+    for item in inputs:
+        life.take(ticks[item.round] if isinstance(item, Tick) else item)
+    return life.rows
+
+
+def untimed(rows: Rows) -> dict[str, list[Any]]:
+    """Rows without the times of rounds."""
+    return {
+        table: [_untimed(msgspec.structs.asdict(row)) for row in getattr(rows, table)]
+        for table in rows.__struct_fields__
+    }
+
+
+def _untimed(row: dict[str, Any]) -> dict[str, Any]:
+    for column in ("round_time", "event_date"):
+        row.pop(column, None)
+    if "findings" in row:
+        row["findings"] = [(found.finding, found.detail) for found in row["findings"]]
+    if row.get("closed"):
+        row.pop("record_time", None)  # of members whose group is gone: the round's
+    return row
+
+
+@settings(deadline=None, max_examples=60)
+@given(watched_streams(), st.data())
+def test_a_life_with_one_wrong_clock_gives_the_rows_of_the_life_without(steps: list[Step], data: st.DataObject) -> None:
+    (inputs,) = batches(steps, ())
+    rounds = sum(isinstance(item, Tick) for item in inputs)
+    assume(rounds > 2)
+    wrong = data.draw(st.integers(2, rounds - 1))
+    right = lived(inputs, QUIET)
+    for off in (DAY, -DAY):
+        assert untimed(lived(inputs, QUIET, wrong, off)) == untimed(right)
+
+
+def an_hour() -> list[GroupInput]:
+    """A group of two that commits in every round; after 20 minutes its topic grows, and nobody takes that in."""
+    inputs: list[GroupInput] = [make_record(5, even("x", 2, "a", "b"))]
+    for second in range(10, 3_600, 10):
+        count = 2 if second < 1_200 else 4
+        inputs += [make_commit(second - 1, second, topic="x", partition=p) for p in (0, 1)]
+        ends = [second + 20, second + 20, 5, 5]
+        inputs.append(make_tick(second, make_topic("x", count, end=ends[:count])))
+    return inputs
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY])
+@pytest.mark.parametrize("wrong", [0, 1, 60, 119, 120, 178])
+def test_heartbeats_and_grace_go_on_after_a_wrong_clock(wrong: int, off: int) -> None:
+    right, rows = lived(an_hour(), CONFIG), lived(an_hour(), CONFIG, wrong, off)
+    if wrong:  # (at the very first round nobody can tell)
+        assert untimed(rows)["drift"] == untimed(right)["drift"]
+    # A partition without commits has its rows once in ten minutes; a clock that is wrong costs three intervals.
+    idle = [row.round for row in rows.lag if row.partition == 3]
+    assert len(idle) in {4, 5}
+    assert all(abs(later - earlier - 600) <= 40 for earlier, later in pairwise(idle))
+    told = {
+        finding: next(row.round for row in rows.group_health if finding in {f.finding for f in row.findings})
+        for finding in ("stale_metadata", "unassigned")
+    }
+    assert told["stale_metadata"] == 1_200
+    assert abs(told["unassigned"] - 1_800) <= 30
+    for row in rows.group_health:
+        assert all(START <= found.since <= START + 3_600 * SECOND for found in row.findings)
+
+
+@pytest.mark.parametrize("off", [DAY, -DAY])
+def test_a_group_met_with_a_wrong_clock_is_judged_as_any_other_once_it_is_right(off: int) -> None:
+    inputs = an_hour()
+    # Nobody ever saw the topic with one partition, and rounds have shown it for longer than the grace: b has nothing.
+    later = make_record(1_050, even("x", 1, "a", "b"), generation=2)
+    inputs.append(later)
+    inputs.sort(key=lambda item: item.log_position if isinstance(item, Tick) else item.position)
+    assert untimed(lived(inputs, QUIET, 0, off))["drift"][1:] == untimed(lived(inputs, QUIET))["drift"][1:]
+
+
+def test_a_new_count_that_the_first_round_after_an_outage_shows_gets_all_of_its_grace() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")))
+    seconds = [*range(10, 100, 10), *range(3_700, 5_000, 10)]
+    ticks = timed(make_tick(at, make_topic("x", 2 if at < 3_700 else 4), time=START + at * SECOND) for at in seconds)
+    life.take(*ticks.values())
+    first = next(row.round for row in life.rows.group_health if "unassigned" in {f.finding for f in row.findings})
+    assert first == 3_700 + CONFIG.metadata_grace_ms // SECOND
+    assert [f.since for f in life.rows.group_health[-1].findings] == [START + 3_700 * SECOND]
+
+
+def test_a_decision_made_while_nobody_looked_does_not_lie_in_the_future() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")))
+    ticks = timed(make_tick(at, make_topic("x", 2), time=START + at * SECOND) for at in (10, 20, 30, 9_000, 9_010))
+    life.take(*ticks.values(), make_record(8_990, even("x", 2, "a", "b"), generation=2))
+    assert [row.verdict for row in life.rows.drift] == ["identical", "identical"]
+
+
+# The clock by itself: (time, steady) of each round in s, what it is taken to be, and how times kept are moved.
+
+
+def read(*rounds: tuple[int, int]) -> list[tuple[int, Shift | None]]:
+    known = RoundClock()
+    said = []
+    for time, steady in rounds:
+        shift = read_clock(known, time * SECOND, steady * SECOND)
+        said.append((known.now // SECOND, shift))
+    return said
+
+
+def test_a_clock_that_is_right_is_believed() -> None:
+    assert read((1_000, 0), (1_010, 10), (1_040, 40)) == [(1_000, None), (1_010, None), (1_040, None)]
+
+
+def test_a_jump_that_the_next_round_takes_back_was_none() -> None:
+    assert read((1_000, 0), (1_010, 10), (90_000, 40), (1_030, 40)) == [
+        (1_000, None),
+        (1_010, None),
+        (1_010, None),
+        (1_030, None),
+    ]
+
+
+def test_after_an_outage_the_second_round_is_believed_and_times_kept_at_the_first_are_moved() -> None:
+    assert read((1_000, 0), (1_010, 10), (5_000, 40), (5_010, 50)) == [
+        (1_000, None),
+        (1_010, None),
+        (1_010, None),
+        (5_010, Shift(1_010 * SECOND + 1, 3_990 * SECOND - 1)),
+    ]
+
+
+def test_where_the_first_round_of_all_was_wrong_all_times_kept_are_moved() -> None:
+    assert read((90_000, 0), (1_010, 0), (1_020, 10))[-1] == (1_020, Shift(0, -88_990 * SECOND))
+
+
+def test_a_clock_that_is_set_back_moves_all_times() -> None:
+    assert read((9_000, 0), (9_010, 10), (5_000, 10), (5_010, 20))[-1] == (5_010, Shift(0, -4_010 * SECOND))
+
+
+def test_without_steady_time_every_time_is_believed() -> None:
+    assert [now for now, _ in read((1_000, 1_000), (90_000, 90_000), (1_020, 1_020))] == [1_000, 90_000, 1_020]
