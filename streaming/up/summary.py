@@ -1,4 +1,4 @@
-"""What the tables hold, as text: rows per table, verdict and churn of each group, lag per group."""
+"""The tables' contents as text: rows per table, verdict and churn of each group, lag per group."""
 
 from __future__ import annotations
 
