@@ -1,6 +1,6 @@
-"""Where settings come from: the user's file, and the environment. What is wrong with one is a sentence that names it.
+"""The sources of settings: the user's file and the environment. An error is one sentence that names its source.
 
-Values are never shown: one could be a secret.
+Values are never shown: any of them could be a secret.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _NAME = "evenkeel.toml"
 
 
 class NoJsonError(ValueError):
-    """A variable of the environment must be JSON, and is not. Its text is a sentence.
+    """A variable of the environment must be JSON, but is not. Its text is a sentence.
 
-    (A `ValueError`: pydantic-settings takes any other exception for a mistake of its own.)
+    (A `ValueError`: pydantic-settings treats any other exception as a failure of its own.)
     """
 
 
 class Environment(EnvSettingsSource):
-    """The environment, as pydantic-settings reads it, but for the name of a variable that is no JSON."""
+    """The environment as pydantic-settings reads it, but errors name the variable that is not JSON."""
 
     def decode_complex_value(self, field_name: str, field: FieldInfo | None, value: Any) -> Any:
         """Read a list or an object.
 
         Raises:
-            NoJsonError: It is no JSON.
+            NoJsonError: The value is not JSON.
         """
         try:
-            # (pydantic-settings' own signature wants a field, and its own calls give none for a nested one.)
+            # (pydantic-settings' own signature requires a field, but its calls pass none for a nested one.)
             return super().decode_complex_value(field_name, field, value)  # type: ignore[arg-type]
         except (ValueError, RecursionError) as error:
             why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
@@ -59,12 +59,12 @@ class Environment(EnvSettingsSource):
 
 
 def file_values() -> dict[str, Any]:
-    """What the user's settings file holds; nothing when there is no file.
+    """The values of the user's settings file; empty when there is no file.
 
-    `EVENKEEL_CONFIG` names the file; without it, it is looked for where `streaming.places` says.
+    `EVENKEEL_CONFIG` names the file; without it `streaming.places` finds it.
 
     Raises:
-        SetupError: It cannot be read, or is no TOML.
+        SetupError: The file cannot be read, or is not TOML.
     """
     given = os.environ.get("EVENKEEL_CONFIG")
     try:
