@@ -25,7 +25,7 @@ from streaming.devcluster.journal import CommitLedger, Journal
 from streaming.devcluster.kafka_python_member import KafkaPythonMember, MemberSettings
 from streaming.probe import Probe
 from streaming.tables import LakeReader
-from tests.assignors.real_log import offsets_log, read_on
+from tests.real_groups.real_log import offsets_log, read_on
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
 

@@ -8,11 +8,11 @@ from typing import Self
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from followed import Followed, until
 from oracle.java_members import JavaMembers
 
 from streaming.devcluster.java_tools import describe_groups
 from streaming.groups.facts import LagRow
-from tests.groups.followed import Followed, until
 
 __all__ = ["Party", "assert_as_the_tool_says", "make_topics"]
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-
-from tests.groups.followed import Followed, until
-from tests.groups.real_members import make_topics
+from followed import Followed, until
+from party import make_topics
 
 pytestmark = pytest.mark.kafka
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from followed import Followed
 from oracle.java_members import JavaMembers
+from party import RELEASE, Party, assert_as_the_tool_says, make_topics
+from streams_app import describe_streams_group, streams_member
 
 from streaming.devcluster.java_tools import describe_share_group, share_consumer
 from streaming.leash import LeashedProcess
-from tests.groups.followed import Followed
-from tests.groups.real_members import RELEASE, Party, assert_as_the_tool_says, make_topics
-from tests.groups.real_streams import describe_streams_group, streams_member
 
 pytestmark = pytest.mark.kafka
 

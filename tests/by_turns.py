@@ -1,0 +1,53 @@
+"""How tests are dealt to several processes (`make test`): in groups, and those that last longest first.
+
+A group stays in one process, in its order. It is a module, so that what a module sets up is set up once, unless a test
+says otherwise:
+
+    @pytest.mark.xdist_group("recorded")    in the group of that name, with tests of other modules
+    @pytest.mark.turn(1)                    the group's turn: 1 begins first, then 2, and so on; without one comes last
+
+A run is over when its last group is, so turns are for groups of more than ten seconds: 1 for minutes, 2 for half a
+minute, 3 for less. A group has the turn of its earliest test.
+"""
+
+from __future__ import annotations
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+__all__ = ["ByTurns", "in_turn"]
+
+_LAST = 9
+
+
+def in_turn(items: list[pytest.Item]) -> None:
+    """Sort the groups by turn, each staying whole and in its own order."""
+    turns: dict[str, int] = {}
+    for item in items:
+        mark = item.get_closest_marker("turn")
+        turns[_group(item)] = min(mark.args[0] if mark else _LAST, turns.get(_group(item), _LAST))
+    begins = {group: place for place, group in enumerate(sorted(turns, key=turns.__getitem__))}
+    items.sort(key=lambda item: begins[_group(item)])
+
+
+def _group(item: pytest.Item) -> str:
+    mark = item.get_closest_marker("xdist_group")
+    return str(mark.args[0]) if mark else _module(item.nodeid)
+
+
+def _module(nodeid: str) -> str:
+    return nodeid.split("::", 1)[0]
+
+
+class ByTurns(LoadScopeScheduling):
+    """Deals groups in the order in which they were collected."""
+
+    def __init__(self, *told: object) -> None:
+        super().__init__(*told)  # type: ignore[arg-type]
+        # It would begin with what has the most tests, not with what lasts longest.
+        self.config.option.loadscopereorder = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        # (xdist writes a test's group behind its name.)
+        at = nodeid.rfind("@")
+        return nodeid[at + 1 :] if at > nodeid.rfind("]") else _module(nodeid)
