@@ -4,10 +4,15 @@ A group stays in one process, in its order. It is a module, so that what a modul
 says otherwise:
 
     @pytest.mark.xdist_group("recorded")    in the group of that name, with tests of other modules
-    @pytest.mark.turn(1)                    the group's turn: 1 begins first, then 2, and so on; without one comes last
+    @pytest.mark.turn(1)                    the group's turn; the earliest of its tests counts
 
-A run is over when its last group is, so turns are for groups of more than ten seconds: 1 for minutes, 2 for half a
-minute, 3 for less. A group has the turn of its earliest test.
+Turns, because a run is over when its last group is:
+
+    1     the recorded run, which takes two minutes to play
+    2, 3  what lasts more than a minute, more than half a minute
+    4, 5  what reads the recorded run, which is there by then
+    6     what lasts more than ten seconds
+          the rest has no turn, and comes last
 """
 
 from __future__ import annotations

@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 _skipped: list[str] = []
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what lasts longest begin first."""
-    in_turn(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Let what lasts longest begin first, where several processes share the tests."""
+    if hasattr(config, "workerinput"):
+        in_turn(items)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:

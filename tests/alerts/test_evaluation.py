@@ -15,6 +15,8 @@ from streaming.alerts import Alerter
 from streaming.alerts.rules import Rule
 from streaming.config import AlertSettings, JobSettings, Settings
 
+pytestmark = pytest.mark.turn(6)
+
 _Rows = dict[str, list[dict[str, Any]]]
 
 

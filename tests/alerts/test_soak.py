@@ -21,6 +21,8 @@ from streaming.alerts import Alerter, open_targets
 from streaming.config import AlertSettings, JobSettings, Settings
 from streaming.tables import LakeReader
 
+pytestmark = pytest.mark.turn(6)
+
 GROUPS = 12
 DAY_MS = 86_400_000
 HEARTBEAT_ROUNDS = 60

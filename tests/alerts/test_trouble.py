@@ -17,6 +17,8 @@ from streaming.alerts import Alerter
 from streaming.alerts.feed import LostTrackError
 from streaming.config import AlertSettings, JobSettings, Settings
 
+pytestmark = pytest.mark.turn(3)
+
 _DAY_S = 86_400
 
 UNJUDGED = """\

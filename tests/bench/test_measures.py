@@ -13,6 +13,8 @@ from streaming.bench.measured_job import BatchReport, JobReport, Spent, _lines
 from streaming.bench.place import _PREFIX, Place, _remove_left_behind
 from streaming.bench.steady_state import SteadySize, _figures
 
+pytestmark = pytest.mark.turn(6)
+
 
 @pytest.mark.kafka
 @pytest.mark.spark

@@ -20,7 +20,7 @@ from kafka.admin import NewTopic
 from streaming.devcluster.broker import EmbeddedBroker, _cluster_id
 from streaming.exceptions import SetupError
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
 
 
 def _topics(broker: EmbeddedBroker) -> set[str]:

@@ -16,7 +16,7 @@ from e2e.standalone import StandaloneCluster, python_without_evenkeel
 from streaming.leash import LeashedProcess
 from streaming.tables import LakeReader
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(5)]
 
 _PATIENCE_S = 300.0
 _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"

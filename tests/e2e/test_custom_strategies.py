@@ -27,7 +27,7 @@ from streaming.probe import Probe
 from streaming.tables import LakeReader
 from tests.real_groups.real_log import offsets_log, read_on
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(6)]
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md"
 _WEIGHTS = {"a": 2, "b": 1, "c": 1}

@@ -17,7 +17,7 @@ from e2e.conftest import Recorded
 from e2e.recording import environment_of, settings_for
 from streaming.leash import LeashedProcess
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.turn(5)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 

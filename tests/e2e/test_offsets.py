@@ -11,7 +11,13 @@ from e2e.conftest import Recorded
 from e2e.journal import UNCOUNTED, Place
 from streaming.tables import LakeReader
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 _LEAST_BRACKETS = 10
 """Rounds under traffic that a slow machine still gets between two readings."""

@@ -15,7 +15,7 @@ from e2e.packed import read_packed
 from e2e.topics import TOPICS, Record, create_topics, half_of, put_back, settings_of_copy
 from streaming.tables import DeltaLake
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.turn(6)]
 
 
 def _added(before: Lake, after: Lake) -> Lake:

@@ -25,7 +25,7 @@ from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe
 from streaming.tables import LakeReader
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(5)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -21,7 +21,14 @@ from streaming.devcluster import DEMO_OVERRIDES
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.devcluster.stories import ALL_STORIES
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.java,
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 _ROOT = Path(__file__).parents[2]
 

@@ -31,7 +31,7 @@ from streaming.probe import Probe
 from streaming.probe.holds import HELD_ROUNDS
 from streaming.tables import TABLES, DeltaLake
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 _FOR_ROUNDS = 12
 """As `hanging_transaction` has it in conf/alerts.yaml."""

@@ -19,7 +19,7 @@ from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.requests import GroupRequests, Refused
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
 
 GROUPS = 20
 PREFERRED = 0  # election type on the wire (KIP-460)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from kafka.admin import (
     ResourcePatternFilter,
     ResourceType,
 )
+from ports import free_port
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.devcluster.broker import EmbeddedBroker
@@ -33,6 +33,8 @@ from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.probe import Probe, RoundAbandonedError, check
 from streaming.probe.holds import HELD_ROUNDS
+
+pytestmark = pytest.mark.turn(6)
 
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
 PASSWORD = "not-a-secret"
@@ -46,13 +48,6 @@ RIGHTS = (
     (ACLOperation.READ, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
     (ACLOperation.WRITE, ResourceType.TOPIC, "evenkeel.", ACLResourcePatternType.PREFIXED),
 )
-
-
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopR
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.run import _ticks, run
 
+pytestmark = pytest.mark.turn(2)
+
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
+from ports import free_port
 
 from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.devcluster.broker import EmbeddedBroker
@@ -16,6 +16,8 @@ from streaming.java import find_java
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, check
+
+pytestmark = pytest.mark.turn(6)
 
 _PASSWORD = "changeit-please"
 
@@ -41,9 +43,7 @@ def encrypted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
         [keytool, "-exportcert", "-rfc", "-file", folder / "ca.pem", *store], check=True, capture_output=True
     )
     broker = EmbeddedBroker(folder / "broker")
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = int(taken.getsockname()[1])
+    port = free_port()
     plain, secure = f"PLAINTEXT://{broker.bootstrap}", f"SSL://127.0.0.1:{port}"
     broker._overrides |= {
         "listeners": f"{plain},CONTROLLER://127.0.0.1:{broker._controller_port},{secure}",

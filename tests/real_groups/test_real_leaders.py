@@ -18,7 +18,7 @@ from real_stories import leave_all
 
 from streaming.groups.inputs import MembershipRecord
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 COUNTS = {"a": 5, "b": 3, "c-10": 4, "c-2": 11}
 ALL = tuple(COUNTS)

@@ -19,7 +19,7 @@ from streams_app import describe_streams_group, streams_member
 from streaming.devcluster.java_tools import describe_share_group, share_consumer
 from streaming.leash import LeashedProcess
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
 
 RECORDS = 5
 STEPS = 40

@@ -20,6 +20,8 @@ import pytest
 import streaming.up.supervisor
 from streaming.up.processes import Program, Programs
 
+pytestmark = pytest.mark.turn(6)
+
 _ROOT = Path(__file__).resolve().parents[2]
 
 _WAITS = ("-c", "import time; print('here, 100%', flush=True); time.sleep(600)")

@@ -20,10 +20,13 @@ import psutil
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
+from ports import free_port
 
 from streaming.devcluster.broker import EmbeddedBroker
 from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
+
+pytestmark = pytest.mark.turn(2)
 
 _SECRET = "correct-horse-battery-staple"
 
@@ -33,12 +36,6 @@ def _command_line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""  # it has ended meanwhile
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def _answers(port: int) -> bool:
@@ -53,7 +50,7 @@ def _answers(port: int) -> bool:
 def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
     """A broker with a plain port for the test and a port with a login for Evenkeel."""
     broker = EmbeddedBroker(tmp_path / "broker")
-    port = _free_port()
+    port = free_port()
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     plain, secure = f"PLAINTEXT://{broker.bootstrap}", f"SASL_PLAINTEXT://127.0.0.1:{port}"
     broker._overrides |= {
@@ -187,7 +184,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
     admin.close()
-    page = _free_port()
+    page = free_port()
     with _commits(broker.bootstrap):
         up = _Up(tmp_path, port, page)
         try:

@@ -27,7 +27,7 @@ from streaming.record_batches import whole_batches
 from streaming.record_batches.walk import Record, walk
 from streaming.record_batches.whole_batches import take_whole_batches
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 
 def consumer(bootstrap: str, **changes: object) -> KafkaConsumer:

@@ -14,7 +14,7 @@ from streaming.devcluster.broker import EmbeddedBroker
 from streaming.job.source.fetch import FetchedBatch, OffsetRange
 from streaming.record_batches.walk import walk
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 
 @pytest.fixture(scope="module")

@@ -24,7 +24,7 @@ from streaming.groups.rounds import decode_closed_rounds
 from streaming.job.source import SourceSettings
 from streaming.offsets_log import partition_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.turn(2)]
 
 Row = tuple[str, bytes]
 
