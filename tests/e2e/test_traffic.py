@@ -117,6 +117,6 @@ def test_traffic_that_is_killed_leaves_no_member_behind(tmp_path: Path) -> None:
         observed = iter(lambda: parent.children(recursive=True), None)
         members = next(children for children in observed if any("java" in child.name() for child in children))
         traffic.kill()
-        traffic.wait(10)
-        _, alive = psutil.wait_procs(members, timeout=30)
+        traffic.wait(60)
+        _, alive = psutil.wait_procs(members, timeout=60)
         assert alive == []

@@ -127,7 +127,7 @@ def secured(secured_broker: Secured) -> Iterator[Secured]:
 
 def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> list[str]:
     """ACLs reach the broker a moment after they are acknowledged."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while True:
         problems = [str(problem) for problem in check(settings)]
         if wanted(problems) or time.monotonic() > deadline:
@@ -164,7 +164,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
         place = TopicPartition(topic, partition)
         consumer.assign([place])
         consumer.seek_to_beginning(place)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not consumer.poll(timeout_ms=200):
             assert time.monotonic() < deadline, topic
     consumer.close()
@@ -228,7 +228,7 @@ def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured:
 
 
 def _next_round(probe: Probe):  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while True:
         try:
             return probe.round()
@@ -307,7 +307,7 @@ def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secure
         assert [(t.producer_id, t.transactional_id) for t in listed] == [(hold.producer_id, "settler")]
         assert hold.transactional_id is None
         secured.grant((ACLOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "*", ACLResourcePatternType.LITERAL))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while hold.transactional_id is None and time.monotonic() < deadline:
             [hold] = probe.round().holds or ()
     assert hold.transactional_id == "settler"

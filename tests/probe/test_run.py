@@ -192,7 +192,7 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
             assert time.monotonic() < deadline
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0

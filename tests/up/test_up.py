@@ -207,7 +207,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             assert up.process.wait(120) == 0, up.output
         finally:
             up.process.kill()
-    assert psutil.wait_procs(ours, timeout=30)[1] == []
+    assert psutil.wait_procs(ours, timeout=60)[1] == []
     print({name: round(seconds, 1) for name, seconds in up.back.items()})
     # (A worker comes back with the next task, or with the job; a round is as late as a cold JVM on this machine.)
     ours_to_start = ("probe", "alerter", "page", "the job", "the job's JVM")
@@ -248,4 +248,4 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             ours = again.children()
         finally:
             again.process.kill()
-    assert psutil.wait_procs(ours, timeout=30)[1] == []
+    assert psutil.wait_procs(ours, timeout=60)[1] == []
