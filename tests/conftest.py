@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -27,6 +28,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Let what lasts longest begin first, where several processes share the tests."""
     if hasattr(config, "workerinput"):
         in_turn(items)
+
+
+def pytest_collection_finish() -> None:
+    """Start brokers without the second compiler: they live for seconds, and it would only take the other core."""
+    if "streaming.devcluster.broker" in sys.modules:  # (or no test starts one)
+        from streaming.devcluster.broker import EmbeddedBroker  # noqa: PLC0415
+
+        EmbeddedBroker.jvm = ("-XX:TieredStopAtLevel=1",)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:

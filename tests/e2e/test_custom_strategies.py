@@ -27,7 +27,13 @@ from streaming.probe import Probe
 from streaming.tables import LakeReader
 from tests.real_groups.real_log import offsets_log, read_on
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(6)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md"
 _WEIGHTS = {"a": 2, "b": 1, "c": 1}

@@ -19,7 +19,12 @@ from streaming.devcluster.broker import EmbeddedBroker
 from streaming.groups.facts import Rows
 from streaming.tables import LakeReader
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(3)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(3),
+]
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,13 @@ from e2e.packed import read_packed
 from e2e.topics import TOPICS, Record, create_topics, half_of, put_back, settings_of_copy
 from streaming.tables import DeltaLake
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.turn(6)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 
 def _added(before: Lake, after: Lake) -> Lake:

@@ -7,8 +7,16 @@ from collections.abc import Iterator
 import pytest
 from kafka import KafkaAdminClient
 
+from probe.secured import Secured, running
 from probe.witness import Cluster, MakeSettings
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+
+
+@pytest.fixture(scope="session")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """One broker for the tests of logins, rights and TLS, which are in one group therefore (`by_turns.py`)."""
+    with running(tmp_path_factory.mktemp("secured")) as secured:
+        yield secured
 
 
 @pytest.fixture
