@@ -4,7 +4,7 @@ A group stays in one process, in its order. It is a module, so that what a modul
 says otherwise:
 
     @pytest.mark.xdist_group("recorded")    in the group of that name, with tests of other modules
-    @pytest.mark.turn(1)                    the group's turn; the earliest of its tests counts
+    @pytest.mark.turn(1)                    the group's turn, which is that of its earliest test
 
 Turns, because a run is over when its last group is:
 
@@ -26,13 +26,17 @@ _LAST = 9
 
 
 def in_turn(items: list[pytest.Item]) -> None:
-    """Sort the groups by turn, each staying whole and in its own order."""
+    """Sort the groups by turn, and the tests in each."""
     turns: dict[str, int] = {}
     for item in items:
-        mark = item.get_closest_marker("turn")
-        turns[_group(item)] = min(mark.args[0] if mark else _LAST, turns.get(_group(item), _LAST))
+        turns[_group(item)] = min(_turn(item), turns.get(_group(item), _LAST))
     begins = {group: place for place, group in enumerate(sorted(turns, key=turns.__getitem__))}
-    items.sort(key=lambda item: begins[_group(item)])
+    items.sort(key=lambda item: (begins[_group(item)], _turn(item)))
+
+
+def _turn(item: pytest.Item) -> int:
+    mark = item.get_closest_marker("turn")
+    return int(mark.args[0]) if mark else _LAST
 
 
 def _group(item: pytest.Item) -> str:

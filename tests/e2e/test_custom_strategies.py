@@ -32,7 +32,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(600),
     pytest.mark.xdist_group("recorded"),
-    pytest.mark.turn(1),
+    pytest.mark.turn(3),
 ]
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md"

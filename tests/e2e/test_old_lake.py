@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(900),
     pytest.mark.xdist_group("recorded"),
-    pytest.mark.turn(1),
+    pytest.mark.turn(3),
 ]
 
 
