@@ -18,6 +18,7 @@ Turns, because a run is over when its last group is:
 from __future__ import annotations
 
 import pytest
+from _pytest.nodeid import NodeId
 from xdist.scheduler import LoadScopeScheduling
 
 __all__ = ["ByTurns", "in_turn"]
@@ -32,6 +33,11 @@ def in_turn(items: list[pytest.Item]) -> None:
         turns[_group(item)] = min(_turn(item), turns.get(_group(item), _LAST))
     begins = {group: place for place, group in enumerate(sorted(turns, key=turns.__getitem__))}
     items.sort(key=lambda item: (begins[_group(item)], _turn(item)))
+    for item in items:
+        # xdist 3.8.0 tells the scheduler a test's group in its name, in a field that pytest 9.2.0 no longer reads
+        # (pytest-xdist issue 1386): without this every test of a group would be dealt by itself.
+        if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
+            item._id = NodeId.parse(f"{item.nodeid}@{_group(item)}")
 
 
 def _turn(item: pytest.Item) -> int:
