@@ -15,7 +15,7 @@ help:
 	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page);"
 	@echo "              WORKERS=8 processes share them (4)"
 	@echo "make test-all the same with ten times as much random input, and then make soak: for the night"
-	@echo "make bench    the figures of the README, on this machine"
+	@echo "make bench    the figures of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases; and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
