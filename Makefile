@@ -27,15 +27,15 @@ setup:
 demo: setup
 	@$(BIN)/evenkeel demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE))
 
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(LINT)
 
-# Lint and types run beside the tests, and what they say comes in one piece behind them.
+# Lint and types run beside the tests, and what they say comes in one piece behind them. (No $$(MAKE) in here: make -n
+# would run the tests.)
 test: setup
 	@$(PYTHON) conf/setup.py browser
-	@said=$$(mktemp); $(MAKE) --no-print-directory lint >"$$said" 2>&1 & lint=$$!; \
+	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
 	$(BIN)/pytest $(IN_PARALLEL) -m "not soak" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
 	if [ $$linted -ne 0 ]; then echo "make lint failed, see above"; fi; \
