@@ -27,6 +27,7 @@ __all__ = [
     "WhatIfRow",
     "decode_rows",
     "encode_rows",
+    "partition_column",
 ]
 
 
@@ -68,8 +69,8 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     cluster: str
     group_id: str
-    log_partition: int
-    record_offset: int
+    decision: int
+    log_partition: int | None
     record_time: int
     event_date: int
     revision: int
@@ -100,8 +101,8 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
 
     cluster: str
     group_id: str
-    log_partition: int
-    record_offset: int
+    decision: int
+    log_partition: int | None
     record_time: int
     event_date: int
     incarnation: int
@@ -156,7 +157,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     cluster: str
     cluster_id: str | None
     group_id: str
-    log_partition: int
+    log_partition: int | None
     round: int
     round_time: int
     event_date: int
@@ -194,9 +195,9 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
 
     cluster: str
     group_id: str
+    decision: int
     member_id: str
-    log_partition: int
-    record_offset: int
+    log_partition: int | None
     record_time: int
     event_date: int
     ended: bool
@@ -291,8 +292,8 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
 
     cluster: str
     group_id: str
-    log_partition: int
-    record_offset: int
+    decision: int
+    log_partition: int | None
     record_time: int
     event_date: int
     incarnation: int
@@ -347,3 +348,8 @@ def decode_rows(payload: bytes) -> Rows:
         msgspec.DecodeError: The payload is not one of ours.
     """
     return _DECODER.decode(payload)
+
+
+def partition_column(log_partition: int) -> int | None:
+    """The column `log_partition`: NULL for -1, as records and observations have it where it is not known."""
+    return None if log_partition < 0 else log_partition

@@ -43,7 +43,7 @@ def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
                 tables["group_health"].append({"group_id": group, "imbalance": imbalance})
             if chance.random() < 0.2:
                 verdict = chance.choice(["drifted", "drifted", "identical", "not_applicable"])
-                tables["drift"].append({"group_id": group, "verdict": verdict, "record_offset": number})
+                tables["drift"].append({"group_id": group, "verdict": verdict, "decision": number})
             for partition in sorted(alive[group]):
                 if number and chance.random() < 0.02:
                     tables["lag"].append({"group_id": group, "topic": "t", "partition": partition, "ended": True})

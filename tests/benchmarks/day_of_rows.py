@@ -261,7 +261,7 @@ class _Made:
         return {
             "group_id": self._group.take(groups),
             "log_partition": (groups % 50).astype(np.int32),
-            "record_offset": _same(_FIRST_ROUND + 5 * at, n),
+            "decision": _same(_FIRST_ROUND + 5 * at, n),
             "record_time": _same(time, n),
             "incarnation": _same(1, n, pa.int32()),
             "generation": self._generation(groups, at),
@@ -286,7 +286,7 @@ class _Made:
         head = {
             "group_id": self._group.take(groups),
             "log_partition": (groups % 50).astype(np.int32),
-            "record_offset": _same(_FIRST_ROUND + 5 * at, n),
+            "decision": _same(_FIRST_ROUND + 5 * at, n),
             "record_time": _same(time, n),
         }
         members = groups.repeat(_MEMBERS) * _MEMBERS + np.tile(np.arange(_MEMBERS), n)
@@ -336,7 +336,7 @@ class _Made:
                 "group_id": self._group.take(members // _MEMBERS),
                 "member_id": self._members.take(members),
                 "log_partition": (members // _MEMBERS % 50).astype(np.int32),
-                "record_offset": _same(_FIRST_ROUND + 5 * at, len(members)),
+                "decision": _same(_FIRST_ROUND + 5 * at, len(members)),
                 "record_time": _same(time, len(members)),
                 "ended": _same(False, len(members)),
                 "incarnation": _same(1, len(members), pa.int32()),

@@ -189,7 +189,7 @@ class MadeLake:
             return
         generation = self._decided.get(group.name, (0, 11))[1] + 1
         head = {
-            "group_id": group.name, "log_partition": at % 50, "record_offset": number * 100, "record_time": ms - 1_500,
+            "group_id": group.name, "log_partition": at % 50, "decision": number * 100, "record_time": ms - 1_500,
             "incarnation": 1, "generation": generation,
         }  # fmt: skip
         moved = len(actual) // len(group.members)

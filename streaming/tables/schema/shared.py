@@ -13,8 +13,8 @@ __all__ = [
     "GROUP",
     "INCARNATION",
     "LOG_PARTITION",
+    "OF_DECISION",
     "RECORD_DATE",
-    "RECORD_OFFSET",
     "RECORD_TIME",
     "ROUND",
     "ROUND_DATE",
@@ -24,9 +24,15 @@ __all__ = [
 
 CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
 GROUP: Final = Column("group_id", STRING, "Group id")
-LOG_PARTITION: Final = Column("log_partition", INT, "Partition of __consumer_offsets that holds the group")
-RECORD_OFFSET: Final = Column("record_offset", LONG, "Log offset of the record that closed the decision")
-RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of that record, UTC")
+LOG_PARTITION: Final = Column(
+    "log_partition", INT, "Partition of __consumer_offsets that holds the group; NULL when not known"
+)
+DECISION: Final = Column(
+    "decision",
+    LONG,
+    "Number of the decision: log offset of the record that closed it, in log_partition; grows within a group",
+)
+RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of the record that closed the decision, UTC")
 RECORD_DATE: Final = Column("event_date", DATE, "Day of record_time, UTC; partitions the table")
 ROUND: Final = Column("round", LONG, "Number of the round: offset of its opening record; grows, with jumps")
 ROUND_TIME: Final = Column("round_time", TIMESTAMP, "Time of the round by the broker's clock, UTC")
@@ -35,7 +41,7 @@ INCARNATION: Final = Column(
     "incarnation", LONG, "Log offset of the first decision of this run of generations; a new one when they restart"
 )
 
-DECISION: Final = (CLUSTER, GROUP, LOG_PARTITION, RECORD_OFFSET, RECORD_TIME, RECORD_DATE)
+OF_DECISION: Final = (CLUSTER, GROUP, DECISION, LOG_PARTITION, RECORD_TIME, RECORD_DATE)
 """Which decision a row is of."""
 
 VERDICT_ROUND: Final = (
