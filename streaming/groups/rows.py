@@ -7,9 +7,12 @@ NULL, and what it means stands in the column's comment.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 __all__ = [
+    "LOG",
     "ChurnRow",
     "DriftRow",
     "DriftedPartition",
@@ -29,6 +32,9 @@ __all__ = [
     "encode_rows",
     "partition_column",
 ]
+
+LOG: Final = "log"
+"""`source` of what the records of the offsets log tell."""
 
 
 class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
@@ -70,6 +76,7 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     cluster: str
     group_id: str
     decision: int
+    source: str
     log_partition: int | None
     record_time: int
     event_date: int
@@ -102,6 +109,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     cluster: str
     group_id: str
     decision: int
+    source: str
     log_partition: int | None
     record_time: int
     event_date: int
@@ -127,6 +135,7 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     group_id: str
     topic: str
     partition: int
+    source: str
     round: int
     round_time: int
     event_date: int
@@ -157,6 +166,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     cluster: str
     cluster_id: str | None
     group_id: str
+    source: str
     log_partition: int | None
     round: int
     round_time: int
@@ -197,6 +207,7 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
     group_id: str
     decision: int
     member_id: str
+    source: str
     log_partition: int | None
     record_time: int
     event_date: int
@@ -293,6 +304,7 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
     cluster: str
     group_id: str
     decision: int
+    source: str
     log_partition: int | None
     record_time: int
     event_date: int

@@ -192,6 +192,7 @@ class _Made:
             "group_id": self._group.take(groups),
             "topic": self._topic.take(groups),
             "partition": partition,
+            "source": _same("log", len(groups)),
             "round": _same(_FIRST_ROUND + at, len(groups)),
             "round_time": _same(time, len(groups)),
             "ended": _same(False, len(groups)),
@@ -221,6 +222,7 @@ class _Made:
         return {
             "cluster_id": _same("bench", n),
             "group_id": self._group.take(groups),
+            "source": _same("log", n),
             "log_partition": (groups % 50).astype(np.int32),
             "round": _same(_FIRST_ROUND + at, n),
             "round_time": _same(time, n),
@@ -260,6 +262,7 @@ class _Made:
         strategies = np.tile(np.array(_STRATEGIES), n // len(_STRATEGIES))
         return {
             "group_id": self._group.take(groups),
+            "source": _same("log", n),
             "log_partition": (groups % 50).astype(np.int32),
             "decision": _same(_FIRST_ROUND + 5 * at, n),
             "record_time": _same(time, n),
@@ -285,6 +288,7 @@ class _Made:
         generation = self._generation(groups, at)
         head = {
             "group_id": self._group.take(groups),
+            "source": _same("log", n),
             "log_partition": (groups % 50).astype(np.int32),
             "decision": _same(_FIRST_ROUND + 5 * at, n),
             "record_time": _same(time, n),
@@ -335,6 +339,7 @@ class _Made:
             "members": {
                 "group_id": self._group.take(members // _MEMBERS),
                 "member_id": self._members.take(members),
+                "source": _same("log", len(members)),
                 "log_partition": (members // _MEMBERS % 50).astype(np.int32),
                 "decision": _same(_FIRST_ROUND + 5 * at, len(members)),
                 "record_time": _same(time, len(members)),

@@ -49,6 +49,11 @@ def test_a_decision_has_the_same_key_in_every_table() -> None:
         assert {"log_partition", "record_time"} <= set(columns)
 
 
+@pytest.mark.parametrize("table", [t for t in TABLES if "group_id" in t.key], ids=lambda t: t.name)
+def test_every_table_about_groups_says_what_told_of_them(table: Table) -> None:
+    assert "source" in {column.name for column in table.columns}
+
+
 def test_rounds_are_written_last() -> None:
     assert TABLES[-1] is table_named("rounds")
 

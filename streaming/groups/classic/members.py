@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.groups.config import GroupConfig
-from streaming.groups.rows import MemberRow, Rows, TopicAssignment, partition_column
+from streaming.groups.rows import LOG, MemberRow, Rows, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
@@ -62,6 +62,7 @@ def _member_row(
         group_id=group,
         decision=offset,
         member_id=member.member_id,
+        source=LOG,
         log_partition=partition_column(record.log_partition),
         record_time=time,
         event_date=day_of(time),

@@ -12,7 +12,7 @@ import msgspec
 
 from streaming.groups.config import GroupConfig
 from streaming.groups.modern.consumer_group import Decision, subscriptions_of
-from streaming.groups.rows import MemberRow, Rows, TopicAssignment, partition_column
+from streaming.groups.rows import LOG, MemberRow, Rows, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
 from streaming.times import day_of
@@ -226,6 +226,7 @@ def _row(
         group_id=group,
         decision=offset,
         member_id=member.member_id,
+        source=LOG,
         log_partition=partition_column(decision.log_partition),
         record_time=time,
         event_date=day_of(time),

@@ -41,7 +41,7 @@ from streaming.groups.classic.possible_counts import STICKY
 from streaming.groups.classic.seen_counts import seen_counts
 from streaming.groups.classic.seen_racks import newest_racks
 from streaming.groups.config import GroupConfig
-from streaming.groups.rows import WhatIfRow, partition_column
+from streaming.groups.rows import LOG, WhatIfRow, partition_column
 from streaming.groups.state import Decision, GroupState, Owned
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
@@ -214,6 +214,7 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
         cluster=config.cluster,
         group_id=judged.group,
         decision=judged.decision,
+        source=LOG,
         log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),

@@ -13,6 +13,7 @@ from streaming.tables.schema.shared import (
     OF_DECISION,
     RECORD_DATE,
     RECORD_TIME,
+    SOURCE,
     VERDICT_ROUND,
 )
 from streaming.tables.schema.table import Column, Table
@@ -140,6 +141,7 @@ MEMBERS: Final = Table(
         GROUP,
         DECISION,
         Column("member_id", STRING, "Member id"),
+        SOURCE,
         LOG_PARTITION,
         RECORD_TIME,
         RECORD_DATE,

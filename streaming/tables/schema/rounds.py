@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.shared import CLUSTER, GROUP, INCARNATION, LOG_PARTITION, ROUND, ROUND_DATE, ROUND_TIME
+from streaming.tables.schema.shared import (
+    CLUSTER,
+    GROUP,
+    INCARNATION,
+    LOG_PARTITION,
+    ROUND,
+    ROUND_DATE,
+    ROUND_TIME,
+    SOURCE,
+)
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.types import BOOLEAN, DOUBLE, FINDINGS, INT, LONG, STRING, TIMESTAMP
 
@@ -18,6 +27,7 @@ LAG: Final = Table(
         GROUP,
         Column("topic", STRING, "Topic"),
         Column("partition", INT, "Partition"),
+        SOURCE,
         ROUND,
         ROUND_TIME,
         ROUND_DATE,
@@ -73,6 +83,7 @@ GROUP_HEALTH: Final = Table(
         CLUSTER,
         Column("cluster_id", STRING, "Kafka's own cluster id; NULL when the broker gives none"),
         GROUP,
+        SOURCE,
         LOG_PARTITION,
         ROUND,
         ROUND_TIME,

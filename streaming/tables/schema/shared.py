@@ -19,18 +19,26 @@ __all__ = [
     "ROUND",
     "ROUND_DATE",
     "ROUND_TIME",
+    "SOURCE",
     "VERDICT_ROUND",
 ]
 
 CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
 GROUP: Final = Column("group_id", STRING, "Group id")
+SOURCE: Final = Column(
+    "source",
+    STRING,
+    "What told of the group: log, the records of __consumer_offsets (the only one yet; admin and rocketmq are reserved)",
+)
 LOG_PARTITION: Final = Column(
-    "log_partition", INT, "Partition of __consumer_offsets that holds the group; NULL when not known"
+    "log_partition",
+    INT,
+    "Partition of __consumer_offsets that holds the group; NULL when not known, and of other sources than log",
 )
 DECISION: Final = Column(
     "decision",
     LONG,
-    "Number of the decision: log offset of the record that closed it, in log_partition; grows within a group",
+    "Number of the decision, grows within a group: of source log the offset, in log_partition, of the record that closed it; of other sources the number of the round that showed it",
 )
 RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of the record that closed the decision, UTC")
 RECORD_DATE: Final = Column("event_date", DATE, "Day of record_time, UTC; partitions the table")
@@ -41,7 +49,7 @@ INCARNATION: Final = Column(
     "incarnation", LONG, "Log offset of the first decision of this run of generations; a new one when they restart"
 )
 
-OF_DECISION: Final = (CLUSTER, GROUP, DECISION, LOG_PARTITION, RECORD_TIME, RECORD_DATE)
+OF_DECISION: Final = (CLUSTER, GROUP, DECISION, SOURCE, LOG_PARTITION, RECORD_TIME, RECORD_DATE)
 """Which decision a row is of."""
 
 VERDICT_ROUND: Final = (
