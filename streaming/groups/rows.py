@@ -45,6 +45,7 @@ class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     expected: str | None
     actual: tuple[str, ...]
+    broker: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, array_like=True):
@@ -60,6 +61,7 @@ class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
 
     topic: str
     partitions: tuple[int, ...]
+    broker: str | None = None
 
 
 class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -113,6 +115,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     log_partition: int | None
     record_time: int
     event_date: int
+    topic: str | None
     incarnation: int
     generation: int
     round: int
@@ -134,6 +137,7 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cluster: str
     group_id: str
     topic: str
+    broker: str | None
     partition: int
     source: str
     round: int

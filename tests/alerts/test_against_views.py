@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,9 @@ def test_the_alerter_says_what_each_rule_says_of_the_whole_view_at_every_round(t
     alerter.look()
     expected = _by_views(writer.root, made)
     keys = {rule.name: rule.key for rule in made}
-    found = [(r["round"], r["rule"], tuple(r[k] for k in keys[r["rule"]]), r["state"]) for r in writer.transitions()]
+    found = [
+        (r["round"], r["rule"], tuple(json.loads(r["entity"]).get(k) for k in keys[r["rule"]]), r["state"])
+        for r in writer.transitions()
+    ]
     assert sorted(found, key=repr) == expected
     assert {state for *_, state in expected} == {"pending", "firing", "resolved", "gone"}

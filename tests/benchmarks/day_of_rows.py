@@ -296,10 +296,14 @@ class _Made:
         members = groups.repeat(_MEMBERS) * _MEMBERS + np.tile(np.arange(_MEMBERS), n)
         ids = [[self._member[g * _MEMBERS]] for g in groups]
         wrong = [
-            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2 + 1], [self._member[g * 2]])] if d else []
+            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2 + 1], [self._member[g * 2]], None)]
+            if d
+            else []
             for g, d in zip(groups, drifted, strict=True)
         ]
-        given = [[(f"orders-{m // 20:03d}", [p for p in range(each) if p % _MEMBERS == m % _MEMBERS])] for m in members]
+        given = [
+            [(f"orders-{m // 20:03d}", [p for p in range(each) if p % _MEMBERS == m % _MEMBERS], None)] for m in members
+        ]
         return {
             "rebalance_churn": head
             | {

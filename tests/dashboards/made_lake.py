@@ -177,7 +177,7 @@ class MadeLake:
     @staticmethod
     def _wrong(group: MadeGroup, actual: Mapping[tuple[str, int], int]) -> list[list[Any]]:
         return [
-            [topic, partition, "misplaced", group.member_id(place), [group.member_id(actual[topic, partition])]]
+            [topic, partition, "misplaced", group.member_id(place), [group.member_id(actual[topic, partition])], None]
             for (topic, partition), place in sorted(group.expected().items())
             if actual[topic, partition] != place
         ]
@@ -212,11 +212,14 @@ class MadeLake:
         )  # fmt: skip
         self._what_if(put, group, head, {"round": number, "round_time": ms}, moved)
         for place, client in enumerate(group.members):
-            given = [[t, [p for (u, p), o in sorted(actual.items()) if u == t and o == place]] for t in group.topics]
+            given = [
+                [topic, [p for (t, p), owner in sorted(actual.items()) if t == topic and owner == place], None]
+                for topic in group.topics
+            ]
             put(
                 "members", **head, member_id=group.member_id(place), ended=False, client_id=client,
                 client_host=f"/10.0.3.{17 + place}", leader=place == 0, subscription=list(group.topics),
-                partition_count=sum(len(partitions) for _, partitions in given),
+                partition_count=sum(len(partitions) for _, partitions, _ in given),
                 partitions=[item for item in given if item[1]],
             )  # fmt: skip
 

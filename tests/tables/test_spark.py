@@ -100,7 +100,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 round=1,
                 event_date=0,
                 decision=1,
-                drifted_partitions=[["t", 0, "misplaced", "m", ["n", "o"]]],
+                drifted_partitions=[["t", 0, "misplaced", "m", ["n", "o"], None]],
             ),
             _row(
                 "drift",
@@ -124,7 +124,7 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
                 event_date=0,
                 ended=False,
                 subscription=["t"],
-                partitions=[["t", [0, 1]]],
+                partitions=[["t", [0, 1], None]],
             ),
         ],
         "rebalance_churn": [

@@ -257,11 +257,12 @@ def row(
     ended: bool = False,
 ) -> LagRow:
     """Write one row of `lag`, and begin to count anew for the next."""
-    # By place: with the names of 27 fields making a row takes twice as long.
+    # By place: with the names of 28 fields making a row takes twice as long.
     result = LagRow(
         cluster,
         group,
         topic,
+        None,
         partition,
         LOG,
         observation.round,

@@ -106,6 +106,7 @@ DRIFT: Final = Table(
     "One row per verdict on a decision",
     (
         *OF_DECISION,
+        Column("topic", STRING, "Topic, where a group decides topic by topic (RocketMQ); NULL for Kafka"),
         INCARNATION,
         Column("generation", INT, "Generation"),
         *VERDICT_ROUND,
@@ -126,10 +127,10 @@ DRIFT: Final = Table(
         Column(
             "drifted_partitions",
             DRIFTED,
-            "Partitions whose owner is not the expected one: misplaced, unassigned, doubly_assigned, not_subscribed",
+            "Partitions whose owner is not the expected one: misplaced, unassigned, doubly_assigned, not_subscribed; broker as in lag, NULL for Kafka",
         ),
     ),
-    key=("cluster", "group_id"),
+    key=("cluster", "group_id", "topic"),
     newest_by=("round", "decision"),
 )
 
@@ -155,7 +156,11 @@ MEMBERS: Final = Table(
         Column("leader", BOOLEAN, "It led this generation"),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
         Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
-        Column("partitions", ASSIGNED, "Assigned partitions by topic; NULL when they cannot be read"),
+        Column(
+            "partitions",
+            ASSIGNED,
+            "Assigned partitions by topic; broker as in lag, NULL for Kafka. NULL when they cannot be read",
+        ),
         Column("undecodable", STRING, "Why subscription or assignment cannot be read; NULL when they can"),
     ),
     key=("cluster", "group_id", "member_id"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.tables.schema.shared import (
+    BROKER,
     CLUSTER,
     GROUP,
     INCARNATION,
@@ -26,6 +27,7 @@ LAG: Final = Table(
         CLUSTER,
         GROUP,
         Column("topic", STRING, "Topic"),
+        BROKER,
         Column("partition", INT, "Partition"),
         SOURCE,
         ROUND,
@@ -71,7 +73,7 @@ LAG: Final = Table(
         Column("client_id", STRING, "The owner's client id"),
         Column("client_host", STRING, "The owner's host, as the broker recorded it"),
     ),
-    key=("cluster", "group_id", "topic", "partition"),
+    key=("cluster", "group_id", "topic", "broker", "partition"),
     newest_by=("round",),
     closes=True,
 )

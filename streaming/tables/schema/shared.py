@@ -8,6 +8,7 @@ from streaming.tables.schema.table import Column
 from streaming.tables.schema.types import DATE, INT, LONG, STRING, TIMESTAMP
 
 __all__ = [
+    "BROKER",
     "CLUSTER",
     "DECISION",
     "GROUP",
@@ -24,6 +25,9 @@ __all__ = [
 ]
 
 CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
+BROKER: Final = Column(
+    "broker", STRING, "Broker that holds the partition, where each numbers its own (RocketMQ); NULL for Kafka"
+)
 GROUP: Final = Column("group_id", STRING, "Group id")
 SOURCE: Final = Column(
     "source",
