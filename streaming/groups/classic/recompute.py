@@ -32,7 +32,7 @@ from streaming.groups.classic.possible_counts import is_far_beyond, possible_cou
 from streaming.groups.classic.seen_counts import SeenCounts
 from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
-from streaming.groups.state import RacksSeen
+from streaming.groups.topics import RacksSeen
 from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
 from streaming.records import MembershipRecord
 

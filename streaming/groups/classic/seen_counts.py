@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from streaming.groups.classic.membership import leader_counts
 from streaming.groups.config import GroupConfig
-from streaming.groups.state import GroupState, TopicState
+from streaming.groups.state import GroupState
+from streaming.groups.topics import TopicState
 from streaming.records import MembershipRecord
 
 __all__ = ["SeenCounts", "counts_from", "seen_counts"]

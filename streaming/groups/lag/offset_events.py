@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
+from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.naming import some
 from streaming.groups.rows import LagRow
-from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
+from streaming.groups.state import GroupState
+from streaming.groups.topics import TopicState
 from streaming.records import TopicObservation
 
 __all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
