@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = ["CountSeen", "RacksSeen", "TopicState"]
+__all__ = ["CountSeen", "RacksSeen", "TopicState", "counts_from"]
 
 
 class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -53,3 +53,9 @@ class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     recreated: int = -1
     count_before: int = 0
     racks: list[RacksSeen] = []
+
+
+def counts_from(known: TopicState, horizon: int) -> frozenset[int]:
+    """Counts that rounds have seen from a time on, with the one in force at it for all that they tell."""
+    before = [count for count in known.counts if count.first <= horizon][-1:] or known.counts[:1]
+    return frozenset(count.count for count in (*before, *(c for c in known.counts if c.first > horizon)))

@@ -24,8 +24,8 @@ from assignors import (
     violations,
 )
 from streaming.groups.classic.membership import is_consumer, undecodable
+from streaming.groups.classic.partition_counts import SeenCounts, seen_counts
 from streaming.groups.classic.recompute import recompute
-from streaming.groups.classic.seen_counts import SeenCounts, seen_counts
 from streaming.groups.classic.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.config import GroupConfig

@@ -12,9 +12,9 @@ from streaming.groups.classic.cost import EAGER
 from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.classic.state import Transfer
 from streaming.groups.config import GroupConfig
+from streaming.groups.finding import Found, some
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.modern.decisions import reconciling
-from streaming.groups.naming import some
 from streaming.groups.rows import Finding
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
@@ -51,13 +51,13 @@ def findings_of(
     return tuple(result)
 
 
-def _log_findings(observation: GroupObservation) -> list[tuple[str, int, str]]:
+def _log_findings(observation: GroupObservation) -> list[Found]:
     if observation.held_since is None:
         return []
     # (In this order, because the page puts "since ..." behind it.)
     where = f"partition {observation.log_partition} of the offsets log"
     detail = f"lag is unknown, {_holder(observation)} is open: no progress on {where}"
-    return [("offsets_blocked", observation.held_since, detail)]
+    return [Found("offsets_blocked", observation.held_since, detail)]
 
 
 def _holder(observation: GroupObservation) -> str:
@@ -72,8 +72,8 @@ def _holder(observation: GroupObservation) -> str:
 
 def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
-) -> list[tuple[str, int, str]]:
-    found: list[tuple[str, int, str]] = []
+) -> list[Found]:
+    found: list[Found] = []
     now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
@@ -84,7 +84,7 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
+        found.append(Found("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
@@ -117,7 +117,7 @@ def _membership_findings(
     if count and state.classic.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
         if now - state.classic.transfer.time <= _rebalance_timeout(record):
-            found.append(("partitions_pending_handover", state.classic.transfer.time, detail))
+            found.append(Found("partitions_pending_handover", state.classic.transfer.time, detail))
         else:
             orphaned.append((state.classic.transfer.time, detail))
     if orphaned:
@@ -125,8 +125,8 @@ def _membership_findings(
     return found
 
 
-def _finding(name: str, what: str, where: list[tuple[int, str]]) -> tuple[str, int, str]:
-    return name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}"
+def _finding(name: str, what: str, where: list[tuple[int, str]]) -> Found:
+    return Found(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:

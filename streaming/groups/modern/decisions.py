@@ -17,6 +17,7 @@ from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
+from streaming.groups.finding import Found, some
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
 from streaming.groups.modern.members import (
@@ -29,7 +30,6 @@ from streaming.groups.modern.members import (
 )
 from streaming.groups.modern.pauses import Pauses, begin, forget, places_of, shift
 from streaming.groups.modern.verdicts import strategy_of
-from streaming.groups.naming import some
 from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.records import (
@@ -291,7 +291,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
     return ClassicDecision(record, "rebalance", incarnation)
 
 
-def reconciling(state: GroupState) -> tuple[str, int, str] | None:
+def reconciling(state: GroupState) -> Found | None:
     """The finding that members of a consumer group have not reached its newest target; None when all have."""
     group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER:
@@ -300,7 +300,7 @@ def reconciling(state: GroupState) -> tuple[str, int, str] | None:
     if not late:
         return None
     detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return "reconciling", group.decided.record_time, detail
+    return Found("reconciling", group.decided.record_time, detail)
 
 
 def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:

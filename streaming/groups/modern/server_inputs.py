@@ -9,11 +9,11 @@ from typing import Final
 
 from assignors import AssignorError
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, names_in_hash_order
-from streaming.groups.classic.seen_counts import counts_from
 from streaming.groups.config import GroupConfig
 from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState
+from streaming.groups.topics import counts_from
 
 __all__ = ["ERAS", "PREFIX", "asked_of"]
 

@@ -36,8 +36,7 @@ from assignors import (
 from assignors.measures import bounds_of, outcome, what_if
 from streaming.groups.budget import NEWEST, of_decision
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
-from streaming.groups.classic.possible_counts import STICKY
-from streaming.groups.classic.seen_counts import seen_counts
+from streaming.groups.classic.partition_counts import STICKY, seen_counts
 from streaming.groups.classic.seen_racks import newest_racks
 from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.config import GroupConfig
