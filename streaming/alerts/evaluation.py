@@ -24,7 +24,10 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """The state of one cluster's alerts. Call `begin`, then `look`, `look_at_events` and `judge_by_clock` repeatedly."""
+    """The state of one cluster's alerts.
+
+    Call `begin` once, then `look`, `look_at_events` and `judge_by_clock` repeatedly.
+    """
 
     def __init__(
         self, cluster: str, rules: Sequence[Rule], judge: Judge, feed: Feed, events: EventFeed, look_back_ms: int

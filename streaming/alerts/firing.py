@@ -57,7 +57,7 @@ class Subject:
     """What an alert is about.
 
     Attributes:
-        entity: Key of the row as a JSON object, without the cluster.
+        entity: Key of the row as a JSON object, without the cluster and without columns that are NULL.
         group_id: None for a rule about the cluster.
         topic: None for a rule about groups or the cluster.
         partition: None for a rule about groups or the cluster.

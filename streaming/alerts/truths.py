@@ -82,7 +82,9 @@ class Judge:
             rows = chunk.rows.get(rule.table.name)
             found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
             if rule.table.name == "drift":
-                found += _closings(rule, chunk.rows.get("group_health"))
+                known = [json.loads(entity) for name, entity in active if name == rule.name]
+                subjects = {seen.subject for *_, seen in found} | {_subject(rule, entity) for entity in known}
+                found += _closings(rule, chunk.rows.get("group_health"), subjects)
             for number, age, seen in found:
                 # The rows of a round that was passed over come with the next one.
                 at = min(bisect_left(numbers, number), len(numbers) - 1)
@@ -155,7 +157,9 @@ class Judge:
         """  # noqa: S608 - the rule's own expression, which `expressions.check` has seen
         if rule.key:
             told = f'SELECT {keys} FROM judged WHERE "_truth" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
-            sql += f"SEMI JOIN ({told}) AS wanted USING ({keys})"
+            # (A key may have NULL in it: an equal one, here.)
+            same = " AND ".join(f'judged."{name}" IS NOT DISTINCT FROM wanted."{name}"' for name in rule.key)
+            sql += f"SEMI JOIN ({told}) AS wanted ON {same}"
             known = [json.loads(entity) for name, entity in active if name == rule.name]
             schema = pa.schema([rule.table.arrow_schema.field(name) for name in rule.key])
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
@@ -182,21 +186,24 @@ def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
 
 
 def _subject(rule: Rule, row: Mapping[str, Any]) -> Subject:
-    entity = json.dumps({name: row[name] for name in rule.key}, ensure_ascii=False, separators=(",", ":"))
-    return Subject(
-        entity,
-        row["group_id"] if "group_id" in rule.key else None,
-        row["topic"] if "topic" in rule.key else None,
-        row["partition"] if "partition" in rule.key else None,
-    )
+    """What a row speaks of; columns of the key that are NULL are left out of its entity."""
+    key = {name: row[name] for name in rule.key if row.get(name) is not None}
+    entity = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+    return Subject(entity, key.get("group_id"), key.get("topic"), key.get("partition"))
 
 
-def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, _Age, Seen]]:
-    """A group that ends takes its verdict with it."""
+def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) -> list[tuple[int, _Age, Seen]]:
+    """A group that ends ends its verdicts too: those that are active or were just found, for any of its topics."""
     if health is None or health.num_rows == 0:
         return []
-    ended = health.filter(health["ended"]).to_pylist()
-    return [(row["round"], (row["round"],), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in ended]
+    ended: dict[str | None, list[int]] = {}
+    for row in health.filter(health["ended"]).select(["group_id", "round"]).to_pylist():
+        ended.setdefault(row["group_id"], []).append(row["round"])
+    return [
+        (number, (number,), Seen(rule.name, subject, None, gone=True))
+        for subject in subjects
+        for number in ended.get(subject.group_id, ())
+    ]
 
 
 def _nothing(at: Round | None, since: int) -> Observed:

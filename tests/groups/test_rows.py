@@ -5,6 +5,8 @@ import typing
 import pytest
 
 from streaming.groups import Rows
+from streaming.groups.rows import partition_column
+from streaming.tables import TABLES
 
 
 @pytest.mark.parametrize("table", Rows.__struct_fields__)
@@ -28,3 +30,7 @@ def test_rows_are_true_when_any_table_has_one() -> None:
     assert not rows
     rows.gaps.append(None)  # type: ignore[arg-type]
     assert rows
+
+
+def test_an_unknown_log_partition_is_null() -> None:
+    assert [partition_column(number) for number in (-1, 0, 49)] == [None, 0, 49]
