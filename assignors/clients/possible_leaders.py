@@ -5,8 +5,8 @@ version, and whether its user data is null or empty, show which libraries can ha
 can be set by anyone: they only move likely candidates to the front.
 
 Source: the code of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.1, aiokafka 0.14, sarama 1.26 to
-    1.60.1, franz-go 1.0 to 1.21, kafka-go 0.4 (which writes version 1 with the body of version 0, undecodable, so it
-    never gets here).
+1.60.1, franz-go 1.0 to 1.21, kafka-go 0.4 (which writes version 1 with the body of version 0, undecodable, so it
+never gets here).
 """
 
 from __future__ import annotations

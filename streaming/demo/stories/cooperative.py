@@ -5,8 +5,8 @@
 80 s and returns at 100 s, and so on.
 
 Expected: both groups are `identical` in every generation. Each join into `orders-cooperative` takes two generations: in
-    the first the new member gets few partitions or none, and others are given up; the second hands those over, and its
-    churn row `follows` the first. A move counts once.
+the first the new member gets few partitions or none, and others are given up; the second hands those over, and its
+churn row `follows` the first. A move counts once.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ as clients before Kafka 2.1 sent it; no current client can). Its offsets expire 
 those of other groups do not.
 
 Expected: closing rows for `orders-retired` (tombstones of its commits and of the group), whose lag alert ends with it;
-    closing rows for the partitions of `coupons` only, and for `one-off-report`; none of them is in a `_current` view
-    afterwards; `coupons-reader` continues. The commits of `one-off-report` have value version 1, which no other writer
-    produces today.
+closing rows for the partitions of `coupons` only, and for `one-off-report`; none of them is in a `_current` view
+afterwards; `coupons-reader` continues. The commits of `one-off-report` have value version 1, which no other writer
+produces today.
 
 The broker checks every ten minutes unless `offsets.retention.check.interval.ms` says otherwise: see `DEMO_OVERRIDES` in
 `streaming.demo.broker`.

@@ -4,7 +4,7 @@
 the leader sees at its next metadata refresh, 75 s after it joined; then one more every four minutes, up to twelve.
 
 Expected: the finding `stale_metadata` from the round after the growth until the generation whose leader has seen it;
-    each generation's verdict `identical`, judged with the counts its leader had.
+each generation's verdict `identical`, judged with the counts its leader had.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ aborted, and commits continue. No other group of the demo is in the same partiti
 it).
 
 Expected: during the transaction the lag of the group is unknown, with the finding `offsets_blocked` that names the
-    transactional id; one row of `open_transactions` at its beginning and one at its end; the alert `offsets_blocked`
-    fires once and resolves; there is never an offset of a million or more; every committed one is counted.
+transactional id; one row of `open_transactions` at its beginning and one at its end; the alert `offsets_blocked`
+fires once and resolves; there is never an offset of a million or more; every committed one is counted.
 """
 
 from __future__ import annotations

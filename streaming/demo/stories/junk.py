@@ -2,13 +2,12 @@
 
 From 30 s to 50 s a producer with the client id `__admin_client` (brokers let it write to internal topics) writes 312
 undecodable records into partitions of `__consumer_offsets` without any group of the demo. Besides, `HOSTILE_GROUPS`
-(quotes, line feeds, HTML, path separators, 4 KB of name) assign and commit like any group, once at 10 s and once at 60
-s.
+(quotes, line feeds, HTML, path separators, 4 KB of name) assign and commit like any group, at 10 s and at 60 s.
 
 Expected: a row of `quarantine` for every record of the class `undecodable`; for the classes `unknown_type` and
-    `newer_version` one sample per type and version with the right counts, or, where the record names a group that
-    belongs to another partition, its own row as a stray; nothing else changes. The hostile groups are ordinary groups
-    (`not_applicable`, one commit of partition 0 each time), shown escaped, and none is lost.
+`newer_version` one sample per type and version with the right counts, or, where the record names a group that
+belongs to another partition, its own row as a stray; nothing else changes. The hostile groups are ordinary groups
+(`not_applicable`, one commit of partition 0 each time), shown escaped, and none is lost.
 
 The partitions have no live groups because a foreign record puts Kafka's coordinator out of step with its own log. It
 unloads the partition's groups and loads them again, and refuses the whole partition if a record of a known type is

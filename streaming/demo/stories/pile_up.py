@@ -4,9 +4,9 @@
 by three members with the real range assignor.
 
 Expected: before the healing, `drift` has `drifted` with drift kind `misplaced` for every generation of at least two
-    members, after it `identical`; imbalance 2.0 (one of three has all), then 3.0, where 0.0 and 0.33 are possible; one
-    alert of drift and one of imbalance, however many generations; the group's newest `group_health` has no finding. (A
-    generation with a single member is `identical`: there the custom assignor and range agree.)
+members, after it `identical`; imbalance 2.0 (one of three has all), then 3.0, where 0.0 and 0.33 are possible; one
+alert of drift and one of imbalance, however many generations; the group's newest `group_health` has no finding. (A
+generation with a single member is `identical`: there the custom assignor and range agree.)
 """
 
 from __future__ import annotations

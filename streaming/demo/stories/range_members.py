@@ -6,7 +6,7 @@ process, which gets SIGKILL at 55 s and expires 6 s later; from 80 s on the thir
 start, a second from 25 s to 95 s.
 
 Expected: `drift` has only `identical` for both groups; `rebalance_churn` has a row of kind `rebalance` per generation
-    with the members that joined and left; lag stays near zero.
+with the members that joined and left; lag stays near zero.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 `payments` and `refunds`, and from 15 s on one only `refunds`. The second leaves at 70 s and returns at 90 s, and so on.
 
 Expected: only `identical`, with three different subscriptions in `members`; while the second is a topic's only reader,
-    it has the whole topic.
+it has the whole topic.
 """
 
 from __future__ import annotations

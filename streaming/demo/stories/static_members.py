@@ -4,8 +4,8 @@
 25 s, till-2 at 55 s, each within 2 s, and again every 60 s.
 
 Expected: after the first two generations the generation no longer changes; each restart is a churn row of kind
-    `static_replacement` (same generation, a new member id under the same instance id), none is a rebalance; `drift` has
-    no verdict for it beyond that generation's `identical`.
+`static_replacement` (same generation, a new member id under the same instance id), none is a rebalance; `drift` has
+no verdict for it beyond that generation's `identical`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 90 s, and again every three minutes.
 
 Expected: the lag of the second member's partitions grows to about 60 records each (1/s per partition), while that of
-    the others stays near zero; no rebalance; after the recovery lag falls to near zero.
+the others stays near zero; no rebalance; after the recovery lag falls to near zero.
 """
 
 from __future__ import annotations

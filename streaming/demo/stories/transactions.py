@@ -4,8 +4,8 @@
 seconds that contains its offsets. Every third is followed by one with offsets a million too high, which aborts.
 
 Expected: committed offsets follow the end of `transfers`; there is never an offset of a million or more, nor
-    `ahead_by`; the number of commits is that of the committed transactions' partitions; the log is held back only for
-    moments.
+`ahead_by`; the number of commits is that of the committed transactions' partitions; the log is held back only for
+moments.
 """
 
 from __future__ import annotations
