@@ -1,7 +1,7 @@
-"""The panels' queries: SQL files that DuckDB and Spark both run.
+"""The panels' queries: SQL files that run in DuckDB and in Spark.
 
-A file begins with a comment: the question that it answers, its parameters (`:name  TYPE  meaning`), its columns. What
-tables and columns it reads is told from its text, so that a new panel is one file.
+A file begins with a comment: the question that it answers, its parameters (`:name  TYPE  meaning`), its columns. The
+tables and columns that it reads are found in its text, so a new panel is one file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _WORD = re.compile(r"[a-z_]+")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One file.
+    """One query file.
 
     Attributes:
-        name: Its name, without ".sql".
-        question: What it answers: the first line of its comment.
-        parameters: Types by name, as Spark SQL calls them.
-        sql: The text as it stands in the file: what Spark's `sql(text, args=...)` takes.
+        name: File name without ".sql".
+        question: The question it answers: the first line of its comment.
+        parameters: Types by name, as in Spark SQL.
+        sql: The text as in the file, the form that Spark's `sql(text, args=...)` takes.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Query:
 
     @property
     def duckdb(self) -> str:
-        """The same for DuckDB, where a parameter is `$name`; values never become text."""
+        """The query for DuckDB, where a parameter is `$name`; values never become text."""
         text = _COMMENT.sub("", self.sql)
         names = "|".join(self.parameters)
         return re.sub(rf":({names})\b", r"$\1", text) if names else text
@@ -57,12 +57,12 @@ class Query:
 
 @cache
 def queries() -> dict[str, Query]:
-    """All of them, by name."""
+    """All queries by name."""
     return {path.stem: _query(path) for path in sorted(FOLDER.glob("*.sql"))}
 
 
 def columns_read(of: Iterable[Query]) -> dict[str, frozenset[str]]:
-    """Columns that may be read, by table or view: every column of it whose name stands in a query that reads it."""
+    """Columns that may be read, by table or view: every column whose name occurs in a query that reads the table."""
     found: dict[str, frozenset[str]] = {}
     for query in of:
         words = set(_WORD.findall(_COMMENT.sub("", query.sql)))

@@ -1,4 +1,4 @@
-"""The lines of `evenkeel assign`: one JSON object in, one out; whatever is wrong with a line is an answer too."""
+"""The lines of `evenkeel assign`: one JSON object in, one out; an error in a line is answered, not raised."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from assignors.strategy import Strategy
 
 __all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 
-# Kafka's partition numbers are signed 32-bit numbers.
+# Kafka's partition numbers are signed 32-bit integers.
 _INT32 = 1 << 31
 
 
 def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
-    """Answer one line of `evenkeel assign` (DESIGN.md 5), for whom the strategy's name tells.
+    """Answer one line of `evenkeel assign` (docs/tools.md); the strategy's name determines the family.
 
     Args:
         line: The decoded object.
-        custom: Further strategies of Kafka clients by name.
+        custom: Users' own strategies by name.
 
     Returns:
         {"assignment": ...} or {"error": reason}. Never raises.
@@ -44,9 +44,9 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
     """Answer one line for Kafka clients.
 
     Args:
-        line: The decoded object: "strategy", "partitions_per_topic", "members" (whose order, and that of the
-            lists in them, counts), and where given "library" and "partition_racks".
-        custom: Further strategies by name.
+        line: The decoded object: "strategy", "partitions_per_topic", "members" (their order, and that of the lists in
+            them, matters), and optionally "library" and "partition_racks".
+        custom: Users' own strategies by name.
 
     Returns:
         {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it, or
@@ -66,18 +66,18 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
 
 
 def read_client_group(question: Mapping[str, Any]) -> Group:
-    """The line's "members" and "partitions_per_topic"; raises BadLine and BadGroup."""
+    """Read "members" and "partitions_per_topic" of a line; raises BadLine and BadGroup."""
     return Group(_members(question), _partition_counts(question))
 
 
 def read_library(question: Mapping[str, Any]) -> Library:
-    """The line's "library"; the newest Java when it has none."""
+    """Read "library" of a line; without one, the newest Java."""
     given = question.get("library")
     return Library(JAVA) if given is None else parse_library(a_text(given, "library"))
 
 
 def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None:
-    """The line's "partition_racks"; None when it has none."""
+    """Read "partition_racks" of a line; None without one."""
     given = question.get("partition_racks")
     if given is None:
         return None
@@ -92,7 +92,7 @@ def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None
 
 
 def _partition_counts(question: Mapping[str, Any]) -> dict[str, int]:
-    # Group checks the numbers.
+    # `Group` checks the numbers.
     return an_object(required(question, "partitions_per_topic"), "partitions_per_topic")
 
 
@@ -121,7 +121,7 @@ def _member(member_id: str, given: object) -> Subscription:
 
 
 def _owned(pairs: list[Any], where: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    # The order of the pairs can count, so only neighbours of one topic are put together.
+    # The order of the pairs may matter, so only adjacent pairs of one topic are joined.
     topics: list[tuple[str, list[int]]] = []
     for pair in pairs:
         match pair:

@@ -1,4 +1,4 @@
-"""Partitions of the offsets log that an open transaction holds back: when it began, who it is, when it ended."""
+"""Partitions of the offsets log that an open transaction holds back: its beginning, its producer, its end."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ __all__ = ["open_transactions"]
 def open_transactions(
     before: Mapping[int, HeldPartition], held: Sequence[HeldPartition], cluster: str, number: int, time: int
 ) -> tuple[dict[int, HeldPartition], list[OpenTransactionRow]]:
-    """Follow the holds by one round.
+    """Update the holds with one round.
 
     Args:
-        before: By partition, as the last row of each told it.
-        held: Those of the round.
+        before: By partition: the hold in its last row.
+        held: The holds of the round.
         cluster: Configured name of the cluster.
         number: Number of the round.
         time: Its time, ms.
 
     Returns:
-        What is held now, and a row for each partition of which something changed: the hold began or ended, its
-        producer or transactional id became known, or other groups are concerned. What waits behind it grows all
-        the time, and makes no row.
+        The present holds, and a row for each partition that changed: the hold began or ended, its producer or
+        transactional id became known, or the number of groups changed. The number of waiting records grows all the time
+        and causes no row.
     """
     now = {hold.partition: hold for hold in held}
     ended = [hold for partition, hold in sorted(before.items()) if partition not in now]

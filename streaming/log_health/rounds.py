@@ -1,6 +1,6 @@
-"""The rounds themselves: which closed, which never came, and what they say of the offsets log.
+"""The rounds themselves: closed and missing ones, and their observations of the offsets log.
 
-Closed rounds travel under a key of their own, one after the other in the order of their closing records.
+Closed rounds have their own key, and come in the order of their closing records.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = [
 
 
 class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What is remembered of the rounds.
+    """State of the rounds.
 
     Attributes:
-        time: Time of the newest round whose time is believed, ms; None before the first.
+        time: Time of the newest round whose time is trusted, ms; None before the first.
         holds: Partitions of the offsets log that were held back in the newest round, by partition.
-        clock: What time it is by the rounds.
-        jump: Times between which the newest round jumped, as long as it may be a wrong clock; None otherwise.
+        clock: The time by the rounds.
+        jump: Times before and after the newest round's jump, while a wrong clock may be its cause; else None.
     """
 
     time: int | None = None
@@ -37,12 +37,12 @@ class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) -> tuple[RoundsState, Rows]:
     """Write a row of `rounds` per round, one of `gaps` where rounds are missing, and those of `open_transactions`.
 
-    A jump of more than a minute or so is told as a gap with the round after it, which shows that it was none of a
-    clock that was wrong for one round. Of the very first round nobody can tell whether its clock was.
+    A jump of more than a minute or so is written as a gap with the round after it, which shows that the clock was not
+    just wrong for one round. For the very first round this cannot be known.
 
     Args:
-        state: What is remembered, used up by the call.
-        rounds: In any order; they are taken by number.
+        state: State so far; modified by the call.
+        rounds: In any order; they are processed by number.
         cluster: Configured name of the cluster.
     """
     rows = Rows()
@@ -76,7 +76,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
 
 
 def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
-    """Gaps that a round shows before it; takes in its time."""
+    """Gaps before a round; updates the state with its time."""
     before, jump, was_sure = state.time, state.jump, state.clock.sure
     silent = SILENT_INTERVALS * item.interval_ms
     spans = []
@@ -90,7 +90,7 @@ def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
     if state.clock.other is not None:
         state.time, state.jump = before, (before, item.time)
         return _rows(spans, cluster)
-    # (A round between them, whose time was wrong, was there.)
+    # (With a jump, a round with a wrong time lies between the two.)
     if item.time - before > silent * (1 if jump is None else 2):
         spans.append((before, item.time))
     state.time, state.jump = max(before, item.time), None
