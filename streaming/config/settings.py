@@ -1,9 +1,10 @@
 """The settings of every process, from one place.
 
 Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
-the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults.
-Secrets are best given by file or by the environment; they are `SecretStr`, so they print as stars and appear in no log,
-plan or page.
+the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults. The
+file names the cluster and its connection in an entry `[[clusters]]`, of which there is one today
+(`streaming/config/sources.py`). Secrets are best given by file or by the environment; they are `SecretStr`, so they
+print as stars and appear in no log, plan or page.
 """
 
 from __future__ import annotations
