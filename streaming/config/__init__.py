@@ -8,10 +8,12 @@ from streaming.config.settings import (
     Filters,
     JobSettings,
     KafkaSettings,
+    Owner,
     PageSettings,
     ProbeSettings,
     Settings,
     load_settings,
+    owner_of,
 )
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
@@ -21,12 +23,14 @@ __all__ = [
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "Owner",
     "PageSettings",
     "ProbeSettings",
     "Settings",
     "Thresholds",
     "environment_of",
     "load_settings",
+    "owner_of",
     "read_rules_file",
     "rules_file",
 ]

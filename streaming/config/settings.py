@@ -10,6 +10,7 @@ print as stars and appear in no log, plan or page.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +36,13 @@ __all__ = [
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "Owner",
     "PageSettings",
     "ProbeSettings",
     "Settings",
     "StrategyRule",
     "load_settings",
+    "owner_of",
 ]
 
 
@@ -87,6 +90,30 @@ class StrategyRule(Section):
 
     groups: str
     strategy: str
+
+
+class Owner(Section):
+    """A team, and the groups that are its own.
+
+    Attributes:
+        team: Name of the team.
+        groups: Patterns as in `Filters`; at least one.
+    """
+
+    team: str = Field(min_length=1)
+    groups: tuple[str, ...] = Field(min_length=1)
+
+    @field_validator("groups")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            _matcher(pattern)
+        return patterns
+
+
+def owner_of(group: str, owners: Sequence[Owner]) -> str | None:
+    """Team that owns a group: that of the first entry with a pattern that matches; None when there is none."""
+    return next((one.team for one in owners if any(_fits(group, pattern) for pattern in one.groups)), None)
 
 
 class CustomStrategySettings(Section):
@@ -256,6 +283,7 @@ class Settings(BaseSettings):
         job: The job.
         alerts: The alerter.
         page: The page.
+        owners: Teams and their groups; the first entry that matches a group counts.
         strategies: Expected strategies.
         custom_strategies: Strategies of the user's own, beside those of installed packages.
     """
@@ -275,6 +303,7 @@ class Settings(BaseSettings):
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
     page: PageSettings = PageSettings()
+    owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
 

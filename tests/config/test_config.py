@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
 
-from streaming.config import Filters, KafkaSettings, Settings, load_settings
+from streaming.config import Filters, KafkaSettings, Owner, Settings, load_settings, owner_of
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
 from streaming.up import environment_of
@@ -191,6 +191,7 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
             client={"client_dns_lookup": "use_all_dns_ips"},
         ),
         filters=Filters(ignore_groups=("/^x,y/", "z")),
+        owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
         strategies=({"groups": "/^a/", "strategy": "range"},),
     )
     for name, value in environment_of(loaded).items():
@@ -203,6 +204,34 @@ def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
         strategies=({"groups": "/^pay/", "strategy": "sticky"}, {"groups": "/./", "strategy": "range"})
     )
     assert [loaded.expected_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
+
+
+def test_a_group_belongs_to_the_team_of_the_first_entry_with_a_pattern_that_matches() -> None:
+    owners = (
+        Owner(team="payments", groups=("checkout", "/^pay/")),
+        Owner(team="search", groups=("/index/", "payments-search")),
+        Owner(team="rest", groups=("/^x/",)),
+    )
+    groups = ("checkout", "checkout2", "payments-search", "reindex", "x", "")
+    assert [owner_of(g, owners) for g in groups] == ["payments", None, "payments", "search", "rest", None]
+    assert owner_of("checkout", ()) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ('team = "a"\ngroups = ["/(/"]', r"owners\.0\.groups is wrong: .*regular expression /\(/"),
+        ('team = "a"\ngroups = []', r"owners\.0\.groups is wrong"),
+        ('team = ""\ngroups = ["a"]', r"owners\.0\.team is wrong"),
+        ('team = "a"\ngroups = "a"', r"owners\.0\.groups is wrong"),
+        ('team = "a"', r"owners\.0\.groups is wrong"),
+        ('team = "a"\ngroups = ["a"]\ngroup = 1', r"owners\.0\.group is wrong"),
+    ],
+)
+def test_an_owner_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, place: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(f"[[owners]]\n{content}\n")
+    with pytest.raises(SetupError, match=rf"^The setting {place}"):
+        load_settings()
 
 
 @pytest.mark.parametrize(
