@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.config.environment import environment_of
-from streaming.config.kafka import KAFKA_SECRETS
+from streaming.config.kafka import KAFKA_SECRETS, secret_variable
 from streaming.config.settings import (
     Filters,
     JobSettings,
@@ -33,4 +33,5 @@ __all__ = [
     "owner_of",
     "read_rules_file",
     "rules_file",
+    "secret_variable",
 ]

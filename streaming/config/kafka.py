@@ -1,4 +1,4 @@
-"""How probe and job reach the cluster. Secrets are in files and in the environment, and nowhere else."""
+"""How probe and job reach a cluster. Secrets are in files and in the environment, and nowhere else."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from streaming.exceptions import SetupError
 
-__all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section"]
+__all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section", "secret_variable"]
 
 KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
 """Settings of the connection that travel in files and in the environment only."""
+
+
+def secret_variable(name: str, section: str = "kafka") -> str:
+    """The variable of the environment that holds a secret of a connection, `kafka` or `bus`."""
+    return f"EVENKEEL_{section}__{name}".upper()
+
 
 # What `kafka.client` may hold: what kafka-python 3.0.12's consumer (the job's client) knows, a file can say, and is no
 # secret. A list of what is allowed, because these settings show in plans.
@@ -81,7 +87,7 @@ class Section(BaseModel):
 
 
 class KafkaSettings(Section):
-    """How probe and job reach the cluster; both take their client settings from here.
+    """How probe and job reach a cluster; both take their client settings from here.
 
     Attributes:
         bootstrap_servers: "host:port,host:port".
@@ -133,7 +139,7 @@ class KafkaSettings(Section):
                 )
                 raise ValueError(message)
             if any("@" in text and ("://" in text or name in _PROXIES) for text in _texts(value)):
-                message = f"{name} would show a login in plans: use proxy_url_file or EVENKEEL_KAFKA__PROXY_URL"
+                message = f"{name} would show a login in plans: use proxy_url_file, or proxy_url in the environment"
                 raise ValueError(message)
         return client
 
@@ -184,21 +190,25 @@ class KafkaSettings(Section):
         return self.model_dump(mode="json", exclude=set(KAFKA_SECRETS))
 
     @classmethod
-    def from_public(cls, public: dict[str, Any]) -> KafkaSettings:
+    def from_public(cls, public: dict[str, Any], section: str = "kafka") -> KafkaSettings:
         """Put the secrets of this process's environment back to what `public` left.
 
         The job's tasks call it: secrets travel by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
         `EVENKEEL_KAFKA__SSL_PASSWORD`, `EVENKEEL_KAFKA__PROXY_URL`) or as files, never through Spark.
+
+        Args:
+            public: What `public` gave.
+            section: The settings' section of this connection, `kafka` or `bus`.
         """
-        secrets = {name: os.environ.get(f"EVENKEEL_KAFKA__{name.upper()}") for name in KAFKA_SECRETS}
+        secrets = {name: os.environ.get(secret_variable(name, section)) for name in KAFKA_SECRETS}
         return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
 
-    def export_secrets(self) -> None:
-        """Put the secrets into this process's environment, where its children find them."""
+    def export_secrets(self, section: str = "kafka") -> None:
+        """Put the secrets into this process's environment, where its children find them under a section's names."""
         for name in KAFKA_SECRETS:
             value = getattr(self, name)
             if value is not None:
-                os.environ[f"EVENKEEL_KAFKA__{name.upper()}"] = value.get_secret_value()
+                os.environ[secret_variable(name, section)] = value.get_secret_value()
 
 
 def _secret(value: SecretStr | None, path: Path | None) -> str | None:

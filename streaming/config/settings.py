@@ -277,7 +277,8 @@ class Settings(BaseSettings):
     Attributes:
         cluster: Name of the monitored cluster, as the tables show it.
         lake: Folder of the Delta tables; the checkpoint lies beside them.
-        kafka: The connection.
+        kafka: The connection to it.
+        bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
         job: The job.
@@ -298,6 +299,7 @@ class Settings(BaseSettings):
     cluster: str = "default"
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
+    bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
@@ -306,6 +308,26 @@ class Settings(BaseSettings):
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
+
+    @field_validator("bus", mode="before")
+    @classmethod
+    def _bus(cls, bus: object) -> object:
+        if isinstance(bus, dict) and "bootstrap_servers" not in bus:
+            if bus:
+                # Else the two topics would be looked for on this machine.
+                message = "bus.bootstrap_servers is missing: name the brokers that hold Evenkeel's two topics"
+                raise ValueError(message)
+            return None
+        return bus
+
+    @property
+    def bus_kafka(self) -> KafkaSettings:
+        """The connection to the Kafka that holds the probe's two topics."""
+        return self.kafka if self.bus is None else self.bus
+
+    def connections(self) -> dict[str, KafkaSettings]:
+        """The connections by the section that they are set in: `kafka`, and `bus` where there is one."""
+        return {"kafka": self.kafka} if self.bus is None else {"kafka": self.kafka, "bus": self.bus}
 
     @classmethod
     def settings_customise_sources(

@@ -52,7 +52,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 
 
 class Probe:
-    """Runs rounds against one cluster. A context manager; not for several threads.
+    """Runs rounds against one cluster, written to it or to the bus. A context manager; not for several threads.
 
     Its clients open with the first round. A round that fails costs them and the memory: the next one starts anew,
     as after a restart.
@@ -122,15 +122,24 @@ class Probe:
         settings = self._settings
         if self._admin is None:
             self._admin = open_admin(settings.kafka)
-            for topic in create_missing(self._admin, settings.probe):
-                _LOG.info("Created topic %s.", topic)
+            self._create_topics()
         if self._cluster is None:
             self._cluster = KafkaCluster(self._admin, settings.job.offsets_topic, settings.filters)
         if self._writer is None:
-            self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
+            self._writer = RoundWriter(settings.cluster, settings.probe, settings.bus_kafka)
         if self._memory is None:
             self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
         return self._cluster, self._writer, self._memory
+
+    def _create_topics(self) -> None:
+        settings = self._settings
+        admin = self._admin if settings.bus is None else open_admin(settings.bus)
+        try:
+            for topic in create_missing(admin, settings.probe):
+                _LOG.info("Created topic %s.", topic)
+        finally:
+            if admin is not self._admin:
+                admin.close()
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
@@ -168,6 +177,8 @@ def main(settings: Settings | None = None) -> int:
                     print(problem, file=sys.stderr)  # noqa: T201  (for the person who started it)
                 return SETUP_EXIT_CODE
             _LOG.info("Watching cluster %r at %s.", chosen.cluster, chosen.kafka.bootstrap_servers)
+            if chosen.bus is not None:
+                _LOG.info("Rounds are written to %s.", chosen.bus.bootstrap_servers)
             run(chosen, stop)
         except SetupError as error:
             print(error, file=sys.stderr)  # noqa: T201  (for the person who started it)

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
 
-from streaming.config import Filters, KafkaSettings, Owner, Settings, load_settings, owner_of
+from streaming.config import Filters, KafkaSettings, Owner, Settings, load_settings, owner_of, secret_variable
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
-from streaming.up import environment_of
+from streaming.job.source import SourceSettings
+from streaming.up import ALERTER, JOB, PAGE, PROBE, environment_of
 
 
 @pytest.fixture(autouse=True)
@@ -191,6 +192,9 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
             client={"client_dns_lookup": "use_all_dns_ips"},
         ),
         filters=Filters(ignore_groups=("/^x,y/", "z")),
+        bus=KafkaSettings(
+            bootstrap_servers="c:3", sasl_mechanism="PLAIN", sasl_password="q=x y", client={"client_id": "b"}
+        ),
         owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
         strategies=({"groups": "/^a/", "strategy": "range"},),
     )
@@ -204,6 +208,66 @@ def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
         strategies=({"groups": "/^pay/", "strategy": "sticky"}, {"groups": "/./", "strategy": "range"})
     )
     assert [loaded.expected_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
+
+
+def test_without_a_bus_the_watched_cluster_holds_the_two_topics(tmp_path: Path) -> None:
+    (tmp_path / "evenkeel.toml").write_text('[[clusters]]\n[clusters.kafka]\nbootstrap_servers = "h:1"\n[bus]\n')
+    loaded = load_settings()
+    assert loaded.bus is None
+    assert loaded.bus_kafka == loaded.kafka == KafkaSettings(bootstrap_servers="h:1")
+    assert not any(name.startswith("EVENKEEL_BUS") for name in environment_of(loaded))
+
+
+def test_a_bus_is_a_connection_of_its_own_from_file_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evenkeel.toml").write_text('[bus]\nbootstrap_servers = "bus:1"\nclient = { client_id = "c" }\n')
+    monkeypatch.setenv("EVENKEEL_BUS__SASL_USERNAME", "me")
+    monkeypatch.setenv("EVENKEEL_KAFKA__BOOTSTRAP_SERVERS", "h:1")
+    loaded = load_settings()
+    assert loaded.bus == KafkaSettings(bootstrap_servers="bus:1", sasl_username="me", client={"client_id": "c"})
+    assert loaded.kafka == KafkaSettings(bootstrap_servers="h:1")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('sasl_username = "me"', r"^The setting bus is wrong: .*bus\.bootstrap_servers is missing: name the brokers"),
+        ('bootstrap_servers = "h:1"\nuser = 5', r"^The setting bus\.user is wrong"),
+        ('bootstrap_servers = "h:1"\nclient = { ssl_password = "hunter2" }', r"^The setting bus\.client is wrong"),
+    ],
+)
+def test_a_bus_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(f"[bus]\n{content}\n")
+    with pytest.raises(SetupError, match=told) as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
+
+
+def test_the_secrets_of_a_bus_are_none_of_the_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    for section in ("KAFKA", "BUS"):  # so that the export is undone after the test
+        monkeypatch.setenv(f"EVENKEEL_{section}__SASL_PASSWORD", "placeholder")
+
+    def login(address: str, password: str) -> KafkaSettings:
+        return KafkaSettings(
+            bootstrap_servers=address, sasl_mechanism="PLAIN", sasl_username="me", sasl_password=password
+        )
+
+    loaded = Settings(kafka=login("h:1", "hunter2"), bus=login("bus:1", "hunter3"))
+    source = SourceSettings.of(loaded)
+    assert "hunter" not in source.option() + repr(loaded)
+    for section, kafka in loaded.connections().items():
+        kafka.export_secrets(section)
+    found = [client.client_config() for client in (source.client(), source.bus_client()) if client is not None]
+    assert found == [kafka.client_config() for kafka in loaded.connections().values()]
+    assert [config["sasl_plain_password"] for config in found] == ["hunter2", "hunter3"]
+
+
+def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
+    secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
+    assert len(secrets) == 6
+    assert all(secrets <= set(program.without) for program in (ALERTER, PAGE))
+    assert not any(secrets & set(program.without) for program in (PROBE, JOB))
 
 
 def test_a_group_belongs_to_the_team_of_the_first_entry_with_a_pattern_that_matches() -> None:

@@ -176,6 +176,21 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
 
 
 @pytest.mark.kafka
+def test_with_a_bus_rights_to_read_are_enough_on_the_watched_cluster(
+    secured: Secured, bootstrap: str, unique: str
+) -> None:
+    secured.grant(*RIGHTS[:3])
+    topics = {"rounds_topic": f"{unique}.rounds", "events_topic": f"{unique}.events"}
+    settings = secured.settings(**topics).model_copy(update={"bus": KafkaSettings(bootstrap_servers=bootstrap)})
+    assert problems_become(settings, lambda problems: not problems) == []
+    with Probe(settings) as probe:
+        assert probe.round().groups == 1
+    with Probe(settings) as restarted:  # reads back
+        assert restarted.round().groups == 1
+    assert not set(topics.values()) & set(secured.admin.list_topics())
+
+
+@pytest.mark.kafka
 @pytest.mark.parametrize(
     ("missing", "named"),
     [
