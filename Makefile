@@ -2,13 +2,20 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint bench soak fuzz clean
+# Tests wait more than they compute, so there are more of these than cores; each may hold a broker, a Spark session and a
+# browser, 3 GB at most.
+WORKERS ?= 4
+IN_PARALLEL := -n $(WORKERS) --dist loadgroup
+
+.PHONY: help setup demo test test-all lint bench soak fuzz clean
 
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel says of them (Ctrl-C ends it)"
 	@echo "              SECONDS=180 ends by itself and checks every story; LAKE=folder chooses where the tables lie"
-	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page)"
-	@echo "make bench    the figures of the README, on this machine"
+	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page);"
+	@echo "              WORKERS=8 processes share them (4)"
+	@echo "make test-all the same with ten times as much random input, and then make soak: for the night"
+	@echo "make bench    the figures of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"
 	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases; and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
@@ -20,20 +27,31 @@ setup:
 demo: setup
 	@$(BIN)/evenkeel demo $(if $(SECONDS),--seconds $(SECONDS)) $(if $(LAKE),--lake $(LAKE))
 
+LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 lint: setup
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(LINT)
 
-test: lint
+# Lint and types run beside the tests, and what they say comes in one piece behind them. (No $$(MAKE) in here: make -n
+# would run the tests.)
+test: setup
 	@$(PYTHON) conf/setup.py browser
-	$(BIN)/pytest -m "not soak" --durations=25
+	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
+	$(BIN)/pytest $(IN_PARALLEL) -m "not soak" --durations=25; tests=$$?; \
+	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
+	if [ $$linted -ne 0 ]; then echo "make lint failed, see above"; fi; \
+	if [ $$tests -ne 0 ]; then echo "tests failed, see above"; fi; \
+	exit $$((tests || linted))
+
+# One after the other: the long tests are about long runs, and two at once would judge each other.
+test-all:
+	@CASES=20000 $(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory soak
 
 bench: setup
 	@$(BIN)/python -m tests.benchmarks
 
 soak: setup
-	$(BIN)/pytest -m soak
+	$(BIN)/pytest -m soak --durations=25
 
 CASES ?= 1000000
 fuzz: setup

@@ -27,7 +27,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import requests
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -179,6 +178,9 @@ class _Total:
 
 
 def _download(jar: Jar, folder: Path, total: _Total) -> None:
+    # Imported here, as jgo is below: a start that finds its jars does without it.
+    import requests  # noqa: PLC0415
+
     for _ in range(_ATTEMPTS):
         try:
             folder.mkdir(parents=True, exist_ok=True)

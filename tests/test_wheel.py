@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -31,6 +30,9 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from streaming.tables import LakeReader
+from tests.ports import free_port
+
+pytestmark = pytest.mark.turn(2)
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -279,9 +281,7 @@ def test_up_writes_its_first_rows_and_serves_the_page_and_its_logs_are_this_user
     installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
 ) -> None:
     lake, log = tmp_path / "lake", tmp_path / "up.log"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = int(free.getsockname()[1])
+    port = free_port()
 
     def answers() -> bool:
         try:

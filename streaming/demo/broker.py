@@ -14,7 +14,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import ClassVar, Self
 
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
@@ -109,9 +109,12 @@ class EmbeddedBroker:
     and a terminal's Ctrl-C does not reach it: the starter stops it when the rest has stopped.
 
     Attributes:
+        jvm: Options of every broker's JVM beside its heap's. The tests set it, whose brokers live for seconds.
         bootstrap: `127.0.0.1:PORT`, known before the start and the same after every restart.
         log: File with what the broker printed.
     """
+
+    jvm: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -231,6 +234,7 @@ class EmbeddedBroker:
             find_java(),
             # Fewer threads and less memory than G1; pauses of a 512 MB heap are short.
             "-XX:+UseSerialGC",
+            *self.jvm,
             "-Djava.awt.headless=true",
             f"-Dlog4j2.configurationFile={self.folder / 'log4j2.properties'}",
             "-cp",

@@ -16,6 +16,8 @@ from streaming.config import JobSettings, Settings
 from streaming.config.settings import AlertSettings
 from tests.alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
+pytestmark = pytest.mark.turn(6)
+
 _Rows = dict[str, list[dict[str, Any]]]
 
 

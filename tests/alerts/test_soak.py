@@ -22,6 +22,8 @@ from streaming.tables import LakeReader
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Writer, rules
 from tests.alerts.receiver import Receiver
 
+pytestmark = pytest.mark.turn(6)
+
 GROUPS = 12
 DAY_MS = 86_400_000
 HEARTBEAT_ROUNDS = 60

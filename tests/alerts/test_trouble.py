@@ -18,6 +18,8 @@ from streaming.config import JobSettings, Settings
 from streaming.config.settings import AlertSettings
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
+pytestmark = pytest.mark.turn(3)
+
 _DAY_S = 86_400
 
 UNJUDGED = """\

@@ -2,7 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from assignors import AssignorError, CannotTell, Group, Library, Subscription, UnknownLibrary, assign, parse_library
+from assignors import (
+    AssignorError,
+    CannotTell,
+    Group,
+    Library,
+    Subscription,
+    UnknownLibrary,
+    assign,
+    parse_library,
+)
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def catch_up(place: Place, say: Say, size: CatchUpSize | None = None) -> list[Fi
     Args:
         place: Where.
         say: Told how far it is.
-        size: How much; None for what the README promises.
+        size: How much; None for what docs/performance.md promises.
     """
     size = size or CatchUpSize()
     settings = place.settings(_NAME, max_rounds=1)

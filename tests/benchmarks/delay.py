@@ -63,7 +63,7 @@ def delay(place: Place, say: Say, size: DelaySize | None = None) -> list[Figure]
     Args:
         place: Where.
         say: Told how far it is.
-        size: How much; None for what the README promises.
+        size: How much; None for what docs/performance.md promises.
 
     Raises:
         RuntimeError: Rows did not come, or the probe or the job could not start.

@@ -34,7 +34,7 @@ def page(say: Say, size: DaySize | None = None) -> list[Figure]:
 
     Args:
         say: Told how far it is.
-        size: How much; None for what the README promises.
+        size: How much; None for what docs/performance.md promises.
     """
     size = size or DaySize()
     with tempfile.TemporaryDirectory(prefix=f"evenkeel-bench-{psutil.Process().pid}-page-") as folder:

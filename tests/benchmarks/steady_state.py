@@ -68,7 +68,7 @@ def steady_state(place: Place, say: Say, size: SteadySize | None = None) -> list
     Args:
         place: Where.
         say: Told how far it is.
-        size: How much; None for what the README promises.
+        size: How much; None for what docs/performance.md promises.
     """
     size = size or SteadySize()
     name = f"steady-{size.groups}-{size.partitions}-{size.idle}"

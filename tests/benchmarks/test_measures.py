@@ -13,6 +13,8 @@ from tests.benchmarks.catch_up import CatchUpSize, catch_up
 from tests.benchmarks.measured_job import BatchReport, JobReport, Spent, _lines
 from tests.benchmarks.steady_state import SteadySize, _figures
 
+pytestmark = pytest.mark.turn(6)
+
 
 @pytest.mark.kafka
 @pytest.mark.spark

@@ -80,4 +80,4 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
     assert submitted.stdout.readline() == b"ready\n"
     with spark_submit._passed_on(submitted.pid):
         os.kill(os.getpid(), signal.SIGTERM)
-        assert submitted.wait(30) == 7
+        assert submitted.wait(60) == 7

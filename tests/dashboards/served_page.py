@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
+
 __all__ = ["served"]
 
 REFRESH_MS = 500
@@ -22,9 +23,7 @@ REFRESH_MS = 500
 @contextmanager
 def served(lake: Path, log: Path, first: str = "") -> Iterator[str]:
     """The page over a lake; its address. `first` is Python that its process runs before."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [str(Path(sys.executable).with_name("evenkeel")), "dash", "--lake", str(lake), "--port", str(port)]
     if first:
         command = [sys.executable, "-c", f"{first}\nfrom dashboards.serve import serve\nserve({str(lake)!r}, {port})"]

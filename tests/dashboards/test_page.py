@@ -16,7 +16,7 @@ from playwright.sync_api import Locator, Page, WebSocketRoute, expect
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 from tests.dashboards.served_page import served
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = [pytest.mark.timeout(400), pytest.mark.turn(2)]
 
 # A machine that runs other tests beside these needs its time.
 expect.set_options(timeout=90_000)

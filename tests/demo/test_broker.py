@@ -20,7 +20,7 @@ from kafka.admin import NewTopic
 from streaming.demo.broker import EmbeddedBroker, _cluster_id
 from streaming.exceptions import SetupError
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(3)]
 
 
 def _topics(broker: EmbeddedBroker) -> set[str]:
@@ -101,9 +101,9 @@ def test_the_broker_dies_with_the_process_that_started_it(tmp_path: Path, death:
     guard = psutil.Process(pid).parent()
     assert guard is not None
     starter.send_signal(death)
-    starter.wait(10)
-    assert _gone(pid, 20)
-    assert _gone(guard.pid, 20)
+    starter.wait(60)
+    assert _gone(pid, 60)
+    assert _gone(guard.pid, 60)
 
 
 def test_a_leash_that_is_killed_takes_the_broker_with_it_on_linux(tmp_path: Path) -> None:

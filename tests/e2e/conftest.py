@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import os
+import pickle
 import shutil
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,21 +41,57 @@ class Recorded:
 
 
 @pytest.fixture(scope="session")
-def recorded(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Iterator[Recorded]:
-    """The recording; its broker is there until the end of the run, and nothing writes to it any more."""
-    folder = tmp_path_factory.mktemp("recorded")
+def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Recorded]:
+    """The recording; its broker is there until the end of the run, and nothing writes to it any more.
+
+    Where several processes share the tests, they share the recording, too: the first that needs it plays, which takes
+    two minutes, and the others wait for that. The broker dies with the process that started it, so this one ends when
+    the others are done; should another need it after that, it starts the broker again.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    folder /= "recorded"
+    folder.mkdir(exist_ok=True)
+    with (folder / "turn").open("w") as turn, (folder / "users").open("w") as users:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        fcntl.flock(users, fcntl.LOCK_SH)
+        # A broker of its own: the demo's groups are all that lives on it, so nothing needs a filter.
+        broker = EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES)
+        if not (folder / "begun").exists():
+            (folder / "begun").touch()
+            broker.start()
+            made = _play(broker.bootstrap, folder, request.getfixturevalue("spark"))
+            (folder / "made").write_bytes(pickle.dumps(made))
+        elif not (folder / "made").exists():
+            pytest.fail("the recording failed in another process of this run")
+        elif not _is_up(broker):
+            broker.start()
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        yield pickle.loads((folder / "made").read_bytes())
+        if broker.pid is not None:
+            fcntl.flock(users, fcntl.LOCK_EX)
+            broker.stop()
+
+
+def _play(bootstrap: str, folder: Path, spark: SparkSession) -> Recorded:
     lake, quiet_lake = folder / "lake", folder / "quiet_lake"
-    # A broker of its own: the demo's groups are all that lives on it, so nothing needs a filter.
-    with EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES) as broker:
-        settings = settings_for(broker.bootstrap, lake, max_rounds=UNDISTURBED_ROUNDS)
+    settings = settings_for(bootstrap, lake, max_rounds=UNDISTURBED_ROUNDS)
 
-        def when_quiet() -> None:
-            run_to_the_end(spark, settings)
-            shutil.copytree(lake, quiet_lake)
-
-        recording = record(broker.bootstrap, folder / "play", when_quiet)
+    def when_quiet() -> None:
         run_to_the_end(spark, settings)
-        yield Recorded(recording, quiet_lake, lake)
+        shutil.copytree(lake, quiet_lake)
+
+    recording = record(bootstrap, folder / "play", when_quiet)
+    run_to_the_end(spark, settings)
+    return Recorded(recording, quiet_lake, lake)
+
+
+def _is_up(broker: EmbeddedBroker) -> bool:
+    host, port = broker.bootstrap.split(":")
+    with contextlib.suppress(OSError), socket.create_connection((host, int(port)), 5):
+        return True
+    return False
 
 
 def run_to_the_end(spark: SparkSession, settings: Settings) -> None:

@@ -16,7 +16,7 @@ from tests.e2e.lakes import contents, differences
 from tests.e2e.recording import environment_of, settings_for
 from tests.e2e.standalone import StandaloneCluster, python_without_evenkeel
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(5)]
 
 _PATIENCE_S = 300.0
 _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"

@@ -25,10 +25,16 @@ from streaming.demo.journal import CommitLedger, Journal
 from streaming.demo.kafka_python_member import KafkaPythonMember, MemberSettings
 from streaming.probe import Probe
 from streaming.tables import LakeReader
-from tests.assignors.real_log import offsets_log, read_on
 from tests.e2e.conftest import run_to_the_end
+from tests.real_groups.real_log import offsets_log, read_on
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(3),
+]
 
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md"
 _WEIGHTS = {"a": 2, "b": 1, "c": 1}

@@ -17,7 +17,7 @@ from streaming.process import GuardedProcess
 from tests.e2e.conftest import Recorded
 from tests.e2e.recording import environment_of, settings_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.turn(5)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 

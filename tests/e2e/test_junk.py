@@ -8,7 +8,13 @@ from streaming.demo.stories.junk import HOSTILE_GROUPS
 from streaming.tables import LakeReader
 from tests.e2e.conftest import Recorded
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 
 def test_every_junk_record_is_in_quarantine_once(recorded: Recorded) -> None:

@@ -17,7 +17,7 @@ from tests.e2e.conftest import Recorded
 from tests.e2e.lakes import contents, differences
 from tests.e2e.recording import environment_of, settings_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800), pytest.mark.turn(4)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 

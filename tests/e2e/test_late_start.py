@@ -19,7 +19,12 @@ from tests.e2e.late_start import OVERRIDES, LateStart, play
 from tests.e2e.plain_job import PAST, present
 from tests.e2e.recording import settings_for
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(3),
+]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,13 @@ from streaming.tables import LakeReader
 from tests.e2e.conftest import Recorded
 from tests.e2e.journal import UNCOUNTED
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 _PILED_UP, _STATIC, _COOPERATIVE = "clicks-pile-up", "tills-static", "orders-cooperative"
 

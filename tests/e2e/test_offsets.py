@@ -11,7 +11,13 @@ from streaming.tables import LakeReader
 from tests.e2e.conftest import Recorded
 from tests.e2e.journal import UNCOUNTED, Place
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 _LEAST_BRACKETS = 10
 """Rounds under traffic that a slow machine still gets between two readings."""

@@ -15,7 +15,13 @@ from tests.e2e.old_lake import unpack_lake
 from tests.e2e.packed import read_packed
 from tests.e2e.topics import TOPICS, Record, create_topics, half_of, put_back, settings_of_copy
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(3),
+]
 
 
 def _added(before: Lake, after: Lake) -> Lake:

@@ -20,7 +20,14 @@ from streaming.demo.stories import ALL_STORIES
 from tests.e2e.conftest import Recorded
 from tests.e2e.journal import UNCOUNTED
 
-pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.spark, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.java,
+    pytest.mark.spark,
+    pytest.mark.timeout(1800),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(1),
+]
 
 _ROOT = Path(__file__).parents[2]
 
@@ -109,6 +116,6 @@ def test_traffic_that_is_killed_leaves_no_member_behind(tmp_path: Path) -> None:
         observed = iter(lambda: parent.children(recursive=True), None)
         members = next(children for children in observed if any("java" in child.name() for child in children))
         traffic.kill()
-        traffic.wait(10)
-        _, alive = psutil.wait_procs(members, timeout=30)
+        traffic.wait(60)
+        _, alive = psutil.wait_procs(members, timeout=60)
         assert alive == []

@@ -32,7 +32,7 @@ from streaming.tables import TABLES, DeltaLake
 from tests.e2e.plain_job import PlainJob
 from tests.probe.witness import Cluster
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 _FOR_ROUNDS = 12
 """As `offsets_blocked` has it in conf/alerts.yaml."""

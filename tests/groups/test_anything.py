@@ -32,7 +32,6 @@ from streaming.records import (
     decode_inputs,
     encode_inputs,
 )
-from streaming.tables import table_named, to_arrow
 from tests.groups.build import Life, packed
 
 INT64 = st.sampled_from((-(2**63), -1, 0, 1, 1_767_225_600_000, 2**63 - 1)) | st.integers(-(2**63), 2**63 - 1)
@@ -164,6 +163,9 @@ INPUTS = st.lists(
 @settings(deadline=None, max_examples=150)
 @given(st.lists(INPUTS, min_size=1, max_size=3))
 def test_anything_passes_and_fits_the_tables(batches: list[list[GroupInput]]) -> None:
+    # Imported here: the tables load deltalake and pandas, and the tests of this folder start without.
+    from streaming.tables import table_named, to_arrow  # noqa: PLC0415
+
     life = Life()
     for inputs in batches:
         rows = life.take(*decode_inputs(encode_inputs(inputs)))

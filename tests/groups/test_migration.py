@@ -1,7 +1,7 @@
 """A group that goes from the classic protocol to the new one and back is one group: one history, told by two rows.
 
 The records and their order are those of a 4.3.1 broker (`ConsumerGroup.fromClassicGroup`, `createConsumerGroupRecords`,
-`ClassicGroup.fromConsumerGroup`); tests/groups/test_real_modern_groups.py sees a broker write them.
+`ClassicGroup.fromConsumerGroup`); tests/real_groups/test_real_modern_groups.py sees a broker write them.
 """
 
 from __future__ import annotations

@@ -8,7 +8,15 @@ import pytest
 from kafka import KafkaAdminClient
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from tests.probe.secured import Secured, running
 from tests.probe.witness import Cluster, MakeSettings
+
+
+@pytest.fixture(scope="session")
+def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    """One broker for the tests of logins, rights and TLS, which are in one group therefore (`by_turns.py`)."""
+    with running(tmp_path_factory.mktemp("secured")) as secured:
+        yield secured
 
 
 @pytest.fixture

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 import re
 import shlex
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer as LibrdkafkaConsumer
 from confluent_kafka import Producer as LibrdkafkaProducer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import (
-    ACL,
-    ACLFilter,
     ACLOperation,
-    ACLPermissionType,
     ACLResourcePatternType,
-    ResourcePattern,
-    ResourcePatternFilter,
     ResourceType,
 )
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.demo.broker import EmbeddedBroker
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.probe import Probe, RoundAbandonedError, check
 from streaming.probe.holds import HELD_ROUNDS
+from tests.ports import free_port
+from tests.probe.secured import Secured
+
+pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
 SECURITY = Path(__file__).resolve().parents[2] / "docs" / "security.md"
-PASSWORD = "not-a-secret"
 
 # The manual's lines, one right each: operation, resource, name, pattern.
 RIGHTS = (
@@ -48,82 +43,6 @@ RIGHTS = (
 )
 
 
-def free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
-
-
-@dataclass(frozen=True, slots=True)
-class Secured:
-    """A broker with an authorizer: anonymous clients of its plain port may do anything, users what ACLs allow."""
-
-    broker: EmbeddedBroker
-    port: int
-    admin: KafkaAdminClient
-
-    def settings(self, filters: Filters | None = None, password: str = PASSWORD, **probe: str) -> Settings:
-        return Settings(
-            cluster="secured",
-            kafka=KafkaSettings(
-                bootstrap_servers=f"127.0.0.1:{self.port}",
-                security_protocol="SASL_PLAINTEXT",
-                sasl_mechanism="PLAIN",
-                sasl_username="evenkeel",
-                sasl_password=password,
-            ),
-            filters=filters or Filters(),
-            probe=ProbeSettings(interval_ms=200, **probe),
-        )
-
-    def grant(self, *rights: tuple[ACLOperation, ResourceType, str, ACLResourcePatternType]) -> None:
-        self.admin.create_acls(
-            [
-                ACL("User:evenkeel", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, pattern))
-                for operation, kind, name, pattern in rights
-            ]
-        )
-
-    def revoke_all(self) -> None:
-        any_resource = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
-        self.admin.delete_acls(
-            [ACLFilter("User:evenkeel", None, ACLOperation.ANY, ACLPermissionType.ANY, any_resource)]
-        )
-
-
-@pytest.fixture(scope="module")
-def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    broker = EmbeddedBroker(tmp_path_factory.mktemp("secured"))
-    port = free_port()
-    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
-    broker._overrides |= {
-        "listeners": f"PLAINTEXT://{broker.bootstrap},CONTROLLER://127.0.0.1:{broker._controller_port},"
-        f"SASL_PLAINTEXT://127.0.0.1:{port}",
-        "advertised.listeners": f"PLAINTEXT://{broker.bootstrap},SASL_PLAINTEXT://127.0.0.1:{port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "sasl.enabled.mechanisms": "PLAIN",
-        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_evenkeel="{PASSWORD}";',
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": "User:ANONYMOUS",
-    }
-    with broker:
-        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
-        admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
-        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
-        producer.send("orders", b"value", partition=0).get(30)
-        producer.close()
-        consumer = KafkaConsumer(
-            "orders", bootstrap_servers=broker.bootstrap, group_id="billing", auto_offset_reset="earliest"
-        )
-        while not consumer.poll(timeout_ms=200):
-            pass
-        consumer.commit()
-        yield Secured(broker, port, admin)
-        consumer.close()
-        admin.close()
-
-
 @pytest.fixture
 def secured(secured_broker: Secured) -> Iterator[Secured]:
     yield secured_broker
@@ -132,7 +51,7 @@ def secured(secured_broker: Secured) -> Iterator[Secured]:
 
 def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> list[str]:
     """ACLs reach the broker a moment after they are acknowledged."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while True:
         problems = [str(problem) for problem in check(settings)]
         if wanted(problems) or time.monotonic() > deadline:
@@ -169,7 +88,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
         place = TopicPartition(topic, partition)
         consumer.assign([place])
         consumer.seek_to_beginning(place)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while not consumer.poll(timeout_ms=200):
             assert time.monotonic() < deadline, topic
     consumer.close()
@@ -248,7 +167,7 @@ def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured:
 
 
 def _next_round(probe: Probe):  # type: ignore[no-untyped-def]
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while True:
         try:
             return probe.round()
@@ -327,7 +246,7 @@ def test_whose_transaction_holds_the_log_back_is_told_as_far_as_rights_go(secure
         assert [(t.producer_id, t.transactional_id) for t in listed] == [(hold.producer_id, "settler")]
         assert hold.transactional_id is None
         secured.grant((ACLOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, "*", ACLResourcePatternType.LITERAL))
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 90
         while hold.transactional_id is None and time.monotonic() < deadline:
             [hold] = probe.round().holds or ()
     assert hold.transactional_id == "settler"

@@ -24,6 +24,8 @@ from streaming.probe.kafka import KafkaCluster
 from streaming.probe.run import _ticks, run
 from tests.probe.witness import Cluster, MakeSettings, read
 
+pytestmark = pytest.mark.turn(2)
+
 
 @pytest.fixture
 def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
@@ -190,7 +192,7 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
             assert time.monotonic() < deadline
             assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 0

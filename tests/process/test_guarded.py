@@ -48,7 +48,7 @@ def input_():
 
 def test_the_exit_code_is_the_programs_own(tmp_path: Path) -> None:
     process = GuardedProcess(_python("import sys; sys.exit(7)"), log=tmp_path / "log")
-    assert process.wait(30) == 7
+    assert process.wait(60) == 7
     assert process.poll() == 7
 
 
@@ -75,7 +75,7 @@ def test_killing_returns_when_it_is_gone_and_may_be_repeated(tmp_path: Path) -> 
 def test_what_it_prints_is_in_the_log_and_its_last_telling_line_is_known(tmp_path: Path) -> None:
     said = "print('first'); print('java.net.BindException: taken'); print('\\tat java.base/x.Y(Z)'); print()"
     process = GuardedProcess(_python(said), log=tmp_path / "log")
-    process.wait(30)
+    process.wait(60)
     assert process.last_line() == "java.net.BindException: taken"
 
 
@@ -106,7 +106,7 @@ def test_it_dies_with_a_starter_that_is_killed_also_when_a_fork_holds_the_leash(
     assert starter.stdout is not None
     pid = int(starter.stdout.readline())
     starter.kill()
-    starter.wait(10)
+    starter.wait(60)
     held = psutil.Process(pid) if psutil.pid_exists(pid) else None
     if held is not None:
         held.wait(20)

@@ -20,6 +20,8 @@ import pytest
 import streaming.process.supervisor
 from streaming.process import Program, Programs
 
+pytestmark = pytest.mark.turn(6)
+
 _ROOT = Path(__file__).resolve().parents[2]
 
 _WAITS = ("-c", "import time; print('here, 100%', flush=True); time.sleep(600)")
@@ -268,7 +270,7 @@ def test_a_killed_supervisor_is_started_again_with_everything_and_nothing_of_the
     kept.until_said("the supervisor was killed; everything is started again")
     assert kept.pid(parent) != first
     assert kept.said == ["the supervisor was killed; everything is started again"]
-    assert psutil.wait_procs(old, timeout=20)[1] == []
+    assert psutil.wait_procs(old, timeout=60)[1] == []
 
 
 def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
@@ -294,5 +296,5 @@ def test_nothing_outlives_the_command_when_it_is_killed(tmp_path: Path) -> None:
     # Guard, supervisord, guard, program, and its child.
     assert len(children) == 5
     running.kill()
-    running.wait(10)
-    assert psutil.wait_procs(children, timeout=30)[1] == []
+    running.wait(60)
+    assert psutil.wait_procs(children, timeout=60)[1] == []

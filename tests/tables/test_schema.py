@@ -3,20 +3,20 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups import rows as facts
+from streaming.groups import rows
 from streaming.tables import ALL_TABLES, TABLES, Table, ddl, table_named
 
 _ROW_CLASSES = {
-    "rebalance_churn": facts.ChurnRow,
-    "drift": facts.DriftRow,
-    "lag": facts.LagRow,
-    "group_health": facts.GroupHealthRow,
-    "members": facts.MemberRow,
-    "what_if": facts.WhatIfRow,
-    "quarantine": facts.QuarantineRow,
-    "gaps": facts.GapRow,
-    "open_transactions": facts.OpenTransactionRow,
-    "rounds": facts.RoundRow,
+    "rebalance_churn": rows.ChurnRow,
+    "drift": rows.DriftRow,
+    "lag": rows.LagRow,
+    "group_health": rows.GroupHealthRow,
+    "members": rows.MemberRow,
+    "what_if": rows.WhatIfRow,
+    "quarantine": rows.QuarantineRow,
+    "gaps": rows.GapRow,
+    "open_transactions": rows.OpenTransactionRow,
+    "rounds": rows.RoundRow,
 }
 
 
@@ -26,7 +26,7 @@ def test_a_row_of_the_core_has_the_columns_of_its_table(table: Table) -> None:
 
 
 def test_the_core_writes_exactly_the_tables_there_are() -> None:
-    assert set(facts.Rows.__struct_fields__) == {table.name for table in TABLES}
+    assert set(rows.Rows.__struct_fields__) == {table.name for table in TABLES}
 
 
 @pytest.mark.parametrize("table", ALL_TABLES, ids=lambda t: t.name)
@@ -52,7 +52,7 @@ def test_ddl_quotes_what_a_comment_or_a_folder_may_hold() -> None:
 
 
 def test_rows_survive_packing_as_they_are() -> None:
-    row = facts.GapRow("c", "log", "t", 1, 2, 3, None, None, "gone")
-    packed = facts.encode_rows(facts.Rows(gaps=[row]))
-    assert facts.decode_rows(packed).gaps == [row]
+    row = rows.GapRow("c", "log", "t", 1, 2, 3, None, None, "gone")
+    packed = rows.encode_rows(rows.Rows(gaps=[row]))
+    assert rows.decode_rows(packed).gaps == [row]
     assert msgspec.msgpack.decode(packed)[6] == [["c", "log", "t", 1, 2, 3, None, None, "gone"]]

@@ -13,6 +13,8 @@ import pytest
 
 from streaming.tables import ALL_TABLES, DeltaLake, LakeReader, table_named
 
+pytestmark = pytest.mark.turn(3)
+
 _SPARK = """
 import json, sys
 from pyspark.sql import SparkSession

@@ -24,6 +24,9 @@ from kafka.structs import OffsetAndMetadata
 from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
+from tests.ports import free_port
+
+pytestmark = pytest.mark.turn(2)
 
 _SECRET = "correct-horse-battery-staple"
 
@@ -33,12 +36,6 @@ def _command_line(process: psutil.Process) -> str:
         return " ".join(process.cmdline())
     except psutil.Error:
         return ""  # it has ended meanwhile
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
 
 
 def _answers(port: int) -> bool:
@@ -53,7 +50,7 @@ def _answers(port: int) -> bool:
 def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
     """A broker with a plain port for the test and a port with a login for Evenkeel."""
     broker = EmbeddedBroker(tmp_path / "broker")
-    port = _free_port()
+    port = free_port()
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     plain, secure = f"PLAINTEXT://{broker.bootstrap}", f"SASL_PLAINTEXT://127.0.0.1:{port}"
     broker._overrides |= {
@@ -187,7 +184,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
     admin.close()
-    page = _free_port()
+    page = free_port()
     with _commits(broker.bootstrap):
         up = _Up(tmp_path, port, page)
         try:
@@ -210,7 +207,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             assert up.process.wait(120) == 0, up.output
         finally:
             up.process.kill()
-    assert psutil.wait_procs(ours, timeout=30)[1] == []
+    assert psutil.wait_procs(ours, timeout=60)[1] == []
     print({name: round(seconds, 1) for name, seconds in up.back.items()})
     # (A worker comes back with the next task, or with the job; a round is as late as a cold JVM on this machine.)
     ours_to_start = ("probe", "alerter", "page", "the job", "the job's JVM")
@@ -251,4 +248,4 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             ours = again.children()
         finally:
             again.process.kill()
-    assert psutil.wait_procs(ours, timeout=30)[1] == []
+    assert psutil.wait_procs(ours, timeout=60)[1] == []

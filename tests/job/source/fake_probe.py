@@ -65,7 +65,7 @@ class FakeProbe:
     def grow_log(self, partitions: int) -> None:
         """Add partitions to the log, and return once clients see them."""
         self.admin.create_partitions({self.log_topic: NewPartitions(partitions)})
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 90
         while self._ends.topics() and len(self._ends.partitions_for_topic(self.log_topic)) < partitions:
             assert time.monotonic() < deadline
         self.producer.close()

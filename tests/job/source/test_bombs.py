@@ -25,7 +25,10 @@ from tests.probe.witness import Cluster
 
 ROOT = Path(__file__).resolve().parents[3]
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space of a process")
+pytestmark = [
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space of a process"),
+    pytest.mark.turn(3),
+]
 
 
 def under_limit(scenario: str, *arguments: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from streaming.job.source.fetch import (
 from streaming.offsets_log import RecordColumns
 from streaming.record_batches import Record, take_whole_batches, walk, whole_batches
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 
 def consumer(bootstrap: str, **changes: object) -> KafkaConsumer:

@@ -14,7 +14,7 @@ from streaming.job.source.fetch import FetchedBatch, OffsetRange
 from streaming.record_batches import walk
 from tests.job.source.test_fetch import reader
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 
 @pytest.fixture(scope="module")

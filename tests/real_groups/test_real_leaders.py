@@ -14,11 +14,11 @@ from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
 from streaming.records import MembershipRecord
-from tests.assignors.real_log import core_verdicts, offsets_log, read_on
-from tests.assignors.real_members import Joins, LibrdkafkaMembers, Member, librdkafka_starter, start_kafka_python
-from tests.assignors.real_stories import leave_all
+from tests.real_groups.real_log import core_verdicts, offsets_log, read_on
+from tests.real_groups.real_members import Joins, LibrdkafkaMembers, Member, librdkafka_starter, start_kafka_python
+from tests.real_groups.real_stories import leave_all
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 COUNTS = {"a": 5, "b": 3, "c-10": 4, "c-2": 11}
 ALL = tuple(COUNTS)

@@ -9,8 +9,8 @@ from typing import Generic, TypeVar
 from kafka import KafkaConsumer
 
 from streaming.records import MembershipRecord
-from tests.assignors.real_log import read_on
-from tests.assignors.real_members import Member
+from tests.real_groups.real_log import read_on
+from tests.real_groups.real_members import Member
 
 __all__ = ["Scaled", "follow", "leave_all"]
 

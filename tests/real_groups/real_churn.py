@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from streaming.records import MembershipRecord
-from tests.assignors.real_members import Joins, Member, StartMember
+from tests.real_groups.real_members import Joins, Member, StartMember
 
 __all__ = ["ChurningGroup", "Grow"]
 

@@ -16,13 +16,20 @@ from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.groups.classic.membership import subscription_of
 from streaming.probe import Probe
 from streaming.records import MembershipRecord, TopicObservation
-from tests.assignors.real_log import offsets_log
-from tests.assignors.real_members import Joins, LibrdkafkaMembers, Member, StartMember, java_starter, librdkafka_starter
-from tests.assignors.real_stories import Scaled, follow
 from tests.groups.build import Life, make_observation, make_topic
 from tests.oracle.java_members import JavaMembers
 from tests.pair_of_brokers import Pair, pair_of_brokers
 from tests.probe.witness import Cluster, read_round
+from tests.real_groups.real_log import offsets_log
+from tests.real_groups.real_members import (
+    Joins,
+    LibrdkafkaMembers,
+    Member,
+    StartMember,
+    java_starter,
+    librdkafka_starter,
+)
+from tests.real_groups.real_stories import Scaled, follow
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak]
 

@@ -14,8 +14,8 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from tests.assignors.real_log import core_verdicts, offsets_log
-from tests.assignors.real_members import (
+from tests.real_groups.real_log import core_verdicts, offsets_log
+from tests.real_groups.real_members import (
     HASH_SEED,
     Joins,
     LibrdkafkaMembers,
@@ -24,7 +24,7 @@ from tests.assignors.real_members import (
     librdkafka_starter,
     start_kafka_python,
 )
-from tests.assignors.real_stories import Scaled, follow
+from tests.real_groups.real_stories import Scaled, follow
 
 pytestmark = pytest.mark.kafka
 

@@ -28,9 +28,11 @@ from assignors import AssignorError, Group, assign, from_topics, recognise, same
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.classic.membership import leader_counts, subscription_of
 from streaming.records import MembershipRecord
-from tests.assignors.real_churn import ChurningGroup
-from tests.assignors.real_log import offsets_log, read_on
-from tests.assignors.real_members import (
+from tests.oracle.java_members import JavaMembers
+from tests.probe.witness import Cluster
+from tests.real_groups.real_churn import ChurningGroup
+from tests.real_groups.real_log import offsets_log, read_on
+from tests.real_groups.real_members import (
     HASH_SEED,
     Joins,
     LibrdkafkaMembers,
@@ -39,9 +41,7 @@ from tests.assignors.real_members import (
     librdkafka_starter,
     start_kafka_python,
 )
-from tests.assignors.real_verdicts import Rounds, judged, settings_of
-from tests.oracle.java_members import JavaMembers
-from tests.probe.witness import Cluster
+from tests.real_groups.real_verdicts import Rounds, judged, settings_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
 

@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from tests.groups.followed import Followed, until
-from tests.groups.real_members import make_topics
+from tests.real_groups.followed import Followed, until
+from tests.real_groups.party import make_topics
 
 pytestmark = pytest.mark.kafka
 

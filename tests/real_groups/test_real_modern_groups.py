@@ -14,12 +14,12 @@ from confluent_kafka import Producer
 
 from streaming.demo.java_tools import describe_share_group, share_consumer
 from streaming.process import GuardedProcess
-from tests.groups.followed import Followed
-from tests.groups.real_members import RELEASE, Party, assert_as_the_tool_says, make_topics
-from tests.groups.real_streams import describe_streams_group, streams_member
 from tests.oracle.java_members import JavaMembers
+from tests.real_groups.followed import Followed
+from tests.real_groups.party import RELEASE, Party, assert_as_the_tool_says, make_topics
+from tests.real_groups.streams_app import describe_streams_group, streams_member
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
 
 RECORDS = 5
 STEPS = 40

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streaming.demo.java_tools import describe_groups
 from streaming.groups.rows import LagRow
-from tests.groups.followed import Followed, until
 from tests.oracle.java_members import JavaMembers
+from tests.real_groups.followed import Followed, until
 
 __all__ = ["Party", "assert_as_the_tool_says", "make_topics"]
 

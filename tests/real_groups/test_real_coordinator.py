@@ -20,7 +20,7 @@ from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_
 from streaming.groups.modern.consumer_group import Decision, ModernGroup, take
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 LOG = "__consumer_offsets"
 BROKER = "4.3.1"

@@ -1,0 +1,128 @@
+"""One broker with a plain port, one with a login, and one that speaks TLS."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import (
+    ACL,
+    ACLFilter,
+    ACLOperation,
+    ACLPermissionType,
+    ACLResourcePatternType,
+    ResourcePattern,
+    ResourcePatternFilter,
+    ResourceType,
+)
+
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.demo.broker import EmbeddedBroker
+from streaming.java import find_java
+from tests.ports import free_port
+
+__all__ = ["PASSWORD", "Secured", "running"]
+
+PASSWORD = "not-a-secret"
+
+
+@dataclass(frozen=True, slots=True)
+class Secured:
+    """A broker with an authorizer: anonymous clients may do anything, users what ACLs allow.
+
+    Attributes:
+        broker: The broker; its plain port is `bootstrap`.
+        port: The port with a login.
+        tls_port: The port that speaks TLS.
+        ca_file: With the certificate of that port, which nobody else trusts.
+        admin: At the plain port.
+    """
+
+    broker: EmbeddedBroker
+    port: int
+    tls_port: int
+    ca_file: Path
+    admin: KafkaAdminClient
+
+    def settings(self, filters: Filters | None = None, password: str = PASSWORD, **probe: str) -> Settings:
+        return Settings(
+            cluster="secured",
+            kafka=KafkaSettings(
+                bootstrap_servers=f"127.0.0.1:{self.port}",
+                security_protocol="SASL_PLAINTEXT",
+                sasl_mechanism="PLAIN",
+                sasl_username="evenkeel",
+                sasl_password=password,
+            ),
+            filters=filters or Filters(),
+            probe=ProbeSettings(interval_ms=200, **probe),
+        )
+
+    def grant(self, *rights: tuple[ACLOperation, ResourceType, str, ACLResourcePatternType]) -> None:
+        self.admin.create_acls(
+            [
+                ACL("User:evenkeel", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, pattern))
+                for operation, kind, name, pattern in rights
+            ]
+        )
+
+    def revoke_all(self) -> None:
+        any_resource = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        self.admin.delete_acls(
+            [ACLFilter("User:evenkeel", None, ACLOperation.ANY, ACLPermissionType.ANY, any_resource)]
+        )
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Secured]:
+    """The broker, with a topic "orders", and a group "billing" with a member and a commit."""
+    folder.mkdir(exist_ok=True)
+    ca_file = _certificate(folder)
+    broker = EmbeddedBroker(folder / "broker")
+    port, tls_port = free_port(), free_port()
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    for_clients = f"PLAINTEXT://{broker.bootstrap},SASL_PLAINTEXT://127.0.0.1:{port},SSL://127.0.0.1:{tls_port}"
+    broker._overrides |= {
+        "listeners": f"{for_clients},CONTROLLER://127.0.0.1:{broker._controller_port}",
+        "advertised.listeners": for_clients,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,"
+        "SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{login} user_evenkeel="{PASSWORD}";',
+        "ssl.keystore.location": str(folder / "broker.p12"),
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with broker:
+        admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
+        admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap)
+        producer.send("orders", b"value", partition=0).get(30)
+        producer.close()
+        consumer = KafkaConsumer(
+            "orders", bootstrap_servers=broker.bootstrap, group_id="billing", auto_offset_reset="earliest"
+        )
+        while not consumer.poll(timeout_ms=200):
+            pass
+        consumer.commit()
+        yield Secured(broker, port, tls_port, ca_file, admin)
+        consumer.close()
+        admin.close()
+
+
+def _certificate(folder: Path) -> Path:
+    """Make the key store `broker.p12`; the file with its certificate."""
+    keytool = find_java().resolve().with_name("keytool")
+    store = ["-keystore", folder / "broker.p12", "-storetype", "PKCS12", "-storepass", PASSWORD, "-alias", "broker"]
+    make = ["-genkeypair", "-keyalg", "RSA", "-dname", "CN=localhost", "-ext", "SAN=ip:127.0.0.1,dns:localhost"]
+    ca_file = folder / "ca.pem"
+    for command in (make, ["-exportcert", "-rfc", "-file", ca_file]):
+        subprocess.run([keytool, *command, *store], check=True, capture_output=True)
+    return ca_file
