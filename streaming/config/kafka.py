@@ -19,7 +19,7 @@ KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
 
 
 def secret_variable(name: str, section: str = "kafka") -> str:
-    """The variable of the environment that holds a secret of a connection, `kafka` or `bus`."""
+    """Name of the environment variable with a connection's secret; `section` is `kafka` or `bus`."""
     return f"EVENKEEL_{section}__{name}".upper()
 
 
@@ -204,7 +204,7 @@ class KafkaSettings(Section):
         return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
 
     def export_secrets(self, section: str = "kafka") -> None:
-        """Put the secrets into this process's environment, where its children find them under a section's names."""
+        """Put the secrets into this process's environment, for its children; `section` as in `from_public`."""
         for name in KAFKA_SECRETS:
             value = getattr(self, name)
             if value is not None:

@@ -23,7 +23,7 @@ from tenacity import (
 )
 from tenacity.nap import sleep_using_event
 
-from streaming.config import Settings, load_settings
+from streaming.config import KafkaSettings, Settings, load_settings
 from streaming.events import RoundClosed
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from streaming.probe.clients import open_admin
@@ -122,24 +122,34 @@ class Probe:
         settings = self._settings
         if self._admin is None:
             self._admin = open_admin(settings.kafka)
-            self._create_topics()
         if self._cluster is None:
             self._cluster = KafkaCluster(self._admin, settings.job.offsets_topic, settings.filters)
         if self._writer is None:
-            self._writer = RoundWriter(settings.cluster, settings.probe, settings.bus_kafka)
+            self._writer = (
+                self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)
+            )
         if self._memory is None:
             self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
         return self._cluster, self._writer, self._memory
 
-    def _create_topics(self) -> None:
-        settings = self._settings
-        admin = self._admin if settings.bus is None else open_admin(settings.bus)
+    def _writer_on_bus(self, bus: KafkaSettings) -> RoundWriter:
         try:
-            for topic in create_missing(admin, settings.probe):
-                _LOG.info("Created topic %s.", topic)
-        finally:
-            if admin is not self._admin:
+            admin = open_admin(bus)
+            try:
+                return self._writer_by(admin, bus)
+            finally:
                 admin.close()
+        except KafkaError as error:
+            # Named, because another team may run it than the watched cluster.
+            message = f"the bus did not answer ({told(error)})"
+            raise RoundAbandonedError(message) from error
+
+    def _writer_by(self, admin: Any, kafka: KafkaSettings) -> RoundWriter:
+        """A writer to the two topics, which are created where they are missing."""
+        settings = self._settings
+        for topic in create_missing(admin, settings.probe):
+            _LOG.info("Created topic %s.", topic)
+        return RoundWriter(settings.cluster, settings.probe, kafka)
 
 
 def run(settings: Settings, stop: threading.Event) -> None:

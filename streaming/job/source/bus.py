@@ -21,7 +21,7 @@ class BusReader(RangeReader):
         Args:
             consumer: As `RangeReader` wants it.
             bus: Reader of the bus.
-            topics: Names of the topics that are there.
+            topics: Names of the topics on the bus.
             patience_s: As in `RangeReader`.
         """
         super().__init__(consumer, patience_s=patience_s)
