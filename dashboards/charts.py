@@ -199,7 +199,7 @@ def _bar(row: Row, span: Span, top: float, clock: words.Clock) -> dict[str, Any]
         else f", {words.number(row['partitions_moved_optimal'])} would have done"
     )
     return {
-        "key": f"{row['record_offset']}/{row['generation']}",
+        "key": f"{row['decision']}/{row['generation']}",
         "at": _percent(row["record_time"], span),
         "height": 100 * (row["partitions_moved"] or 0) / top,
         "least": None if row["partitions_moved_optimal"] is None else 100 * row["partitions_moved_optimal"] / top,

@@ -121,8 +121,8 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
 def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
     if not members:
         return "The group has no members that the log tells of."
-    newest = max(members, key=lambda member: member["record_offset"])
-    if verdict is None or (verdict["record_offset"] < newest["record_offset"] and not _same_decision(verdict, newest)):
+    newest = max(members, key=lambda member: member["decision"])
+    if verdict is None or (verdict["decision"] < newest["decision"] and not _same_decision(verdict, newest)):
         return "The newest decision waits for its verdict: shown is who owns what, not yet who should."
     if verdict["verdict"] not in {"identical", "drifted"}:
         return f"Shown is who owns what. Who should cannot be recomputed: {verdict['reason'] or 'no reason was given'}."

@@ -30,7 +30,7 @@ def _row(row: Row, clock: words.Clock) -> dict[str, Any]:
         verdict, style = "pending", "quiet"
     moves, least = row["partitions_moved"], row["partitions_moved_optimal"]
     return {
-        "key": f"{row['cluster']}/{words.key_of(row['group_id'])}/{row['record_offset']}",
+        "key": f"{row['cluster']}/{words.key_of(row['group_id'])}/{row['decision']}",
         "cluster": row["cluster"],
         "group": row["group_id"],
         "time": clock.time(row["record_time"]),

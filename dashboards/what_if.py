@@ -31,7 +31,7 @@ def what_if_html(rows: Sequence[Row], verdict: Row | None, clock: words.Clock) -
         of = ordered[0]
         remark = f"at the decision of {clock.time(of['record_time'])}, generation {words.number(of['generation'])}"
         # (Where the verdict is another one, what the group did is not what its strategy gives.)
-        if verdict is not None and (verdict["record_offset"], verdict["verdict"]) == (of["record_offset"], "identical"):
+        if verdict is not None and (verdict["decision"], verdict["verdict"]) == (of["decision"], "identical"):
             sentence = better(ordered)
         if of["imbalance_optimal"] is not None:
             best = {"partitions_moved": of["partitions_moved_optimal"], "imbalance": of["imbalance_optimal"]}

@@ -1,1 +1,1 @@
-"""Evenkeel: who should own which partition, who does, and what did the change cost."""
+"""Evenkeel: who should own which partition, who does, and what the change cost."""

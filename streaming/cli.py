@@ -1,7 +1,7 @@
 """The command `evenkeel`.
 
-Exit codes: 0 done or stopped by the user; 1 something failed (told in one sentence); 2 a person must do something
-first: a setting, Java, the network, a right, a port, space.
+Exit codes: 0 done or stopped by the user; 1 something failed (printed as one sentence); 2 a person must act first: a
+setting, Java, the network, a right, a port, disk space.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _evenkeel(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, then end.")
     ] = False,
 ) -> None:
-    # (Its docstring would take the place of the help above.)
+    # (A docstring here would replace the help above.)
     pass
 
 
@@ -91,7 +91,7 @@ def run(
     """Run the Spark job alone."""
     from streaming.job.log import set_up_log  # noqa: PLC0415
 
-    set_up_log()  # what is imported now has something to log
+    set_up_log()  # before the imports below, which already log
     from streaming.job.run import run as run_job  # noqa: PLC0415
     from streaming.probe import check  # noqa: PLC0415
 
@@ -150,7 +150,7 @@ def alert(
     test: Annotated[bool, typer.Option("--test", help="Send one test message to each target, then end.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Read the rules and the targets, say what is wrong.")] = False,
 ) -> None:
-    """Run the alerter alone: rules over the tables, told to the targets (docs/alerts.md)."""
+    """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
     from streaming.alerts import check_settings, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ def assign() -> None:
 
 @app.command(name="what-if")
 def what_if() -> None:
-    """Tell what each strategy would make of a group: JSON lines in, JSON lines out (docs/tools.md)."""
+    """Show what each strategy would make of a group: JSON lines in, JSON lines out (docs/tools.md)."""
     from assignors.jsonl import what_if_line  # noqa: PLC0415
 
     custom = _custom_strategies()
@@ -190,7 +190,7 @@ def decode() -> None:
 
 
 def main() -> None:
-    """Run the command line; failures are one sentence, not a stack trace."""
+    """Run the command line; a failure prints one sentence, no stack trace."""
     try:
         app(standalone_mode=True)
     except SetupError as error:
@@ -200,19 +200,19 @@ def main() -> None:
         _tell(error)
         sys.exit(1)
     except BrokenPipeError:
-        sys.exit(0)  # whoever read our lines has seen enough
+        sys.exit(0)  # the reader of our output has closed it, such as `head`
 
 
 def _tell(error: EvenkeelError) -> None:
-    # (It may quote what a broker or a record says. Several sentences are several lines.)
+    # (It may quote a broker or a record. Several sentences are printed as several lines.)
     sys.stderr.write("\n".join(map(printable, str(error).split("\n"))) + "\n")
 
 
 def _console() -> Console:
-    # (A terminal whose encoding lacks "…" shows it escaped: that ends nothing.)
+    # (A terminal whose encoding lacks "…" shows it escaped instead of failing.)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    # Without a terminal rich would wrap every table at 80 columns, also in a log file that has no width.
+    # Without a terminal rich would wrap every table at 80 columns, even in a log file.
     return Console() if sys.stdout.isatty() else Console(width=160)
 
 
@@ -240,9 +240,8 @@ def _pipe(answer: Callable[[dict[str, Any]], dict[str, Any]], *, unique_keys: bo
     """One line out per line in, in order; a bad line gives `{"error": reason}`.
 
     Args:
-        answer: What answers an object.
-        unique_keys: Refuse an object in which a key stands twice, a member for instance, of which the last would
-            count alone.
+        answer: Answers one object.
+        unique_keys: Refuse an object that has a key twice, such as a member: JSON would keep only the last.
     """
     decode = _decode_unique if unique_keys else msgspec.json.decode
     encoder = msgspec.json.Encoder()

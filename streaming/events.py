@@ -1,20 +1,20 @@
 """The probe's events and rounds: the one schema of `evenkeel.events` and `evenkeel.rounds`.
 
-Written by the probe, read by the job and by the next probe, JSON in UTF-8, one object a record. They only grow, so that
-probes and jobs of different releases live together:
+The probe writes them; the job and the next probe read them. JSON in UTF-8, one object per record. The schema only
+grows, so that probes and jobs of different releases work together:
 
-- Fields are only appended, with defaults. A reader passes over those it does not know, and takes the default of those
-  that an older writer does not write. No field ever changes its meaning or its type, or goes.
-- What older readers must not take for what they know gets a type of its own. A reader passes over types that it does
-  not know, and counts them (`UnknownType`).
-- `"v"` is the writer's version of this schema, from 1 up. It tells people what wrote a record; nothing depends on it.
+- Fields are only appended, with defaults. A reader ignores fields it does not know and uses the default for fields that
+  an older writer does not write. No field ever changes its meaning or type, or is removed.
+- A record that older readers would misread gets a type of its own. A reader skips types it does not know, and counts
+  them (`UnknownType`).
+- `"v"` is the writer's version of this schema, from 1 up. It is for people; nothing depends on it.
 
-What is neither is refused (`Rejected`); nobody guesses.
+Everything else is refused (`Rejected`); nobody guesses.
 
-A **round** is one look at the cluster. Its number is the offset of its opening record in `evenkeel.rounds`,
-its time the broker's append time of that record, so neither the probe's clock nor its memory counts. Events
-carry the number; a closing record says that all of them are acknowledged and where they lie. Events of a round
-that never closed count for nothing.
+A **round** is one observation of the cluster. Its number is the offset of its opening record in `evenkeel.rounds`, its
+time the broker's append time of that record, so it depends on neither the probe's clock nor its memory. Events carry
+the number; a closing record confirms that all of them are acknowledged and gives their offsets. Events of a round that
+never closed count for nothing.
 
 Keys: `evenkeel.events` by group id (UTF-8), `evenkeel.rounds` by cluster name. Times are ms since the epoch, UTC.
 Offsets are offsets of the monitored topic, positions are exclusive ends in the offsets log.
@@ -51,27 +51,27 @@ __all__ = [
 
 EVENTS_VERSION: Final = 1
 
-# Kafka's controller refuses topics far below this; a count beyond it is a broken or hostile record, and would
-# make the core allocate for partitions that cannot exist.
+# Kafka's controller refuses topics far below this. A larger count comes from a broken or hostile record, and would make
+# the core allocate for partitions that cannot exist.
 MAX_PARTITIONS: Final = 1_000_000
 
 MAX_RECORD_BYTES: Final = 16 * 1024 * 1024
-"""The largest record of a probe.
+"""The largest record that a probe may write.
 
-A `TopicEvent` takes up to 60 bytes a partition: this carries a topic of a quarter of a million partitions. As objects a
-record takes many times its bytes, so larger ones are not even looked at.
+A `TopicEvent` takes up to 60 bytes a partition, so this fits a topic of a quarter of a million partitions. Decoded, a
+record takes many times its bytes; larger ones are not decoded at all.
 """
 
-# A closing record takes some 25 bytes a partition of the log and of the events topic, and some 150 for each that is
-# held back: this carries tens of thousands. Of nothing but event positions a record takes 25 times its bytes.
+# A closing record takes some 25 bytes for each partition of the log and of the events topic, and some 150 for each that
+# is held back: this fits tens of thousands. A record made of event positions alone takes 25 times its bytes in memory.
 _MAX_ROUND_BYTES: Final = 4 * 1024 * 1024
 
-# Any broker's offsets fit in int64; the state packs them so.
+# Every broker's offsets fit in int64, and so does the state's encoding of them.
 _MAX_OFFSET: Final = 2**63 - 1
 
 
 class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
-    """Opens a round. Its offset is the round's number, its append time the round's time."""
+    """Opens a round: its offset is the round's number, its append time the round's time."""
 
     v: int
     cluster: str
@@ -80,14 +80,14 @@ class RoundOpened(msgspec.Struct, frozen=True, tag="opened", tag_field="type"):
 
 
 class LogHold(msgspec.Struct, frozen=True):
-    """A partition of the offsets log that an open transaction holds back, for more than a few rounds.
+    """A partition of the offsets log that an open transaction has held back for more than a few rounds.
 
     Attributes:
         partition: Partition of the offsets log.
-        since: Time of the first round that saw the last stable offset where it still stands.
+        since: Time of the first round that saw the last stable offset at its present value.
         groups: Groups of the round in that partition.
         producer_id: Producer whose transaction begins there; None when it could not be asked.
-        transactional_id: Its transactional id; None when no coordinator tells it.
+        transactional_id: Its transactional id; None when no coordinator reports it.
     """
 
     partition: int
@@ -107,19 +107,18 @@ class RoundClosed(msgspec.Struct, frozen=True, tag="closed", tag_field="type"):
         interval_ms: Interval between rounds.
         round: Offset of the opening record.
         time: Append time of the opening record.
-        log: Last stable offset of each partition of the offsets log, by partition number, read right after
-            the round was opened. The round is judged with exactly the records below.
-        log_end: High watermark of each, asked before the last stable offset.
-        events: Per partition of `evenkeel.events` (as text) with events of this round: first offset and
-            exclusive end.
+        log: Last stable offset of each partition of the offsets log, by partition number, read right after the round
+            was opened. The round is judged with exactly the records below.
+        log_end: High watermark of each, requested before the last stable offset.
+        events: Per partition of `evenkeel.events` (as text) with events of this round: first offset and exclusive end.
         groups: Groups with events in this round.
         written: Events written in this round.
         cluster_id: Kafka's own cluster id; None when the broker gives none.
-        holds: Partitions of the offsets log that are held back; None from a probe that does not tell.
-        resting: As `events`, of those events alone that tell idle groups and groups that are gone: with them a probe
-            that starts finds the groups that this round does not tell.
-        untold: Groups that the brokers list and this round does not tell, because they are idle.
-        size: Bytes of its events; 0 from a probe that does not tell.
+        holds: Partitions of the offsets log that are held back; None from a probe that does not report them.
+        resting: As `events`, but only for the events of idle groups and of groups that are gone: a probe that starts
+            finds there the groups without events in this round.
+        untold: Groups that the brokers list but that have no events in this round, because they are idle.
+        size: Bytes of its events; 0 from a probe that does not report it.
     """
 
     v: int
@@ -156,15 +155,15 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         log_position: The round's position in that partition.
         topics: How many `TopicEvent`s follow for this group in this round.
         state: Coordinator's state in Kafka's words; None when it could not be asked.
-        protocol_type: As the coordinator tells it; None when it could not be asked.
-        group_type: "classic", "consumer", "share", "streams"; None when the broker does not tell.
-        held_since: Time since when the partition's last stable offset stays below its high watermark, for
-            more than a few rounds; None when it does not.
+        protocol_type: As the coordinator reports it; None when it could not be asked.
+        group_type: "classic", "consumer", "share", "streams"; None when the broker does not report it.
+        held_since: Time since when the partition's last stable offset has stayed below its high watermark, for more
+            than a few rounds; None when it has not.
         cluster_id: Kafka's own cluster id.
         held_by_producer: Id of the producer whose open transaction is the reason; None when not known.
         held_by: Its transactional id; None when not known.
-        idle: Nothing of the group has moved for a while, and it has no members: until something moves it comes once in
-            a heartbeat only.
+        idle: The group has no members and has not changed for a while: until it changes, it has events only once per
+            heartbeat.
     """
 
     v: int
@@ -195,8 +194,8 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
         group: Group id.
         topic: Topic that the group subscribes to or has committed offsets for.
         partitions: Partition count; None when the topic does not exist.
-        topic_id: Kafka's printed topic id; None when the broker tells none.
-        end: High watermark per partition; -1 where it was not to be had. As long as `partitions` (or empty).
+        topic_id: Kafka's printed topic id; None when the broker gives none.
+        end: High watermark per partition; -1 where it is unknown. As long as `partitions` (or empty).
         stable: Last stable offset per partition, the same shape.
         start: Log start offset per partition, the same shape.
         racks: Racks of the replicas per partition; None when no broker has a rack.
@@ -216,7 +215,7 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
 
 
 class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
-    """A group that the round before listed and this one does not. Written once.
+    """A group that the previous round listed and this one does not. Written once.
 
     Attributes:
         v: Schema version.
@@ -244,29 +243,29 @@ Event = GroupEvent | TopicEvent | GroupGone
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that is none of ours; it goes to `quarantine`."""
+    """A record that does not follow our schema; it goes to `quarantine`."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownType:
-    """A record of a type that this release does not know: a newer probe wrote it, it is not damaged.
+    """A record of a type that this release does not know: written by a newer probe, not damaged.
 
     Attributes:
-        name: The type, made visible.
+        name: The type, printable.
     """
 
     name: str
 
     @property
     def reason(self) -> str:
-        """What there is to say of it."""
+        """What `quarantine` gives as the reason."""
         return f"type {self.name} is not known to this release; a newer probe may have written it"
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """What every record of ours has, of whatever release."""
+    """The fields that every record has, in every release."""
 
     v: int
     type: str
@@ -278,7 +277,7 @@ _ROUNDS = msgspec.json.Decoder(Round)
 _HEAD = msgspec.json.Decoder(_Head)
 _TYPES = {"opened", "closed", "group", "topic", "gone"}
 
-# Characters of a name in a reason; ids can have 32 KB.
+# Characters of a name in a reason; an id can have 32 KB.
 _LONGEST_NAME = 100
 
 
@@ -336,7 +335,7 @@ def decode_round(value: bytes | None) -> Round | UnknownType | Rejected:
 
 
 def _is_partition(name: str) -> bool:
-    # (Python refuses to make a number of thousands of digits.)
+    # (Python refuses to convert a number of thousands of digits.)
     return name.isascii() and name.isdigit() and len(name) < 10 and int(name) < MAX_PARTITIONS
 
 

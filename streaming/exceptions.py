@@ -1,7 +1,7 @@
-"""The root of every exception that Evenkeel raises on purpose.
+"""The base class of every exception that Evenkeel raises on purpose.
 
-Each package keeps its own exceptions under this root (`<package>/exceptions.py`), one class per failure that
-a caller may want to tell apart. Bad data is no exception: it is a value that ends in a table.
+Each package has its own exceptions below it (`<package>/exceptions.py`), one class per failure that a caller may want
+to tell apart. Bad data is no exception: it is a value that ends in a table.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 __all__ = ["SETUP_EXIT_CODE", "EvenkeelError", "SetupError"]
 
 SETUP_EXIT_CODE = 2
-"""What a command exits with when a person must do something first (as shells do for wrong usage)."""
+"""Exit code of a command when a person must act first (shells use it for wrong usage)."""
 
 
 class EvenkeelError(Exception):
-    """Whatever Evenkeel raises on purpose; its text is one sentence for people."""
+    """Anything Evenkeel raises on purpose; its text is one sentence for people."""
 
 
 class SetupError(EvenkeelError):

@@ -1,12 +1,12 @@
-"""The jars of `conf/jars.toml`: downloaded once, checked by SHA-256, found without network from then on.
+"""The jars of `conf/jars.toml`: downloaded once, checked by SHA-256, used without network from then on.
 
     python -m streaming.jars fetch [SET ...]      # all sets by default
     python -m streaming.jars classpath SET        # prints what `java -cp` wants
 
-Nothing is resolved: the file lists every jar, transitive ones too; jgo fetches single files by coordinate.
-Jars lie in `jars` of the cache (`streaming/places.py`), as `<group>/<artifact>-<version>.jar`.
-A file gets its name there only after its checksum was right, so an interrupted download leaves nothing behind
-that could be taken for a jar, and two fetches at once do no harm.
+There is no dependency resolution: the file lists every jar, transitive ones too; jgo fetches single files by
+coordinate. Jars are stored in `jars` of the cache (`streaming/places.py`), as `<group>/<artifact>-<version>.jar`.
+A file gets that name only once its checksum is verified, so an interrupted download leaves nothing that could be
+mistaken for a jar, and two fetches at once do no harm.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ __all__ = ["Jar", "cache_folder", "classpath", "fetch", "jar_sets", "jars_of", "
 _JARS_FILE = shipped("jars.toml")
 
 _PARALLEL_DOWNLOADS = 6
-"""Most jars are small, so round trips are the cost; many more connections look like abuse to a registry."""
+"""Most jars are small, so round trips are the cost; with many more connections a registry would suspect abuse."""
 
 _ATTEMPTS = 2
-"""A broken transfer is worth one more try; a jar that is wrong twice is wrong for good."""
+"""A broken transfer deserves one retry; a jar with a wrong checksum twice will stay wrong."""
 
 _TIMEOUT_S = 30
-"""Until a server answers or sends the next piece, not for the whole file."""
+"""Until a server answers or sends the next piece; not for the whole file."""
 
 _HASH_CHUNK = 1 << 20
 
@@ -66,7 +66,7 @@ class Jar:
         return f"{self.group}:{self.artifact}:{self.version}"
 
     def path_in(self, folder: Path) -> Path:
-        """Where the jar lies in a cache folder, there or not."""
+        """Where the jar belongs in a cache folder, whether or not it is there."""
         return folder / self.group / f"{self.artifact}-{self.version}.jar"
 
 
@@ -118,7 +118,7 @@ def classpath(name: str) -> list[Path]:
     Works without network, and never downloads: see `fetch`.
 
     Raises:
-        SetupError: No such set, or a jar is not there or not what it should be.
+        SetupError: There is no such set, or a jar is missing or has another SHA-256.
     """
     folder = cache_folder()
     paths = []
@@ -135,13 +135,13 @@ def classpath(name: str) -> list[Path]:
 
 
 def fetch(names: Sequence[str] = (), *, console: Console | None = None) -> int:
-    """Download what is missing of the named sets (none named: all), in parallel, with a progress bar.
+    """Download the missing jars of the named sets (none named: all), in parallel, with a progress bar.
 
     Returns:
-        How many jars were downloaded; 0 means that everything was there, and that the network was not asked.
+        How many jars were downloaded; 0 means that all were there and that the network was not used.
 
     Raises:
-        SetupError: No network, no space, no such jar, or bytes that twice do not have the expected SHA-256.
+        SetupError: No network, no space, no such jar, or bytes with a wrong SHA-256 twice.
     """
     folder = cache_folder()
     wanted = {jar for name in (names or jar_sets()) for jar in jars_of(name)}
@@ -164,14 +164,14 @@ def fetch(names: Sequence[str] = (), *, console: Console | None = None) -> int:
 
 
 class _Total:
-    """One bar for all downloads: its length grows as each server tells how long its file is."""
+    """One progress bar for all downloads: its length grows as each server reports the length of its file."""
 
     def __init__(self, progress: Progress, task: Any) -> None:
         self._progress, self._task = progress, task
 
     @contextmanager
     def of_one(self, _name: str, size: int) -> Iterator[Any]:
-        """Give jgo the function to call with each number of bytes received."""
+        """Yield the function that jgo calls with each number of bytes received."""
         known = self._progress.tasks[0].total or 0
         self._progress.update(self._task, total=known + size)
         yield lambda count: self._progress.advance(self._task, count)
@@ -199,7 +199,7 @@ def _download(jar: Jar, folder: Path, total: _Total) -> None:
         except OSError as error:
             _raise_disk_error(error, folder)
         except RuntimeError:
-            # jgo: no repository has the file, or its SHA-1 is not the one the repository states.
+            # jgo: no repository has the file, or its SHA-1 differs from the one that the repository publishes.
             reason = "the registry has no such file, or sent a broken one"
             advice = "check the network and proxy settings, and run the command again"
     message = f"The jar {jar.coordinate} could not be downloaded, {reason}: {advice}."
@@ -207,11 +207,11 @@ def _download(jar: Jar, folder: Path, total: _Total) -> None:
 
 
 def _receive(jar: Jar, scratch: Path, total: _Total) -> Path:
-    # Imported here: jgo takes 0.2 s to import, and every start that finds its jars does without it.
+    # Imported here: jgo takes 0.2 s to import, and a start that finds its jars does not need it.
     from jgo.config import GlobalSettings  # noqa: PLC0415
     from jgo.maven import MavenContext, PythonResolver  # noqa: PLC0415
 
-    # Repositories of the user's own jgo settings (a company's mirror) are asked as well.
+    # Repositories in the user's own jgo settings (a company's mirror) are asked as well.
     own = dict(GlobalSettings.load().repositories)
     context = MavenContext(
         resolver=PythonResolver(progress_callback=total.of_one), repo_cache=scratch, timeout=_TIMEOUT_S
@@ -236,7 +236,7 @@ def _raise_disk_error(error: OSError, folder: Path) -> None:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest above it that is there."""
+    """The folder, or its nearest ancestor that exists."""
     return next(place for place in (folder, *folder.parents) if place.exists())
 
 
@@ -247,7 +247,7 @@ def _is_right(path: Path, jar: Jar) -> bool:
             while chunk := file.read(_HASH_CHUNK):
                 digest.update(chunk)
     except OSError:
-        return False  # not there, or not readable: a download will tell which
+        return False  # missing or unreadable: the download will show which
     return digest.hexdigest() == jar.sha256
 
 

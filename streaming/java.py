@@ -17,15 +17,15 @@ OLDEST_RELEASE = 17
 """Spark 4.x and Kafka 4.x are compiled for Java 17; an older JVM refuses their classes."""
 
 NEWEST_NAMED_RELEASE = 25
-"""Spark 4.2's documentation names Java 17, 21 and 25 (SPARK-51167). A newer one is let through: it may well
-work, and a refusal would be a guess; `java_release` lets the caller mention it."""
+"""Spark 4.2's documentation names Java 17, 21 and 25 (SPARK-51167). A newer one is let through, since it may well work
+and a refusal would be a guess; `java_release` lets the caller mention it."""
 
 _VERSION_TIMEOUT_S = 60
-"""`java -version` takes 0.1 s; a minute leaves room for a machine that is busy or a cold disk."""
+"""`java -version` takes 0.1 s; a minute allows for a busy machine or a cold disk."""
 
 
 def find_java() -> Path:
-    """Return the `java` program to run: that of `JAVA_HOME` where it is set, else the first on the `PATH`.
+    """Return the `java` program to run: the one in `JAVA_HOME` if that is set, else the first on the `PATH`.
 
     Spark's own `spark-class` looks in the same order, so that job and broker never run on different releases.
 

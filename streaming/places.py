@@ -1,7 +1,7 @@
-"""Where files lie, the same in a checkout, an editable install and a wheel.
+"""Paths of our files, the same in a checkout, an editable install and a wheel.
 
-What comes with Evenkeel lies in `conf/` at the top of a checkout, and in `streaming/conf/` of a wheel (`setup.py`).
-What the user writes is looked for in this order, and the first that is there counts alone:
+Files that come with Evenkeel are in `conf/` at the top of a checkout, and in `streaming/conf/` of a wheel (`setup.py`).
+The user's own files are searched in this order; only the first one found counts:
 
     ./conf/NAME, ./NAME                 the working folder
     $XDG_CONFIG_HOME/evenkeel/NAME      ~/.config where the variable is not set
@@ -35,10 +35,10 @@ def shipped(name: str) -> Path:
 def own_file(name: str) -> Path | None:
     """The user's own file of this name; None when there is none.
 
-    A folder of that name is returned too: who reads it can say what is wrong with it.
+    A folder of that name is returned too: its reader can say what is wrong with it.
 
     Raises:
-        OSError: A place cannot be looked into.
+        OSError: One of the folders cannot be searched.
     """
     for folder in _own_folders():
         path = folder / name
@@ -48,7 +48,7 @@ def own_file(name: str) -> Path | None:
 
 
 def cache_folder() -> Path:
-    """The folder of what was downloaded; it need not exist yet.
+    """The folder of downloaded files; it need not exist yet.
 
     `$EVENKEEL_CACHE`, else `.cache/evenkeel` of the checkout, else `$XDG_CACHE_HOME/evenkeel` (~/.cache).
     """
@@ -61,17 +61,17 @@ def cache_folder() -> Path:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder that this user alone may look into; one that is there keeps its rights.
+    """Create a folder that only this user can open; an existing one keeps its rights.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: It cannot be created.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.mkdir(mode=0o700, exist_ok=True)
 
 
 def open_private(path: str, flags: int) -> int:
-    """Open a file that, where it is new, this user alone may read: an `opener` of `open`."""
+    """Open a file; if it is new, only this user can read it. An `opener` for `open`."""
     return os.open(path, flags, 0o600)
 
 
@@ -85,7 +85,7 @@ def _own_folders() -> Iterator[Path]:
 
 
 def _xdg(variable: str, default: str) -> Path | None:
-    """A folder of the XDG Base Directory Specification, which says to pass over a path that is not absolute."""
+    """A folder of the XDG Base Directory Specification, which says to ignore a path that is not absolute."""
     chosen = Path(os.environ.get(variable, ""))
     if chosen.is_absolute():
         return chosen

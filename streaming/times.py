@@ -1,15 +1,15 @@
-"""Days as the tables have them, and the time of a round as far as it can be believed.
+"""Days as the tables store them, and the time of a round as far as it can be trusted.
 
 A broker whose clock is wrong for one round changes nothing.
 
 Rounds carry two times (`GroupObservation`, `ClosedRound`). `steady` never jumps, and stands still in outages: durations
 of the watching, such as heartbeats and pauses, are differences of it. But leaders decide, and records are written, by
-the brokers' clocks. What is compared with the time of a record needs a time of the same clocks, which goes on in an
-outage.
+the brokers' clocks. Anything compared with the time of a record needs a time from the same clocks, which also runs
+during an outage.
 
-So the round's own time is believed as long as it runs beside the steady one. Where it has jumped, one round cannot tell
-whether a clock is wrong or nobody looked for a while: that round is taken to be right behind the one before. The next
-one tells: a wrong clock comes back, and what does not was a jump indeed.
+So the round's own time is trusted as long as it advances together with the steady one. When it has jumped, one round
+cannot show whether a clock is wrong or there were no rounds for a while: that round is placed right behind the one
+before. The next one decides: a wrong clock comes back; a time that does not come back was a real jump.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ DAY_MS: Final = 86_400_000
 
 
 def day_of(time_ms: int) -> int:
-    """Days since the epoch, UTC, of a time in ms; what Delta's DATE is made of."""
+    """Days since the epoch, UTC, of a time in ms; the value of Delta's DATE."""
     return time_ms // DAY_MS
 
 
-# Clocks that run beside each other, and a wrong one that has come and gone, leave less than this between the two times
-# (three intervals at 20 s); it is small beside all that is measured by it (`metadata_grace`, rebalance timeouts).
+# Clocks that advance together, and a wrong one that has come and gone, leave less than this between the two times
+# (three intervals at 20 s): small beside all that is measured by it (`metadata_grace`, rebalance timeouts).
 _BESIDE_MS = 60_000
 
 
 class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Where the brokers' time stands beside the steady one. Changed in place by `read_clock`.
+    """Offset between the brokers' time and the steady one. Changed in place by `read_clock`.
 
     Attributes:
         ahead: Time of the rounds minus steady time, ms; None before the first round.
         sure: More than one round agrees.
-        other: The same of the newest round, where that one has jumped; None where it has not.
-        told: Time that the round told which has jumped, ms; -1 where none has.
+        other: As `ahead`, of the newest round if that one has jumped; None if it has not.
+        told: Time that the jumped round carried, ms; -1 if none has jumped.
         now: Time that the newest round is taken to have, ms; -1 before the first.
     """
 
@@ -54,11 +54,11 @@ class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """Times that were kept by a clock that is no longer believed.
+    """A correction of times that were taken from a clock that is no longer trusted.
 
     Attributes:
-        since: Times from this one on are meant, ms.
-        by: What is to be added to them, ms.
+        since: Times from this one on are corrected, ms.
+        by: What to add to them, ms.
     """
 
     since: int
@@ -66,17 +66,17 @@ class Shift:
 
 
 def read_clock(clock: RoundClock, time: int, steady: int) -> Shift | None:
-    """Take in the two times of a round, ms; `clock.now` is what it is taken to be.
+    """Take in the two times of a round, ms; afterwards `clock.now` is the round's time.
 
     Returns:
-        How times that were kept at earlier rounds have to be moved, so that they lie as far apart as they did; None
-        where they are right as they are.
+        The correction of times kept at earlier rounds, so that the distances between them stay; None where they are
+        right as they are.
     """
     ahead = time - steady
     shift = None
     if clock.ahead is not None and clock.other is not None and _goes_on(clock.ahead, clock.other, ahead):
-        # Forwards: nobody looked for a while, and only the round after that was taken to be too early. Backwards, or
-        # where the clock was wrong when the group was met: all before was.
+        # Forwards: there were no rounds for a while, and only the round after that was placed too early. Backwards, or
+        # if the clock was wrong when the group was met: everything before was.
         forwards = clock.sure and clock.other > clock.ahead
         shift = Shift(clock.now, clock.told - clock.now) if forwards else Shift(0, clock.other - clock.ahead)
         clock.ahead, clock.sure = clock.other, True
@@ -84,7 +84,7 @@ def read_clock(clock: RoundClock, time: int, steady: int) -> Shift | None:
         clock.sure = clock.ahead is not None
         clock.ahead, clock.other, clock.told, clock.now = ahead, None, -1, time
     else:
-        # (Later than what was kept at the rounds before, and no later than the next one.)
+        # (Later than the times kept at the rounds before, and no later than the next one.)
         clock.other, clock.told, clock.now = ahead, time, clock.now + 1
     return shift
 

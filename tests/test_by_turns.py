@@ -36,7 +36,7 @@ def test_groups_stay_whole_and_begin_in_turn(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadgroup", "-v", "-p", "no:cacheprovider", *markers],
         cwd=tmp_path,
-        env={"PYTHONPATH": str(_TESTS), "PATH": ""},
+        env={"PYTHONPATH": str(_TESTS.parent), "PATH": ""},
         capture_output=True,
         text=True,
         check=False,

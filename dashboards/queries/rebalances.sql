@@ -13,21 +13,20 @@ WITH decisions AS (
   FROM rebalance_churn_current
   WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
     AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
-  ORDER BY record_time DESC, record_offset DESC, group_id, cluster
+  ORDER BY record_time DESC, decision DESC, group_id, cluster
   LIMIT :most
 ),
 verdicts AS (
-  SELECT cluster, group_id, log_partition, record_offset, verdict, drifted_count
+  SELECT cluster, group_id, decision, verdict, drifted_count
   FROM drift
   WHERE event_date >= CAST(:since AS DATE) AND record_time >= :since
     AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)
 )
 SELECT
-  c.cluster, c.group_id, c.record_offset, c.record_time, c.kind, c.generation, c.previous_generation,
+  c.cluster, c.group_id, c.decision, c.record_time, c.kind, c.generation, c.previous_generation,
   c.generations_skipped, c.follows, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left, c.replaced,
   c.partitions_moved, c.partitions_moved_optimal, c.partitions_pending_handover, c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max,
   d.verdict, d.drifted_count
 FROM decisions AS c
-LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.log_partition = c.log_partition
-  AND d.record_offset = c.record_offset
-ORDER BY c.record_time DESC, c.record_offset DESC, c.group_id, c.cluster
+LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.decision = c.decision
+ORDER BY c.record_time DESC, c.decision DESC, c.group_id, c.cluster

@@ -14,8 +14,8 @@ WITH bad AS (
   WHERE verdict = 'drifted' OR lag_status NOT IN ('ok', 'no_commit')
 ),
 decisions AS (
-  SELECT d.cluster, d.group_id, d.verdict, d.record_offset, d.record_time,
-    max(CASE WHEN d.verdict <> 'drifted' THEN d.record_offset END)
+  SELECT d.cluster, d.group_id, d.verdict, d.decision, d.record_time,
+    max(CASE WHEN d.verdict <> 'drifted' THEN d.decision END)
       OVER (PARTITION BY d.cluster, d.group_id) AS last_sound
   FROM drift AS d
   JOIN bad AS o ON o.cluster = d.cluster AND o.group_id = d.group_id AND o.verdict = 'drifted'
@@ -24,7 +24,7 @@ decisions AS (
 drifted AS (
   SELECT cluster, group_id, min(record_time) AS drifted_since
   FROM decisions
-  WHERE verdict = 'drifted' AND record_offset > coalesce(last_sound, -1)
+  WHERE verdict = 'drifted' AND decision > coalesce(last_sound, -1)
   GROUP BY cluster, group_id
 ),
 other_status AS (

@@ -6,10 +6,10 @@
 -- Parameters:
 --   :cluster   STRING  the cluster
 --   :group_id  STRING  the group
--- Columns: one row, or none when nothing was judged yet; those of the table drift by their own names. record_offset
--- tells which decision: members of a newer one have not been judged yet, unless incarnation and generation are the same
--- (a static member came back under another id, which decides nothing).
-SELECT record_offset, record_time, incarnation, generation, strategy, expected_strategy, verdict, reason, matching_library,
+-- Columns: one row, or none when nothing was judged yet; those of the table drift by their own names. The
+-- column decision tells which one: members of a newer one have not been judged yet, unless incarnation and generation
+-- are the same (a static member came back under another id, which decides nothing).
+SELECT decision, record_time, incarnation, generation, strategy, expected_strategy, verdict, reason, matching_library,
   drifted_count, drifted_partitions
 FROM drift_current
 WHERE cluster = :cluster AND group_id = :group_id

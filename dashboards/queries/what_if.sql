@@ -5,13 +5,13 @@
 -- Parameters:
 --   :cluster   STRING  the cluster
 --   :group_id  STRING  the group
--- Columns: one row per strategy, those of the table what_if by their own names. record_offset tells which decision: the
--- newest may wait for its verdict.
-SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, record_offset, record_time,
+-- Columns: one row per strategy, those of the table what_if by their own names. The column decision tells
+-- which one: the newest may wait for its verdict.
+SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, decision, record_time,
   generation
 FROM (
-  SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, record_offset, record_time,
-    generation, rank() OVER (ORDER BY round DESC, record_offset DESC) AS place
+  SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, decision, record_time,
+    generation, rank() OVER (ORDER BY round DESC, decision DESC) AS place
   FROM what_if_current
   WHERE cluster = :cluster AND group_id = :group_id
 ) AS known

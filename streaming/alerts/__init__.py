@@ -1,4 +1,4 @@
-"""Alerts: rules over the tables, judged once per round in the rounds' own time, told at least once."""
+"""Alerts: rules over the tables, judged once per round in the rounds' own time, delivered at least once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m streaming.alerts`: the alerter with the settings of environment and file."""
+"""`python -m streaming.alerts`: the alerter with its settings from environment and file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What was decided, in the tables: `alerts` is the memory of the firing state and the outbox of the deliveries.
+"""The decisions in the tables: `alerts` is the memory of the firing state and the outbox of the deliveries.
 
 One Delta commit holds the transitions of a look and two transaction ids: the number of the decision, and the round up
-to which everything is decided. Both are there or neither is, so a restart goes on exactly where the tables stand; and
+to which everything is decided. Both are written or neither is, so a restart continues exactly where the tables are; and
 two alerters that decide at the same time cannot both succeed.
 """
 
@@ -28,12 +28,12 @@ __all__ = ["Decided", "Decisions", "Remembered", "decided_of"]
 
 @dataclass(frozen=True, slots=True)
 class Remembered:
-    """What the tables say of earlier decisions.
+    """Earlier decisions, as the tables have them.
 
     Attributes:
         round: The round up to which everything is decided; None when nothing ever was.
         active: Alerts that are pending or firing.
-        seen: By table of events the version up to which it was judged.
+        seen: By table of events, the version up to which it was judged.
     """
 
     round: int | None
@@ -43,7 +43,7 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """A transition as it stands in the table: what a delivery tells.
+    """A transition as a row of the table: what a delivery reports.
 
     Attributes:
         transition_id: Its id.
@@ -62,8 +62,8 @@ class Decided:
         round: Number of that round.
         late: It was found late.
         value: The rule's number.
-        message: What it says.
-        decided: When it was decided, ms.
+        message: The message.
+        decided: Time of the decision, ms.
     """
 
     transition_id: str
@@ -87,12 +87,12 @@ class Decided:
 
     @property
     def closes(self) -> bool:
-        """It ends its occurrence."""
+        """Whether it ends its occurrence."""
         return self.state in CLOSED
 
     @property
     def told(self) -> bool:
-        """It is for people: pending never is, and neither is the end of what was only pending."""
+        """Whether people hear of it: never of a pending alert, nor of the end of one that was only pending."""
         return self.state != PENDING and not (self.closes and self.from_state == PENDING)
 
 
@@ -100,7 +100,7 @@ class Decisions:
     """Reads and writes the decisions on one cluster's alerts."""
 
     def __init__(self, lake: str, cluster: str) -> None:
-        """Open; creates the alerter's tables where they are not there yet."""
+        """Open the alerter's tables; creates those that are missing."""
         self._lake = DeltaLake(lake)
         self._lake.create(ALERT_TABLES)
         self._cluster = cluster
@@ -110,7 +110,7 @@ class Decisions:
         self._decision = 0
 
     def remember(self) -> Remembered:
-        """Read what is decided, and go on from there."""
+        """Read the decisions, and continue from there."""
         self._table.update_incremental()
         self._decision = self._table.transaction_version(self._decision_id) or 0
         rows = self._rows(f"SELECT * FROM ({VIEWS['alerts_current']}) WHERE cluster = ?", [self._cluster])  # noqa: S608
@@ -121,7 +121,7 @@ class Decisions:
         )
 
     def have_moved(self) -> bool:
-        """Whether the table has decisions that are not known yet: ours, or another alerter's."""
+        """Whether the table has decisions that are not known here yet: ours, or another alerter's."""
         self._table.update_incremental()
         return (self._table.transaction_version(self._decision_id) or 0) != self._decision
 
@@ -133,17 +133,17 @@ class Decisions:
         late: Sequence[bool],
         seen: Mapping[str, int],
     ) -> list[Decided]:
-        """Write transitions, and up to where everything is decided; both or neither.
+        """Write transitions, and the round up to which everything is decided; both or neither.
 
         Args:
-            transitions: In order; none only moves the round.
+            transitions: In order; without any only the round moves.
             up_to: The round; None before the first.
             now: The alerter's clock, ms.
-            late: Of each transition, whether it was found late.
-            seen: By table of events the version up to which it was judged.
+            late: For each transition, whether it was found late.
+            seen: By table of events, the version up to which it was judged.
 
         Raises:
-            AnotherAlerterError: Somebody else has decided meanwhile.
+            AnotherAlerterError: Another alerter has decided meanwhile.
         """
         if self.have_moved():
             raise _another(self._cluster)
@@ -171,7 +171,7 @@ class Decisions:
 
     @property
     def number(self) -> int:
-        """Number of the newest decision that is known."""
+        """Number of the newest known decision."""
         return self._decision
 
     def after(self, number: int) -> list[Decided]:
@@ -200,7 +200,7 @@ class Decisions:
 
 
 def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> Decided:
-    """A transition as it will stand in the table, for one that cannot be written now."""
+    """A transition as its future row, for one that cannot be written now."""
     return _decided(_row(cluster, transition, now, late, decision=0))
 
 

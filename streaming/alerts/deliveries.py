@@ -1,4 +1,4 @@
-"""What came of each attempt, in `alert_deliveries`: so a restart knows what is still to be sent, and to whom."""
+"""The outcome of each attempt, in `alert_deliveries`: after a restart it shows what is still to be sent, and where."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _ADDED = "added"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the table knows of one target.
+    """What the table has about one target.
 
     Attributes:
-        added: Since when it is a target, ms.
-        done: Of those asked for, the transitions that it has been sent, or is not to be sent.
-        sent: Occurrences whose firing it has been sent, and whose end it has not; each with the key of its incident.
+        added: Time since when it is a target, ms.
+        done: Of the requested transitions, those that were sent to it, or are not to be sent.
+        sent: Occurrences whose firing was sent to it, but not their end; each with the key of its incident.
     """
 
     added: int
@@ -33,7 +33,7 @@ class Known:
     sent: Mapping[str, str]
 
     def left(self, decided: Iterable[Decided], firing: Iterable[str]) -> list[Decided]:
-        """What it is still to be sent, in order; of the time before it was a target, only what fires now (`firing`)."""
+        """Transitions still to be sent, in order; from before it was a target only those that fire now (`firing`)."""
         now = frozenset(firing)
         return [
             d for d in decided if d.transition_id not in self.done and (d.decided >= self.added or d.alert_id in now)
@@ -44,13 +44,13 @@ class Deliveries:
     """Reads and writes the deliveries of one cluster's alerts."""
 
     def __init__(self, lake: str, cluster: str) -> None:
-        """Open; the table is there (`Decisions` creates it)."""
+        """Open the table, which exists (`Decisions` creates it)."""
         self._location = DeltaLake(lake).path("alert_deliveries")
         self._table = DeltaTable(self._location)
         self._cluster = cluster
 
     def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, Known]:
-        """What is known of targets and of transitions (ids); targets never seen before are added now (ms)."""
+        """Read what is known about targets and transitions (ids); unknown targets are added now (ms)."""
         self._table.update_incremental()
         with duckdb.connect() as connection:
             connection.register(
@@ -74,7 +74,7 @@ class Deliveries:
                 _ADDED,
                 list(transitions),
             )
-            # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert was its own.)
+            # (An end that is not to be sent ends it too. Rows of earlier releases have no key: each alert had its own.)
             sent = rows(
                 "SELECT target, alert_id, coalesce(any_value(incident), alert_id) FROM alert_deliveries "
                 "WHERE cluster = ? AND outcome NOT IN (?, ?) GROUP BY target, alert_id "
@@ -96,7 +96,7 @@ class Deliveries:
         }
 
     def write(self, deliveries: Sequence[Delivery]) -> None:
-        """Write what came of attempts."""
+        """Write the outcomes of attempts."""
         self._append(
             [
                 {

@@ -1,10 +1,10 @@
-"""Deliveries: one lane per target, each in a thread of its own, so that a dead or slow target holds back nobody else.
+"""Delivery queues: one per target, each in a thread of its own, so that a dead or slow target holds up no other.
 
-A lane takes transitions in the order of the decisions and sends one message at a time, the gravest first; those of one
-alert stay in order. It tries again with growing pauses until the target takes them or it is too late. A message that
-the target refuses again and again does not block those of other alerts; a target that takes nothing is asked once per
-pause, not once per message. What came of each attempt goes to `results`, for the alerter to write down: whoever dies in
-between sends again after a restart, with the same id.
+A queue takes transitions in the order of the decisions and sends one message at a time, the most severe first; those of
+one alert stay in order. It retries with growing pauses until the target accepts them or it is too late. A message that
+the target refuses again and again does not block those of other alerts; a target that accepts nothing is tried once per
+pause, not once per message. The outcome of each attempt goes to `results`, for the alerter to write: if the process
+dies in between, it sends again after a restart, with the same id.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ _FIRST_PAUSE_S = 1.0
 
 
 class Way(Protocol):
-    """What sends a message to a target."""
+    """Sends messages to a target."""
 
     @property
     def reads(self) -> str:
         """PEOPLE, INCIDENTS or RECORDS."""
 
     def send(self, message: Message) -> Outcome:
-        """Send once; may take its time."""
+        """Send once; may take a while."""
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a lane tries.
+    """How long a queue retries.
 
     Attributes:
-        longest_pause_s: Pauses grow to this.
-        give_up_ms: After this time since the decision nothing is tried any more.
+        longest_pause_s: Pauses grow up to this.
+        give_up_ms: This long after the decision the queue gives up.
     """
 
     longest_pause_s: float
     give_up_ms: int
 
     def pause_s(self, failures: int) -> float:
-        """Pause after so many failures in a row."""
+        """Pause after this many failures in a row."""
         return min(_FIRST_PAUSE_S * 2.0 ** min(failures - 1, 30), self.longest_pause_s)
 
 
@@ -77,7 +77,7 @@ class Delivery:
         reason: Why it was not delivered; None for delivered.
         duration_ms: None when no attempt was made.
         time: When, ms since the epoch.
-        incident: Key of the incident that it was told as a part of; None when it was not told.
+        incident: Key of the incident that it was sent as a part of; None when it was not sent.
     """
 
     decided: Decided
@@ -100,7 +100,7 @@ class _Item:
 
 
 class Lane:
-    """The way to one target. Methods may be called from any thread."""
+    """The delivery queue of one target. Methods may be called from any thread."""
 
     def __init__(
         self,
@@ -112,15 +112,15 @@ class Lane:
         digest_above: int,
         owners: Sequence[Owner] = (),
     ) -> None:
-        """Prepare; `start` begins.
+        """Prepare; `start` begins to send.
 
         Args:
             name: Name of the target.
-            way: What sends to it.
-            patience: How long to try.
-            results: Where each attempt is told.
-            wake: Set when something was told.
-            digest_above: Of so many that wait, each is a message of its own.
+            way: Sends to it.
+            patience: How long to retry.
+            results: Where the outcome of each attempt goes.
+            wake: Set when there is a new outcome.
+            digest_above: Up to this many waiting transitions, each is a message of its own.
             owners: Teams and their groups, for the messages.
         """
         self.name = name
@@ -143,7 +143,7 @@ class Lane:
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"alerts to {name}")
 
     def remember(self, sent: Mapping[str, str]) -> None:
-        """Take the occurrences (`alert_id`) whose firing this target had been sent before, with their incidents."""
+        """Take the occurrences (`alert_id`) whose firing was sent to this target before, with their incidents."""
         with self._changed:
             for alert_id, incident in sent.items():
                 self._open.begin(alert_id, incident)
@@ -156,11 +156,11 @@ class Lane:
         """Add transitions, in order, and say how new the alerter's knowledge is.
 
         Args:
-            decided: Transitions that were not delivered yet; those that are not for people are passed over.
-            fresh: The newest round is new: what is firing now is still true. Late ones wait for this.
+            decided: Transitions that were not delivered yet; those that people do not hear of are skipped.
+            fresh: The newest round is new: what is firing now is still true. Late transitions wait for this.
 
         Raises:
-            LostLaneError: The lane's thread has ended by a mistake.
+            LostLaneError: The queue's thread has ended because of a bug.
         """
         if self._lost is not None:
             raise LostLaneError(self.name, self._lost) from self._lost
@@ -176,25 +176,25 @@ class Lane:
 
     @property
     def idle(self) -> bool:
-        """Nothing is left that could be sent now."""
+        """Whether nothing is left that could be sent now."""
         with self._changed:
             return not self._items
 
     def stop(self) -> None:
-        """End after the attempt in progress; what is left is sent after the next start."""
+        """End after the attempt in progress; the rest is sent after the next start."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
 
     def join(self, patience_s: float) -> None:
-        """Wait for the end; an attempt that takes longer is left alone, and made again after the next start."""
+        """Wait for the end; an attempt that takes longer is abandoned, and repeated after the next start."""
         if self._thread.is_alive():
             self._thread.join(max(0.0, patience_s))
 
     def _run(self) -> None:
         try:
             self._deliver()
-        except Exception as error:  # noqa: BLE001 - whatever it is: the next `offer` says it, and the process ends
+        except Exception as error:  # noqa: BLE001 - of any kind: the next `offer` reports it, and the process ends
             self._lost = error
             self._wake.set()
 
@@ -236,7 +236,7 @@ class Lane:
             _LOG.log(level, "%s did not take %s: %s; again in %.0f s", self.name, what, outcome.reason, pause)
 
     def _tell_all(self, items: Sequence[_Item], message: Message, outcome: Outcome) -> None:
-        """Tell what came of an attempt: of one that failed once, else for each transition in it."""
+        """Report the outcome of an attempt: one for a failure, otherwise one for each transition in it."""
         now, reason = _now(), outcome.reason
         result = DELIVERED if reason is None else SKIPPED if outcome.unsent else FAILED
         if result == FAILED and len(items) > 1:
@@ -255,13 +255,13 @@ class Lane:
                 self._ended.discard(transition.alert_id)
 
     def _next(self) -> list[_Item] | None:
-        """Wait for what is to be sent next, in one message; None when told to stop."""
+        """Wait for the next message to send and return its items; None when asked to stop."""
         with self._changed:
             while not self._stopped:
                 self._drop()
                 now = time.monotonic()
                 ready = self._ready()
-                # What was refused last lets another go first: it may be the message that is wrong, not the target.
+                # The item refused last lets others go first: the message may be wrong, not the target.
                 due = [item for item in ready if item.due <= now]
                 due = [item for item in due if item not in self._refused] or due
                 if due and self._rests_until <= now:
@@ -286,7 +286,7 @@ class Lane:
         return ready
 
     def _drop(self) -> None:
-        """Drop what is not to be sent any more, and say why."""
+        """Drop items that are not to be sent any more, with the reason."""
         oldest = _now() - self._patience.give_up_ms
         waiting: set[str] = set()
         dropped: list[_Item] = []

@@ -1,8 +1,8 @@
-"""What a lane sends next: the gravest first, and many at once as one.
+"""What a queue sends next: the most severe first, and many at once as one.
 
-Up to a number, each transition is a message. Above it, people get one message for all that a rule brought into one
-state, and an incident tool one incident for the rule (`rule_incident`), which further alerts of the rule join while it
-is open; it is closed with the last of them. Programs get each transition.
+Up to a number, each transition is a message. Above it, people get one message for all alerts that a rule brought into
+one state, and an incident tool gets one incident for the rule (`rule_incident`), which further alerts of the rule join
+while it is open; it is closed with the last of them. Programs get each transition.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["Open", "chosen", "rule_incident", "told"]
 
 
 class Open:
-    """What a target has been told to fire, and has not been told to end; each with the key of its incident."""
+    """Alerts whose firing was sent to a target, but not their end; each with the key of its incident."""
 
     def __init__(self, sent: Mapping[str, str]) -> None:
-        """Begin with what earlier runs told: incidents' keys by alert (`alert_id`)."""
+        """Start with what earlier runs sent: incidents' keys by alert (`alert_id`)."""
         self._keys = dict(sent)
         self._alerts = Counter(self._keys.values())
 
@@ -34,7 +34,7 @@ class Open:
         return alert_id in self._keys
 
     def incident(self, alert_id: str) -> str:
-        """Key of an alert's incident: its own id, unless it was told in a digest."""
+        """Key of an alert's incident: its own id, unless it was sent in a digest."""
         return self._keys.get(alert_id, alert_id)
 
     def has(self, incident: str) -> bool:
@@ -42,17 +42,17 @@ class Open:
         return self._alerts[incident] > 0
 
     def left(self, incident: str, without: Sequence[Decided]) -> int:
-        """How many alerts of an incident still fire, without some."""
+        """Number of alerts of an incident that still fire, not counting some."""
         return self._alerts[incident] - sum(self._keys.get(d.alert_id) == incident for d in without)
 
     def begin(self, alert_id: str, incident: str) -> None:
-        """An alert was told to fire."""
+        """Note that an alert's firing was sent."""
         self.end(alert_id)
         self._keys[alert_id] = incident
         self._alerts[incident] += 1
 
     def end(self, alert_id: str) -> None:
-        """An alert was told to end, or is never to be."""
+        """Note that an alert's end was sent, or never will be."""
         incident = self._keys.pop(alert_id, None)
         if incident is not None:
             self._alerts[incident] -= 1
@@ -64,13 +64,13 @@ def rule_incident(cluster: str, rule: str) -> str:
 
 
 def chosen(ready: Sequence[Decided], opened: Open, reads: str, digest_above: int) -> list[Decided]:
-    """What of the transitions is to be told next, in one message.
+    """The transitions to send next, in one message.
 
     Args:
-        ready: One per alert at the most, oldest first; at least one.
-        opened: What the target knows to fire.
-        reads: What kind of target it is.
-        digest_above: So many are told one by one.
+        ready: At most one per alert, oldest first; at least one.
+        opened: The alerts that fire as far as the target knows.
+        reads: The kind of target.
+        digest_above: Up to this many are sent one by one.
 
     Returns:
         Transitions of one rule into one state, oldest first.
@@ -79,7 +79,7 @@ def chosen(ready: Sequence[Decided], opened: Open, reads: str, digest_above: int
     if reads == RECORDS or len(ready) <= digest_above:
         return [first]
     if reads == INCIDENTS and first.closes and opened.incident(first.alert_id) == first.alert_id:
-        return [first]  # an incident of its own is closed by its own message, which nobody is called for
+        return [first]  # its own message closes an incident of its own, for which nobody is called
     return [
         d
         for d in ready
@@ -89,7 +89,7 @@ def chosen(ready: Sequence[Decided], opened: Open, reads: str, digest_above: int
 
 
 def told(decided: Sequence[Decided], opened: Open, owners: Sequence[Owner] = ()) -> Message:
-    """The message of what was chosen."""
+    """The message for the chosen transitions."""
     first = decided[0]
     of_rule = rule_incident(first.cluster, first.rule)
     if first.state == FIRING:
@@ -107,5 +107,5 @@ def told(decided: Sequence[Decided], opened: Open, owners: Sequence[Owner] = ())
 
 
 def _rank(decided: Decided) -> tuple[int, bool]:
-    """The gravest first; of the equally grave what is about the whole cluster, as silence is; then the oldest."""
+    """The most severe first; of equals those about the whole cluster, such as silence; then the oldest."""
     return -SEVERITIES.index(decided.severity), decided.group_id is not None

@@ -1,8 +1,8 @@
-"""From the tables to transitions: where evaluation stands, and how it goes on after a restart.
+"""From the tables to transitions: where evaluation stands, and how it continues after a restart.
 
-What is durable is little: the alerts that are pending or firing, and the round up to which everything is decided. The
-rest follows from the tables: a restart reads what was current when the oldest pending alert began, judges the rounds
-from there again up to the one that is decided, without a word, and has the same state as if it had never stopped.
+Little is durable: the alerts that are pending or firing, and the round up to which everything is decided. The rest
+follows from the tables: a restart reads what was current when the oldest pending alert began, judges the rounds from
+there to the decided one again, silently, and has the same state as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ __all__ = ["Evaluation"]
 
 
 class Evaluation:
-    """The state of one cluster's alerts. Call `begin`, then `look` and `silence` again and again."""
+    """The state of one cluster's alerts.
+
+    Call `begin` once, then `look`, `look_at_events` and `judge_by_clock` repeatedly.
+    """
 
     def __init__(
         self, cluster: str, rules: Sequence[Rule], judge: Judge, feed: Feed, events: EventFeed, look_back_ms: int
@@ -35,8 +38,8 @@ class Evaluation:
             cluster: The cluster.
             rules: The rules.
             judge: Judges rows by them.
-            feed: Gives the cluster's rows.
-            events: Gives its events.
+            feed: Returns the cluster's rows.
+            events: Returns its events.
             look_back_ms: How far back the first start on a lake looks.
         """
         self._rules = {rule.name: rule for rule in rules}
@@ -50,7 +53,7 @@ class Evaluation:
         self._newest: Round | None = None
         self._has_begun = False
         self.kept_round: int | None = None
-        """The round that the tables know as decided."""
+        """The round that the tables record as decided."""
 
     @property
     def round(self) -> int | None:
@@ -64,7 +67,7 @@ class Evaluation:
 
     @property
     def is_silent(self) -> bool:
-        """A rule about silence fires."""
+        """Whether a rule about silence fires."""
         return any(self._tells_silence(rule) for rule, _ in self._state.active)
 
     def by_clock(self, rule: str) -> bool:
@@ -77,16 +80,16 @@ class Evaluation:
         return known is not None and SILENT_S in known.when.columns
 
     def begin(self, remembered: Remembered, now: int) -> None:
-        """Go on from what is decided; `look` then says what is new.
+        """Continue from the decisions; `look` then returns what is new.
 
         Args:
-            remembered: What is decided.
+            remembered: The decisions.
             now: The alerter's clock, ms: events that a first start finds count for as long as rounds do.
 
-        Where that fails nothing is forgotten: the rules by the clock are judged on, by what was known before.
+        A failure here loses nothing: the rules by the clock are still judged, by the previous state.
 
         Raises:
-            LostTrackError: The tables changed meanwhile in a way that needs a new beginning.
+            LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
         known = (self._state, self._newest, self._newest_row, self._left)
         if not self._has_begun:
@@ -114,7 +117,7 @@ class Evaluation:
         again = True
         for chunk in self._feed.begin(since, self._look_back_ms):
             if self._newest is None and (since is None or chunk.rounds[0].number != since):
-                # Nothing was ever decided, or the round is not there any more.
+                # Nothing was ever decided, or the round no longer exists.
                 self._state = replace(self._state, active=dict(remembered.active))
                 again = False
             for observed in self._judge_all(chunk, {*self._state.active, *remembered.active}):
@@ -126,17 +129,17 @@ class Evaluation:
                 self._state, _ = step(self._state, observed)
                 if observed.round == remembered.round:
                     self._state = replace(self._state, active=_reconciled(self._state, remembered))
-                    # A rule may be new, or say something else than before: what is current is judged by it once more.
+                    # A rule may be new, or changed: it judges the current rows once more.
                     again = False
         if again:
             self._state = replace(self._state, active=dict(remembered.active))
         self._left = latest
 
     def look(self) -> list[Transition]:
-        """Judge the rounds that are new.
+        """Judge the new rounds.
 
         Raises:
-            LostTrackError: Begin anew.
+            LostTrackError: Start again with `begin`.
         """
         found, self._found = self._found, []
         chunk = self._feed.look(None if self._newest is None else self._newest.number)
@@ -149,14 +152,14 @@ class Evaluation:
 
     @property
     def seen(self) -> dict[str, int]:
-        """By table of events the version up to which it was judged."""
+        """By table of events, the version up to which it was judged."""
         return self._events.seen
 
     def look_at_events(self, now: int) -> list[Transition]:
-        """Judge the events that are new (`now` in ms).
+        """Judge the new events (`now` in ms).
 
         Raises:
-            LakeUnreadableError: Begin anew.
+            LakeUnreadableError: Start again with `begin`.
         """
         rows = self._events.look()
         if not rows:
@@ -187,7 +190,7 @@ def _merged(latest: dict[Key, Seen], seen: tuple[Seen, ...]) -> tuple[Seen, ...]
 
 
 def _reconciled(state: State, remembered: Remembered) -> dict[Key, Active]:
-    """The alerts as the tables have them; how long those that are pending have held is what was counted again."""
+    """The alerts as the tables have them; for pending ones, how long they have held comes from the new count."""
     found: dict[Key, Active] = {}
     for key, alert in remembered.active.items():
         again = state.active.get(key)

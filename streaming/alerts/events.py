@@ -1,7 +1,7 @@
-"""Rows that belong to no round (`gaps`, `quarantine`, `alert_deliveries`): each is shown once, when it is new.
+"""Rows that belong to no round (`gaps`, `quarantine`, `alert_deliveries`): each is returned once, when it is new.
 
-How far a table was read is a version of it, which is committed with the decisions that follow from its rows
-(`decisions.py`): so a restart misses none of them and shows none twice.
+The position in a table is a version of it, which is committed with the decisions that follow from its rows
+(`decisions.py`): so a restart misses none of them and repeats none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["EventFeed"]
 
 _LOG = logging.getLogger("streaming.alerts")
 
-# The column by which a file's newest time would be told; nothing here looks at it.
+# Time columns of the tables; the follower requires them, but nothing here uses them.
 _TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
 
 
@@ -40,16 +40,16 @@ class EventFeed:
 
     @property
     def seen(self) -> dict[str, int]:
-        """By table the version up to which it was read; without those that are not there yet."""
+        """The version up to which each table was read; without tables that do not exist yet."""
         return {name: f.version for name, f in self._followers.items() if f.version >= 0}
 
     def begin(self, seen: Mapping[str, int], written_after: int) -> None:
-        """Go on after versions.
+        """Continue after these versions.
 
         Args:
             seen: By table; one that is missing was never read.
-            written_after: Of a table that was never read, or whose commits since then were cleaned up, only files that
-                were written after this time (ms, by the clock of the writers) count as new.
+            written_after: For a table that was never read, or whose commits since then were cleaned up, only files
+                written after this time (ms, by the clock of the writers) count as new.
         """
         self._written_after = written_after
         for name, follower in self._followers.items():
@@ -61,7 +61,7 @@ class EventFeed:
         """New rows by table, without tables that have none.
 
         Raises:
-            LakeUnreadableError: A table is there, and cannot be read: begin again.
+            LakeUnreadableError: A table exists but cannot be read: begin again.
         """
         found = {}
         for name, follower in self._followers.items():

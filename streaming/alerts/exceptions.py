@@ -1,4 +1,4 @@
-"""What can go wrong in the alerter."""
+"""Failures of the alerter."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class RulesError(SetupError):
 
 
 class AnotherAlerterError(EvenkeelError):
-    """Somebody else has decided on alerts of this cluster: what we know of them may be old."""
+    """Another alerter has decided on this cluster's alerts: our knowledge of them may be old."""
 
 
 class LostLaneError(EvenkeelError):
-    """The thread that delivers to a target has ended, by a mistake of ours: nothing would be told there any more."""
+    """The thread that delivers to a target has ended because of a bug: nothing more would be delivered there."""
 
     def __init__(self, target: str, error: Exception) -> None:
-        # (Its type only: its text could hold a part of the target's URL.)
+        # (Only the error's type: its text could contain a part of the target's URL.)
         kind = type(error).__name__
         super().__init__(f"Nothing is delivered to {target} any more ({kind}): the alerter ends, to be started again.")

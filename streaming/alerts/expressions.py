@@ -1,8 +1,8 @@
-"""SQL of the rules: expressions over one row, read-only, whose answer depends on that row alone.
+"""SQL of the rules: expressions over one row, read-only, whose result depends on that row alone.
 
-That is what makes an alert independent of when, and in how big gulps, somebody reads: the truth of a rule about a key
-changes only where a new row of that key is. So whatever knows a clock, a random number, another row or another table
-is refused at the start.
+So an alert does not depend on when, or in what portions, the tables are read: the truth of a rule about a key changes
+only with a new row of that key. Therefore anything that reads a clock, a random number, another row or another table is
+refused at the start.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import pyarrow as pa
 
 __all__ = ["Expression", "ExpressionError", "check", "connect", "fetched"]
 
-# Short words for what the nested columns hold; everything else is DuckDB's.
+# Short names for the contents of nested columns; everything else is DuckDB's.
 _MACROS = (
     "has_finding(findings, name) AS list_contains(list_transform(findings, lambda f: f.finding), name)",
     "finding_detail(findings, name) AS list_filter(findings, lambda f: f.finding = name)[1].detail",
     "kinds(drifted_partitions, name) AS len(list_filter(drifted_partitions, lambda p: p.kind = name))",
 )
 
-# Of these an expression over one row can be made. Subqueries, windows, stars and parameters are not among them.
+# The parts that an expression over one row may have. Subqueries, windows, stars and parameters are not among them.
 _CLASSES = frozenset(
     {
         "BETWEEN",
@@ -42,9 +42,9 @@ _CLASSES = frozenset(
     }
 )
 
-# Functions that read the clock although DuckDB lists them as consistent, with the number of arguments that makes them
-# do so: `age(x)` is the time from x until today, `age(x, y)` the time between two values of the row. The tests compare
-# DuckDB's own list of functions with the one that was looked through, so that a release cannot add another unseen.
+# Functions that read the clock although DuckDB lists them as consistent, with the number of arguments for which they
+# do: `age(x)` is the time from x until today, `age(x, y)` the time between two values of the row. The tests compare
+# DuckDB's own list of functions with the one that was reviewed, so that no release can add another unnoticed.
 _CLOCKS = {"age": 1, "current_localtime": 0, "current_localtimestamp": 0}
 
 
@@ -66,18 +66,18 @@ class Expression:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory that reaches no file and no network, with the rules' own words."""
+    """A database in memory that reaches no file and no network, with the rules' own macros."""
     connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
     connection.execute("SET TimeZone = 'UTC'")
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")
-    # The list itself takes 25 ms, and each function of each rule is looked up in it.
+    # The list takes 25 ms, and each function of each rule is looked up in it.
     connection.execute("CREATE TABLE known_functions AS SELECT * FROM duckdb_functions()")
     return connection
 
 
 def fetched(connection: duckdb.DuckDBPyConnection, sql: str, given: Sequence[object] = ()) -> pa.Table:
-    """Run a query; what it gives, as Arrow."""
+    """Run a query; returns the result as Arrow."""
     return connection.sql(sql, params=list(given)).to_arrow_table()
 
 
@@ -88,12 +88,12 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
         connection: One of `connect`.
         schema: Columns of the row.
         sql: The expression.
-        types: DuckDB types of which the result must be one; empty takes any.
+        types: DuckDB types that the result may have; empty allows any.
 
     Raises:
         ExpressionError: It does not parse, reads more than its row, or has another type.
     """
-    _parse(connection, sql, "{}")  # so that no bracket of it closes one of ours
+    _parse(connection, sql, "{}")  # so that no bracket in it closes one of ours
     names = {column.lower(): column for column in schema.names}
     columns: set[str] = set()
     for name in _walk(connection, _parse(connection, sql), frozenset(names), frozenset()):
@@ -136,13 +136,13 @@ def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\
 def _walk(
     connection: duckdb.DuckDBPyConnection, tree: object, names: frozenset[str], inside: frozenset[str]
 ) -> Iterator[str]:
-    """Check an expression part by part; yields the columns that it reads, in small letters.
+    """Check an expression part by part; yields the columns that it reads, in lower case.
 
     Args:
         connection: One of `connect`.
         tree: The parsed expression.
         names: Names that stand for values: columns of the row, parameters.
-        inside: Macros that are being looked into.
+        inside: Macros that are being expanded.
     """
     if isinstance(tree, list):
         for part in tree:
@@ -156,7 +156,7 @@ def _walk(
     if kind == "COLUMN_REF":
         name = tree["column_names"][0].lower()
         if name not in names:
-            # (DuckDB takes current_date and the like, without brackets, for columns as long as it can.)
+            # (DuckDB treats current_date and the like, without brackets, as columns as long as it can.)
             message = f"there is no column {name}"
             raise ExpressionError(message)
         yield name
@@ -168,7 +168,7 @@ def _walk(
         if kind == "FUNCTION":
             name = tree["function_name"].lower()
             if tree["schema"] or tree["catalog"]:
-                # `topic.lower()` parses as the function of a schema called topic: the column would not be seen.
+                # `topic.lower()` parses as a function of a schema called topic: the column would not be noticed.
                 message = f"{name} stands behind a dot: write {name}(...)"
                 raise ExpressionError(message)
             if len(tree["arguments"]) == _CLOCKS.get(name):

@@ -1,10 +1,10 @@
-"""Rows of the lake as they come: what each round changed, for the rules to judge.
+"""Rows of the lake as they arrive: what each round changed, for the rules to judge.
 
-A start reads what was current at one round, and all that came after it, from the files that can hold it. From then on
-only files that are new are read, so that a look costs as much as it finds, whatever the lake's age. `rounds` is read
+A start reads what was current at one round, and everything after it, from the files that can contain it. From then on
+only new files are read, so that the cost of a look depends on what it finds, not on the lake's age. `rounds` is read
 first and written last, so all rows of the rounds that a look finds are there.
 
-Rounds follow each other by their numbers. Their times are only shown: one that a wrong clock puts a day ahead changes
+Rounds are ordered by their numbers. Their times are only displayed: one that a wrong clock puts a day ahead changes
 nothing for those after it.
 """
 
@@ -24,15 +24,15 @@ from streaming.tables import table_named
 
 __all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
 
-# Rounds that are judged at once after a start. More cost memory (10,000 rows a round at the worst), fewer time.
+# Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120
 
-# `lag` and `group_health` repeat their rows at a heartbeat, so what is current at a round has a row of the last two.
+# `lag` and `group_health` repeat their rows at a heartbeat, so every current key has a row within the last two.
 _WITH_HEARTBEAT = frozenset({"lag", "group_health"})
 
 _ALWAYS = ("round", "round_time")
 
-# Files that a start reads at once where it does not know how far back it must go.
+# Files that a start reads together while it does not know how far back it must go.
 _SCANNED_FILES = 400
 
 
@@ -42,9 +42,9 @@ class Round:
 
     Attributes:
         number: Its number.
-        time: Its time, ms; only shown.
-        interval_ms: Interval that the probe keeps.
-        elapsed: Time that had passed over all rounds, ms; None in rows of older releases.
+        time: Its time, ms; only displayed.
+        interval_ms: The probe's interval.
+        elapsed: Elapsed time over all rounds, ms; None in rows of older releases.
     """
 
     number: int
@@ -80,12 +80,12 @@ class Feed:
         self._heartbeat_ms = max(heartbeat_ms, 600_000)
         self._columns = {"rounds": frozenset[str](), **columns}
         if "drift" in columns:
-            # Who closes a verdict is its group (`drift_current`).
+            # A verdict ends with its group (`drift_current`).
             self._columns["group_health"] = self._columns.get("group_health", frozenset()) | {"incarnation"}
             self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
         self._tails: dict[str, Tail] = {}
-        # (`rounds` first: whatever belongs to a round that it shows is then in the others.)
+        # (`rounds` first: rows of a round that it shows are then in the other tables.)
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
             wanted = {*table.key, *table.newest_by, *_ALWAYS, *self._columns[name]} | (
@@ -95,22 +95,22 @@ class Feed:
             self._tails[name] = Tail(lake.rstrip("/"), table, names, cluster)
 
     def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
-        """Read from a round on: first what was current at it, then in pieces what came after.
+        """Read from a round on: first the rows current at it, then in chunks the rows after it.
 
         Args:
             since: Number of the round to begin at; None begins with the first of the last `look_back_ms`.
-            look_back_ms: How far back, ms, where no round is given or it is not there any more.
+            look_back_ms: How far back, ms, if no round is given or it no longer exists.
 
         Yields:
-            A piece, the first one what was current at its only round; nothing while there is no round.
+            A chunk, the first one with the rows current at its only round; nothing while there is no round.
 
         Raises:
-            LostTrackError: The tables changed meanwhile in a way that needs a new beginning.
+            LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
         sets = {name: tail.snapshot() for name, tail in self._tails.items()}
         before, rounds = self._rounds(sets["rounds"], since, look_back_ms)
         if not rounds:
-            # Rows of rounds that nobody has closed yet may be there: all of them still wait.
+            # There may be rows of rounds that are not closed yet: all of them still wait.
             for name, found in sets.items():
                 self._keep(name, found, after=-1)
             return
@@ -130,10 +130,10 @@ class Feed:
             self._keep(name, found, after=rounds[-1].number)
 
     def look(self, newest: int | None) -> Chunk | None:
-        """Read what is new; None when no round has come since the newest (its number).
+        """Read the new rows; None when no round has come since the newest (its number).
 
         Raises:
-            LostTrackError: Begin anew.
+            LostTrackError: Start again with `begin`.
         """
         for tail in self._tails.values():
             tail.read()
@@ -145,16 +145,16 @@ class Feed:
         return Chunk(rounds, {name: tail.take(until) for name, tail in self._tails.items()})
 
     def _rounds(self, found: list[File], since: int | None, look_back_ms: int) -> tuple[int | None, tuple[Round, ...]]:
-        """Rounds from one on, or of the last time.
+        """Rounds from one on, or of the last `look_back_ms`.
 
         Returns:
-            A round so far before the first of them that what is current then has a row after it (None when there is
+            A round far enough before the first of them that every current key has a row after it (None when there is
             none so far back), and the rounds.
         """
         tail = self._tails["rounds"]
         files = sorted(found, key=newest_first, reverse=True)
         rounds: list[Round] = []
-        # The newest first, until the wanted one is there: it was hardly ever long ago.
+        # The newest files first, until the wanted round is there: it is hardly ever far back.
         for start in range(0, len(files), _SCANNED_FILES):
             rounds = _as_rounds(tail.rows(files[start : start + _SCANNED_FILES], None, None), rounds)
             left = files[start + _SCANNED_FILES :]
@@ -172,14 +172,14 @@ class Feed:
         return None, tuple(rounds[begin:])
 
     def _current(self, name: str, found: list[File], at: int, before: int | None) -> pa.Table:
-        """The newest row of each key at a round, ended ones too; `before` as `_rounds` gives it."""
+        """The newest row of each key at a round, ended keys included; `before` as `_rounds` returns it."""
         oldest = before if name in _WITH_HEARTBEAT else None
         if name == "rounds":
             oldest = at - 1
         return _newest_of(name, self._tails[name].rows(found, oldest, at))
 
     def _current_drift(self, found: list[File], at: int, health: pa.Table) -> pa.Table:
-        """The newest verdict of each group that is there; not of one of the same name that was there before."""
+        """The newest verdict of each present group, but not of an earlier group with the same name."""
         with duckdb.connect() as connection:
             connection.register("health", health)
             sql = "SELECT group_id FROM health WHERE NOT ended AND incarnation IS NOT NULL"
@@ -193,7 +193,9 @@ class Feed:
             rows = _newest_of("drift", rows)
             left = files[start + _SCANNED_FILES :]
             if left:
-                sure = rows.filter(pc.greater_equal(rows["round"], newest_first(left[0])))["group_id"].to_pylist()
+                # (Of a group that decides topic by topic nobody knows how many verdicts there are.)
+                newer = pc.greater_equal(rows["round"], newest_first(left[0]))
+                sure = rows.filter(pc.and_(newer, pc.is_null(rows["topic"])))["group_id"].to_pylist()
                 if wanted <= set(sure):
                     break
         return _of_living(rows, health)
@@ -204,7 +206,7 @@ class Feed:
 
 
 def _newest_of(name: str, rows: pa.Table) -> pa.Table:
-    """The newest row of each key, as the table orders them."""
+    """The newest row of each key, by the table's order."""
     table = table_named(name)
     columns = ", ".join(f'"{column}"' for column in rows.column_names)
     newest = ", ".join(f"{column} DESC" for column in table.newest_by)
@@ -231,7 +233,7 @@ def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
 
 
 def _as_rounds(rows: pa.Table, known: Sequence[Round] = ()) -> list[Round]:
-    """Rounds of rows, and those that are known already, in order."""
+    """The rounds of these rows together with known ones, in order."""
     columns = ("round", "round_time", "interval_ms", "elapsed_ms")
     found = {
         number: Round(number, round(time.timestamp() * 1000), interval or 0, elapsed)
@@ -242,7 +244,7 @@ def _as_rounds(rows: pa.Table, known: Sequence[Round] = ()) -> list[Round]:
 
 
 def _begin(rounds: Sequence[Round], since: int | None, look_back_ms: int) -> int | None:
-    """Place of the round to begin at: the one of a number, or so far back; None where the rounds do not reach it."""
+    """Index of the round to begin at: by number, or so far back; None if the rounds do not reach it."""
     if since is not None and since <= rounds[-1].number:
         if since < rounds[0].number:
             return None
@@ -253,7 +255,7 @@ def _begin(rounds: Sequence[Round], since: int | None, look_back_ms: int) -> int
 
 
 def _back(rounds: Sequence[Round], at: int, span_ms: int, *, inside: bool = False) -> int | None:
-    """Place of the first round before one at which a span had not begun (`inside`: the earliest in it)."""
+    """Index of the first round before one at which a span had not begun (`inside`: the earliest in it)."""
     passed = 0
     while at > 0:
         passed += passed_ms(rounds[at - 1].time, rounds[at - 1].elapsed, rounds[at])

@@ -1,8 +1,8 @@
-"""The core: what a round shows of every rule to the transitions that follow from it.
+"""The core: from each rule's observations of a round to the transitions that follow.
 
 `step(state, observed) -> (state, transitions)` knows no clock, no table and no engine. The time of `for` is the rounds'
-own (`passed_ms`): it grows from round to round, by three intervals at the most, because of a longer pause nobody can
-say that anything held in it. An alert that is not known for a while (NULL) neither fires nor resolves, and that while
+own (`passed_ms`): it grows from round to round, by three intervals at the most, because nobody knows whether anything
+held throughout a longer pause. An alert that is not known for a while (NULL) neither fires nor resolves, and that while
 does not count towards `for`.
 
     nothing ── true ──► pending ── for is over ──► firing
@@ -45,7 +45,7 @@ GONE: Final = "gone"
 CLOSED: Final = (RESOLVED, GONE)
 """States that end an occurrence."""
 
-# After this many intervals without a round there is silence, and nothing that was true before is known to be.
+# After this many intervals without a round there is silence, and earlier truths are no longer known to hold.
 _COUNTED_INTERVALS = 3
 
 Key: TypeAlias = "tuple[str, str]"
@@ -54,10 +54,10 @@ Key: TypeAlias = "tuple[str, str]"
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What an alert speaks of.
+    """What an alert is about.
 
     Attributes:
-        entity: Key of the row as a JSON object, without the cluster.
+        entity: Key of the row as a JSON object, without the cluster and without columns that are NULL.
         group_id: None for a rule about the cluster.
         topic: None for a rule about groups or the cluster.
         partition: None for a rule about groups or the cluster.
@@ -75,12 +75,12 @@ class Seen:
 
     Attributes:
         rule: Name of the rule.
-        subject: What the row speaks of.
+        subject: What the row is about.
         truth: The predicate; None when it is not known.
-        gone: The row closes its key: nothing else of it counts.
+        gone: The row ends its key: the rest of it does not count.
         value: The rule's number; None when it has none.
-        message: The message, filled in; counts where truth is true.
-        labels: The labels, filled in; count where truth is true.
+        message: The message, filled in; used where truth is true.
+        labels: The labels, filled in; used where truth is true.
     """
 
     rule: str
@@ -94,14 +94,14 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What is new at one round: the rows that it changed, one per rule and key at the most.
+    """The news of one round: the rows that it changed, at most one per rule and key.
 
     Attributes:
         round: Number; None before the first round.
         time: Its time, ms since the epoch.
-        interval_ms: Interval that the probe keeps.
+        interval_ms: The probe's interval.
         seen: The rows.
-        elapsed: Time that had passed over the rounds, ms (`rounds.elapsed_ms`); None in rows of older releases.
+        elapsed: Elapsed time over the rounds, ms (`rounds.elapsed_ms`); None in rows of older releases.
     """
 
     round: int | None
@@ -116,19 +116,19 @@ class Active:
     """An alert that is pending or firing.
 
     Attributes:
-        subject: What it speaks of.
-        severity: The rule's, when it began.
+        subject: What it is about.
+        severity: The rule's, when the occurrence began.
         state: pending or firing.
         alert_id: Id of this occurrence.
         since: Time of its first round, ms.
         since_round: Number of that round.
-        known: The newest row says true; False while it says NULL.
+        known: The newest row is true; False while it is NULL.
         held_ms: Time for which it is known to have been true.
         held_rounds: Rounds after the first in which it is known to have been true.
         value: The rule's number, while pending.
         message: Message of the newest row that was true before it fired.
         labels: Labels likewise.
-        quiet_ms: Of a rule over events: time since the last row that said true.
+        quiet_ms: For a rule over events: time since the last row that was true.
     """
 
     subject: Subject
@@ -152,7 +152,7 @@ class Transition:
 
     Attributes:
         rule: The rule's name.
-        alert: The alert; ended ones as they were.
+        alert: The alert; an ended one as it was.
         state: pending, firing, resolved or gone.
         from_state: State before; None when the occurrence begins.
         round: Round that decided; None before the first round.
@@ -176,7 +176,7 @@ class Transition:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """All that is known between two rounds of one cluster.
+    """Everything known between two rounds of one cluster.
 
     Attributes:
         cluster: The cluster.
@@ -207,11 +207,11 @@ class _Moment(Protocol):
 def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
     """Time that passed between two rounds that follow each other, ms: between 0 and three intervals.
 
-    The job has summed the steps (`elapsed_ms`); where a row of an older release does not tell, the rounds' times do.
+    The job has summed the steps (`elapsed_ms`); for rows of an older release without it, the rounds' times are used.
 
     Args:
         time: Time of the round before, ms.
-        elapsed: What had passed at it; None when not known.
+        elapsed: Elapsed time at that round, ms; None when not known.
         after: The round after it.
     """
     step = after.time - time if elapsed is None or after.elapsed is None else after.elapsed - elapsed
@@ -219,10 +219,10 @@ def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
 
 
 def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...]]:
-    """Judge one round, or look once more at the newest one (by the clock), where no time passes.
+    """Judge one round, or the newest one again (by the clock), in which no time passes.
 
-    Alerts whose rule is not there any more are gone. Transitions come in the order of the rows, then those whose `for`
-    is over.
+    Alerts whose rule no longer exists are gone. Transitions come in the order of the rows, then those whose `for` is
+    over.
     """
     passed, passed_rounds = 0, 0
     if state.round is not None and observed.round is not None and observed.round > state.round:
@@ -269,7 +269,7 @@ def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...
 
 
 def _rested(state: State, active: dict[Key, Active], passed: int, observed: Observed) -> list[Transition]:
-    """Resolve alerts over events of which none has come for as long as their rule keeps them; changes `active`."""
+    """Resolve alerts over events without a new one for as long as their rule keeps them; changes `active`."""
     found = []
     for key, alert in list(active.items()):
         rule = state.rules[key[0]]

@@ -1,8 +1,8 @@
-"""How each service is told which incident a message belongs to: opened once, closed once, never a second one.
+"""The incident of a message, as each service identifies it: opened once, closed once, never duplicated.
 
-Without a key of ours most plug-ins of Apprise make one from the title, which holds the state: the end of an alert is
-then another incident than its beginning. Our key wins over one in a target's URL, which would be the same for every
-alert. What stands here was read from the plug-ins of Apprise 2.2.0; the tests hold the requests that they make.
+Without a key of ours most plug-ins of Apprise derive one from the title, which includes the state: the end of an alert
+would then be another incident than its beginning. Our key overrides one in a target's URL, which would be the same for
+every alert. The rules here were read from the plug-ins of Apprise 2.2.0; the tests check the requests that they send.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Incident:
 
 @dataclass(frozen=True, slots=True)
 class Unsent:
-    """A service is not to be told of a message, for a reason."""
+    """A message that is not to be sent to a service, with the reason."""
 
     reason: str
 
@@ -49,16 +49,16 @@ _INCIDENTS: Final[Mapping[str, _Incident]] = {
     "pagerduty": _TRIGGER,  # dedup_key, event_action trigger and resolve
     "pagertree": _Incident("thirdparty", "create", "resolve"),  # id, event_type
     "signl4": _Incident("external_id", "trigger", "resolve"),  # X-S4-ExternalID, X-S4-Status resolved
-    # entity_id; "map" makes of the severity INFO (which opens nothing), WARNING or CRITICAL, "recovery" RECOVERY.
+    # entity_id; "map" turns the severity into INFO (which opens nothing), WARNING or CRITICAL, "recovery" is RECOVERY.
     "splunk": _Incident("entity_id", "map", "recovery"),
     "squadcast": _TRIGGER,  # event_id, status trigger and resolve
     "victorops": _Incident("entity_id", "map", "recovery"),
 }
 
-# Every request opens an incident or rings, and the plug-in can name none that is open: an end would ring once more.
+# Every request opens an incident or rings, and the plug-in cannot name an open one: an end would ring once more.
 _ONLY_OPENS: Final = frozenset({"betterstack", "lfg", "spike"})
 
-# Not incidents, but an identity that keeps the states of one alert together.
+# No incidents, but an identity that keeps the states of one alert together.
 _THREADS: Final[Mapping[str, str]] = {
     "bark": "notification_id",  # the notification is replaced
     "barks": "notification_id",
@@ -67,7 +67,7 @@ _THREADS: Final[Mapping[str, str]] = {
     "hassios": "nid",
 }
 
-# The title is the topic: a thread of its own, whose name has to be the same in every state.
+# The title is the topic: a thread of its own, whose name must be the same in every state.
 _TOPICS: Final = frozenset({"zulip"})
 
 # RFC 5322, 3.6.4: mails that refer to the same message are shown as one thread.
@@ -75,23 +75,23 @@ _MAIL: Final = frozenset({"mailto", "mailtos"})
 
 
 def has_incidents(schema: str) -> bool:
-    """Whether messages to a service open and close incidents there (schema of its URL, in small letters)."""
+    """Whether messages to a service open and close incidents there (schema of its URL, in lower case)."""
     return schema in _INCIDENTS or schema in _ONLY_OPENS
 
 
 def title_and_body(schema: str, message: Message) -> tuple[str, str]:
-    """Title and body as a service shows them (schema of its URL, in small letters)."""
+    """Title and body as a service shows them (schema of its URL, in lower case)."""
     if schema in _TOPICS:
         return message.subject, f"{message.state}: {message.body}"
     return message.title, message.body
 
 
 def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dict[str, Any] | Unsent:
-    """What a plug-in is given for a message, beside what its URL says.
+    """A plug-in's arguments for a message, in addition to those of its URL.
 
     Args:
-        schema: Schema of the target's URL, in small letters.
-        given: Arguments that the URL gives.
+        schema: Schema of the target's URL, in lower case.
+        given: Arguments from the URL.
         message: The message.
     """
     if message.incident is None:
@@ -109,7 +109,7 @@ def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dic
     if schema in _MAIL:
         return {"headers": {"References": f"<{message.incident}@evenkeel>", **(given.get("headers") or {})}}
     if schema == "jira":
-        # The plug-in closes only what the same object of it opened, by an id that it keeps in memory; for anything else
-        # it sends nothing and calls that a success. So each state is an alert, told by its entity.
+        # The plug-in closes only what the same object opened, by an id that it keeps in memory; otherwise it sends
+        # nothing and reports success. So each state is an alert of its own, recognisable by its entity.
         return {"action": "new", "entity": message.incident}
     return {}

@@ -1,11 +1,11 @@
-"""Names as text: nothing in what is delivered acts at a target, whatever stands in the name of a group or a topic.
+"""Names as plain text: nothing in a message acts at a target, whatever the name of a group or a topic contains.
 
-Two dangers, two means. Mentions, tags and links act in many services, in each by its own rules, and also where Apprise
-sends a text as it is: a zero-width space parts the characters that would act together, everywhere. Marks (`*`, `_`,
-...) change only how a name looks: they are escaped where the service reads markdown and Apprise takes it for text; the
-other conversions are Apprise's own.
+There are two dangers, each with its own remedy. Mentions, tags and links act in many services, in each by its own
+rules, and also where Apprise sends a text as it is: a zero-width space separates the characters that would act
+together, everywhere. Marks (`*`, `_`, ...) only change how a name looks: they are escaped where the service reads
+markdown and Apprise treats it as text; the other conversions are Apprise's own.
 
-What stays: some services make a link of a bare host name (`a.example`) to that host.
+One thing remains: some services turn a bare host name (`a.example`) into a link to that host.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from apprise.conversion import convert_between
 
 __all__ = ["inert", "written"]
 
-# U+200B, as the libraries of chat services put it into "@everyone". It is shown as nothing, and no name can bring one
-# of its own: what cannot be printed is written out before.
+# U+200B, as the libraries of chat services put it into "@everyone". It is invisible, and no name can contain one of its
+# own: unprintable characters are escaped before.
 _PART = "\u200b"
 
 _ACTIVE = re.compile(
@@ -37,17 +37,17 @@ _ACTIVE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 
-# Services that read what they get as markdown, of which Apprise sends it as text.
+# Services that read markdown, to which Apprise sends it as text.
 _READS_MARKDOWN: Final = frozenset({"discord", "mmost", "mmosts", "revolt"})
 
-# Services that read the title as markdown too, of which Apprise converts the body only.
+# Services that read markdown in the title too, of which Apprise converts only the body.
 _READS_MARKDOWN_IN_TITLES: Final = frozenset({"workflow", "workflows"})
 
 _MARKS = re.compile(r"([\\`*_~|#>\[\]])")
 
 
 def inert(text: str) -> str:
-    """The text with nothing in it that mentions, links or marks up; looks the same."""
+    """The text without anything that mentions, links or marks up; looks the same."""
     return _ACTIVE.sub(lambda found: found[0] + _PART, text)
 
 
@@ -55,13 +55,13 @@ def written(schema: str, service: NotifyBase, title: str, body: str) -> tuple[st
     """Title and body in the format that a service reads.
 
     Args:
-        schema: Schema of the target's URL, in small letters.
+        schema: Schema of the target's URL, in lower case.
         service: Its plug-in.
         title: One line of text.
         body: Lines of text.
 
     Returns:
-        Both, and the format for `notify`, which is not to convert again: some plug-ins leave that out.
+        Both, and the format for `notify`, which must not convert again: some plug-ins skip that step.
     """
     title, body = inert(title), inert(body)
     reads = service.resolve_format(NotifyFormat.TEXT)

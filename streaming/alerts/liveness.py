@@ -1,7 +1,7 @@
-"""Whether rounds still come, and whether what they show is the present; by steady time and the rounds' numbers.
+"""Whether rounds still come, and whether they show the present; by steady time and the rounds' numbers.
 
 No clock is compared with another: a broker whose clock is a day ahead, or a machine of ours that is 45 s off, changes
-nothing here. What counts is when a round of a number never read before was read.
+nothing here. The only measure is when a round with a new number was read.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from streaming.tables import DataFile, LakeUnreadableError, TableFollower, table
 
 __all__ = ["Liveness", "NewestRound"]
 
-# Files that are tried for the newest round where all are new to us: the newest of them nearly always tells it.
+# Files tried for the newest round when all are new to us: nearly always the newest one has it.
 _TRIED = 20
 
-# The pace of the rounds is taken over this time: long enough for three rounds of the default interval.
+# The pace of the rounds is measured over this time: long enough for three rounds of the default interval.
 _PACE_S: Final = 60.0
 
-# Rounds that bring more than this much of their own time for each second of ours are a backlog, not the present.
+# Rounds that advance their own time by more than this per second of ours are a backlog, not the present.
 _BACKLOG_PACE: Final = 1.5
 
 
@@ -47,7 +47,7 @@ class NewestRound:
         news = self._follower.look()
         if not news.anew:
             return max((n for file in news.files if (n := self._newest_of(file)) is not None), default=None)
-        # All files: the newest that can be read, for one that is broken must not hide the others.
+        # Not only the newest file: the newest readable one, so that a broken file does not hide the others.
         found = next((n for file in news.files[:_TRIED] if (n := self._newest_of(file)) is not None), None)
         if found is None and self._broken is not None:
             self._follower.forget()
@@ -72,17 +72,17 @@ class _Read:
 
 
 class Liveness:
-    """Since when no new round was read, and whether the rounds that are read are of now.
+    """The time since a new round was read, and whether the rounds show the present.
 
-    Call `saw` with the largest round number known, as often as one is looked for, and `judged` with the newest round
-    that the rules were judged by.
+    Call `saw` with the largest known round number after each check for it, and `judged` with the newest round that the
+    rules were judged by.
     """
 
     def __init__(self, steady: Callable[[], float], grace_s: float) -> None:
         """Begin to wait.
 
         Args:
-            steady: Seconds that no setting of a clock moves.
+            steady: Seconds that no change of a clock affects.
             grace_s: Before the first new round silence counts this much less: probe and job may have started with us.
         """
         self._steady = steady
@@ -94,7 +94,7 @@ class Liveness:
         self._reads: deque[_Read] = deque()
 
     def saw(self, number: int | None) -> None:
-        """Take the largest number that a look at the rounds found; the first look only tells where we begin."""
+        """Take the largest round number found; the first call only sets the starting point."""
         first, self._has_looked = not self._has_looked, True
         if number is None or (self._newest is not None and number <= self._newest):
             return
@@ -105,12 +105,12 @@ class Liveness:
 
     @property
     def has_seen_new(self) -> bool:
-        """A round that was not there at our start has come."""
+        """Whether a round has come that was not there at our start."""
         return self._has_seen_new
 
     @property
     def silent_s(self) -> float:
-        """Seconds since a new round was read; before the first, since the start, less the grace."""
+        """Seconds since a new round was read; before the first, since the start, minus the grace."""
         waited = self._steady() - self._since
         return waited if self._has_seen_new else max(0.0, waited - self._grace_s)
 
@@ -124,7 +124,7 @@ class Liveness:
             self._reads.popleft()
 
     def is_present(self, recent_s: float) -> bool:
-        """Whether the newest round is of now: it came within so many seconds, and rounds come at their own pace."""
+        """Whether the newest round shows the present: it came within so many seconds, and rounds keep their pace."""
         if not self._has_seen_new or self.silent_s > recent_s or len(self._reads) < 2:
             return False
         first, last = self._reads[0], self._reads[-1]

@@ -1,4 +1,4 @@
-"""What people are told: one message of one transition, or one of many at once."""
+"""Messages for people: one message for one transition, or one for many at once."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from streaming.terminal import visible
 __all__ = ["CLOSES", "GOES_ON", "OPENS", "Message", "digest_of", "message_of", "trial_message"]
 
 OPENS = "opens"
-"""The incident of a message begins, or has one alert more."""
+"""The message's incident begins, or gets another alert."""
 
 GOES_ON = "goes_on"
-"""Something of the incident ended, something else of it still fires."""
+"""Part of the incident has ended, another part still fires."""
 
 CLOSES = "closes"
-"""Nothing of the incident fires any more."""
+"""No part of the incident fires any more."""
 
 _TYPES = {"info": NotifyType.INFO, "warning": NotifyType.WARNING, "critical": NotifyType.FAILURE}
 
-# Names in a digest, and their length: what fits on the screen of a phone, and mostly into the 1,000 characters that
-# Teams, Rocket.Chat and PagerDuty take of a message.
+# Names in a digest, and their length: this fits on the screen of a phone, and mostly into the 1,000 characters that
+# Teams, Rocket.Chat and PagerDuty accept.
 _NAMED = 10
 _NAME_LENGTH = 60
 
@@ -43,7 +43,7 @@ class Message:
         kind: Apprise's type, which many services show as a colour or a sign.
         fields: The same by name, for targets that take fields.
         incident: Key of the incident that it belongs to; None for a test.
-        act: What it means for the incident: OPENS, GOES_ON or CLOSES.
+        act: Its effect on the incident: OPENS, GOES_ON or CLOSES.
     """
 
     state: str
@@ -61,12 +61,12 @@ class Message:
 
 
 def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, *, owner: str | None = None) -> Message:
-    """What people are told of a transition.
+    """The message for a transition.
 
     Args:
         decided: The transition.
         incident: Key of its incident; without one the alert is an incident of its own.
-        act: What it means for the incident.
+        act: Its effect on the incident.
         owner: Team that owns the group; None where the settings name none.
     """
     group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
@@ -98,7 +98,7 @@ def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, 
 
 
 def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Sequence[str] = ()) -> Message:
-    """One message of many transitions of one rule into one state, oldest first; with the teams that own the groups."""
+    """One message for many transitions of one rule into one state, oldest first; with the teams that own the groups."""
     first = decided[0]
     severity = max((d.severity for d in decided), key=SEVERITIES.index)
     says = {
@@ -132,7 +132,7 @@ def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Seque
 
 
 def trial_message(cluster: str) -> Message:
-    """A message that says that messages arrive."""
+    """A message to show that messages arrive."""
     text = f"This is a test of Evenkeel's alerts for the cluster {cluster}. Nothing is wrong."
     fields = {"evenkeel": "test", "state": "test", "cluster": cluster}
     return Message("test", "Evenkeel: messages arrive", text, NotifyType.INFO, fields)

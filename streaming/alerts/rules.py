@@ -58,7 +58,7 @@ SEVERITIES = ("info", "warning", "critical")
 SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"
 
 CLOCK_COLUMNS = frozenset({SILENT_S, UNJUDGED_S, UNJUDGED_REASON})
-"""Columns that `rounds_current` has for rules only, by the alerter's own steady time: seconds since a round of a new
+"""Columns that `rounds_current` has for rules only, by the alerter's own steady time: seconds since a round with a new
 number was read; seconds for which the tables could not be judged (0 when they can), and why."""
 
 _CLOCK_FIELDS = (
@@ -67,7 +67,7 @@ _CLOCK_FIELDS = (
     pa.field(UNJUDGED_REASON, pa.string()),
 )
 
-# Views whose rows belong to a round: a rule says of each row whether it holds.
+# Views whose rows belong to a round: for each row a rule holds or does not.
 _VIEWS = {
     f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "open_transactions")
 }
@@ -80,10 +80,10 @@ _EVENTS = {name: table_named(name) for name in EVENTS}
 _KEYS = ("name", "view", "when", "for", "per", "keep", "severity", "labels", "value", "message")
 _NEEDED = ("name", "view", "when", "severity", "message")
 
-# How long an alert over events lasts after the last of them, where the rule does not say.
+# How long an alert over events lasts after the last of them, unless the rule says otherwise.
 _KEEP_MS = 3_600_000
 
-# A text, or a threshold in an expression; not the cast `::DOUBLE`.
+# A text literal, or a threshold in an expression; not the cast `::DOUBLE`.
 _THRESHOLD = re.compile(r"'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -108,9 +108,9 @@ class Rule:
         value: A number to show; None for none.
         message: Template of the message.
         columns: Columns of the row that predicate, value, message and labels read.
-        per: Columns that name what an alert speaks of, beside the cluster.
-        keep_ms: Of a rule over events: how long after the last row that said true it resolves, by the rounds' clock; 0
-            for a rule over what is current.
+        per: Columns that identify what an alert is about, beside the cluster.
+        keep_ms: For a rule over events: how long after the last true row it resolves, by the rounds' clock; 0 for a
+            rule over current rows.
     """
 
     name: str
@@ -128,17 +128,17 @@ class Rule:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Columns that name what an alert speaks of, beside the cluster."""
+        """Columns that identify what an alert is about, beside the cluster."""
         return self.per
 
     @property
     def by_clock(self) -> bool:
-        """It is judged by the alerter's own time, at every look, not once per round."""
+        """Whether it is judged by the alerter's own time, at every look, not once per round."""
         return bool(CLOCK_COLUMNS & self.when.columns)
 
     @property
     def of_events(self) -> bool:
-        """It reads events: rows that are judged once, when they are written."""
+        """Whether it reads events: rows that are judged once, when they are written."""
         return self.keep_ms > 0
 
 
@@ -146,8 +146,7 @@ def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
     """Read and check the rules.
 
     Args:
-        file: The file; None takes the user's `alerts.yaml` (`streaming/places.py`), and the shipped one where there is
-            none.
+        file: The file; None for the user's `alerts.yaml` (`streaming/places.py`), or the shipped one if there is none.
 
     Raises:
         RulesError: The file cannot be read, or a rule is wrong: file, rule and reason in one sentence.
@@ -247,7 +246,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
 
 
 def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
-    """Put the numbers of thresholds in their places."""
+    """Replace thresholds by their numbers."""
 
     def number(found: re.Match[str]) -> str:
         if found[1] is None:

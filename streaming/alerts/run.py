@@ -1,4 +1,4 @@
-"""The alerter as a process: looks at the tables, decides, writes, and has it delivered, until it is told to stop."""
+"""The alerter as a process: reads the tables, decides, writes, delivers, until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
 _LOG = logging.getLogger("streaming.alerts")
 
-# Where evaluation stands is written with every transition, and after this time without one: a restart judges no more
-# rounds again than these. Every round would be 8,640 commits a day for nothing.
+# The position of the evaluation is written with every transition, and otherwise this often: a restart repeats no more
+# rounds than these. Every round would be 8,640 commits a day for nothing.
 _KEEP_PLACE_MS = 600_000
 
-# Transitions that cannot be written into `alerts` are delivered all the same after this time: a commit that fails for a
-# moment is made at the next look.
+# Transitions that cannot be written into `alerts` are delivered anyway after this time; a commit that fails only for a
+# moment succeeds at the next look.
 _DIRECT_AFTER_S = 30.0
 
 _NOT_WRITTEN = "delivered directly: the table alerts cannot be written now"
 
 
 class Alerter:
-    """One cluster's alerts. A context manager; `look` again and again, from one thread.
+    """One cluster's alerts. A context manager; call `look` repeatedly, from one thread.
 
-    Order of what a look does: write what the lanes say, judge new rounds, judge the rules by the clock, commit the
-    transitions, hand them to the lanes. Each step is tried by itself: what one of them fails with holds back no other.
+    A look does in this order: write the queues' outcomes, judge new rounds, judge the rules by the clock, commit the
+    transitions, hand them to the queues. Each step is guarded by itself: its failure holds up no other.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class Alerter:
         Args:
             settings: All settings.
             rules: The rules.
-            targets: What sends messages, by name of the target.
+            targets: Senders of messages, by name of the target.
             clock: Seconds since the epoch.
-            steady: Seconds that no setting of the clock moves.
+            steady: Seconds that no change of the clock affects.
         """
         self._settings, self._alerts = settings, settings.alerts
         self._clock, self._steady = clock, steady
@@ -82,16 +82,16 @@ class Alerter:
         self._placed_at = self._ms()
         self._behind = True
         self._offered = 0
-        # Written before without anybody being told.
+        # Written earlier, but not delivered to anybody.
         self._missed: list[Decided] = []
         self._trouble = Trouble(steady)
-        # Decided and not written yet, with whether each was found late; and since when.
+        # Decided but not written yet, with whether each was found late; and since when.
         self._unwritten: list[tuple[Transition, bool]] = []
         self._unwritten_since: float | None = None
         self._sent_directly: set[str] = set()
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.wake = threading.Event()
-        """Set when a lane has something to write down."""
+        """Set when a queue has an outcome to write."""
         patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
         self._lanes = [
             Lane(name, way, patience, self._results, self.wake, self._alerts.digest_above, settings.owners)
@@ -118,11 +118,11 @@ class Alerter:
 
     @property
     def idle(self) -> bool:
-        """Nothing is left to deliver."""
+        """Whether nothing is left to deliver."""
         return all(lane.idle for lane in self._lanes) and self._results.empty()
 
     def look(self) -> list[Decided]:
-        """Look once; returns what was decided. What fails in passing is logged, and tried again at the next look."""
+        """Look once; returns the decisions. Temporary failures are logged, and retried at the next look."""
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
         attempt(self._see_rounds, None)
@@ -136,10 +136,10 @@ class Alerter:
         return decided + self._send_directly()
 
     def run(self, stop: threading.Event) -> bool:
-        """Look until told to stop; at once again when a lane has something to write down.
+        """Look until asked to stop; at once again when a queue has an outcome to write.
 
         Returns:
-            False when the tables could not be judged for so long that everything is to be opened anew.
+            False when the tables could not be judged for so long that everything must be opened again.
         """
         while not stop.is_set():
             self.wake.clear()
@@ -158,16 +158,16 @@ class Alerter:
         self._liveness.saw(self._rounds.read())
 
     def _judge_rounds(self) -> bool:
-        """Judge the rounds that are new; True when that is done."""
+        """Judge the new rounds; True when that is done."""
         if self._decisions is None or self._deliveries is None:
             self._decisions, self._deliveries = self._open()
-        # A commit can fail after it was made.
+        # A commit can report failure after it was made.
         self._behind = self._behind or (self._unwritten_since is not None and self._decisions.have_moved())
         if self._behind:
             self._evaluation.begin(self._decisions.remember(), self._ms())
-            # What waits to be written follows from the tables once more, with the same ids.
+            # The unwritten transitions follow from the tables once more, with the same ids.
             self._unwritten, self._unwritten_since = [], None
-            # Of what was committed all the same nobody has been told yet.
+            # Those that were committed after all have not been delivered to anybody yet.
             if self._decisions.number > self._offered:
                 self._missed += self._decisions.after(self._offered)
                 self._offered = self._decisions.number
@@ -178,7 +178,7 @@ class Alerter:
         return True
 
     def _judge_by_clock(self) -> None:
-        # A silence that fired before our start goes on until a round comes: how long it lasts nobody here can say.
+        # A silence that fired before our start goes on until a round comes: nobody here knows how long it has lasted.
         goes_on = self._evaluation.is_silent and not self._liveness.has_seen_new
         silent_s = math.inf if goes_on else self._liveness.silent_s
         now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason)
@@ -219,7 +219,7 @@ class Alerter:
         return decided
 
     def _send_directly(self) -> list[Decided]:
-        """Hand over what could not be written into `alerts` for a while; it is written when that goes again."""
+        """Deliver transitions that could not be written into `alerts` for a while; they are written later."""
         since = self._unwritten_since
         if not self._unwritten:
             return []
@@ -248,7 +248,7 @@ class Alerter:
             lane.offer(untold, fresh)
 
     def _is_fresh(self) -> bool:
-        """Whether what fires by the newest round is still true: that is of now, by the clock or by its pace."""
+        """Whether alerts of the newest round are still true: it shows the present, by the clock or by its pace."""
         newest = self._evaluation.newest
         if self._behind or newest is None:
             return False
@@ -302,7 +302,7 @@ def open_targets(settings: Settings) -> dict[str, Target]:
     """The targets of the settings by name.
 
     Raises:
-        SetupError: A URL is none that Apprise knows, or the file of targets is wrong.
+        SetupError: Apprise does not know a URL, or the file of targets is wrong.
     """
     timeout_ms = settings.alerts.timeout_ms
     return {
@@ -311,7 +311,7 @@ def open_targets(settings: Settings) -> dict[str, Target]:
 
 
 def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
-    """Read rules and targets, and say what they are; nothing is sent.
+    """Read rules and targets, and print them; nothing is sent.
 
     Raises:
         SetupError: A rule or a target is wrong.
@@ -324,14 +324,14 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
 
 
 def _unwatched(rules: Sequence[Rule]) -> list[str]:
-    """What no rule would tell of, though it silences all the others."""
+    """Conditions that silence all rules, but that no rule reports."""
     read = {column for rule in rules for column in rule.when.columns}
     what = {SILENT_S: "rounds do not come any more", UNJUDGED_S: "the tables cannot be judged"}
     return [f"no rule reads {name}: nobody is told when {then}" for name, then in what.items() if name not in read]
 
 
 def send_test(settings: Settings, say: Callable[[str], None]) -> int:
-    """Send one test message to each target, and say what came of it; returns the exit code.
+    """Send one test message to each target, and print the outcome; returns the exit code.
 
     Raises:
         SetupError: There is no target, or one is wrong.
@@ -353,7 +353,7 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
 def main(settings: Settings) -> int:
     """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings hold paths of URLs
+    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings contain paths of URLs
     stop = threading.Event()
     try:
         rules = load_rules(settings.alerts.rules)

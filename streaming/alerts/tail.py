@@ -1,6 +1,6 @@
-"""One table's rows for the alerter: files with the rounds in them at a start, and from then on only what is new.
+"""One table's rows for the alerter: at a start the files with the relevant rounds, from then on only new ones.
 
-Rows are ordered by the number of their round. Times are not looked at: a broker's clock can be wrong.
+Rows are ordered by the number of their round. Times are not used: a broker's clock can be wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ANY_ROUND = 2**63 - 1
 
 
 class LostTrackError(Exception):
-    """Commits or files that should come next are not there: begin anew from a snapshot."""
+    """Commits or files that should come next do not exist: start again from a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class Tail:
         self.waiting = self._schema.empty_table()
 
     def snapshot(self) -> list[File]:
-        """The files that there are, from which `read` goes on; none where there is no table yet."""
+        """The present files, from which `read` continues; none if there is no table yet."""
         self.waiting = self._schema.empty_table()
         self._follower.forget()
         self._is_there = self._follower.look().anew
         if not self._is_there:
             return []
-        # (Opened after the follower, so it may show a file more, which then comes once more: `keep` sees to that.)
+        # (Opened after the follower, so it may contain a file more, which then comes again: `keep` handles that.)
         actions = pa.table(DeltaTable(self._location).get_add_actions(flatten=True))
         wanted = [name for name in _FILE_COLUMNS if name in actions.column_names]
         return [_file_of(action) for action in actions.select(wanted).to_pylist()]
@@ -80,7 +80,7 @@ class Tail:
         return rows.filter(wanted).cast(self._schema)
 
     def keep(self, rows: pa.Table, after: int) -> None:
-        """Let these rows wait, and of those to come only what is newer than a round: the others were read."""
+        """Let these rows wait, and of later ones only those newer than a round: the others were read."""
         self.waiting, self._after = rows, after
 
     def read(self) -> None:
@@ -98,7 +98,7 @@ class Tail:
             raise LostTrackError(str(error)) from error
 
     def take(self, until: int) -> pa.Table:
-        """Take the waiting rows of rounds up to one."""
+        """Remove and return the waiting rows of rounds up to one."""
         if self.waiting.num_rows == 0:
             return self.waiting
         now = pc.less_equal(self.waiting["round"], until)
@@ -115,5 +115,5 @@ def _file_of(action: dict[str, Any]) -> File:
 
 
 def newest_first(file: File) -> int:
-    """Sorts files, reversed, into an order in which the newest come first, and before them those of unknown age."""
+    """A key that sorts files, reversed, with the newest first, and before them those of unknown age."""
     return file.newest if file.newest is not None else _ANY_ROUND

@@ -1,4 +1,4 @@
-"""Where alerts go: Apprise URLs under names, and what came of sending a message there, without any secret."""
+"""The targets of alerts: named Apprise URLs, and the outcome of sending a message there, without any secret."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ INCIDENTS = "incidents"
 """Opens and closes incidents by the key of a message."""
 
 RECORDS = "records"
-"""Takes fields, as programs do: each transition, and each name as it is."""
+"""Takes fields, as programs do: each transition, and names unchanged."""
 
 # Apprise's own JSON, XML and form targets, which can carry fields beside title and text.
 _WITH_FIELDS = frozenset({"json", "jsons", "xml", "xmls", "form", "forms"})
@@ -39,12 +39,12 @@ _HTTP_STATUS = re.compile(r"error=(\d{3})")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of an attempt.
+    """The outcome of an attempt.
 
     Attributes:
-        reason: Why it failed, without secrets, or why nothing was sent; None when the target took it.
+        reason: Why it failed, without secrets, or why nothing was sent; None when the target accepted it.
         duration_ms: How long it took.
-        unsent: Nothing was sent, and nothing is to be.
+        unsent: Nothing was sent, and nothing is to be sent.
     """
 
     reason: str | None
@@ -64,7 +64,7 @@ class Target:
         """Check the URL; nothing is sent.
 
         Raises:
-            SetupError: It is no URL that Apprise knows; the text names the target, not the URL.
+            SetupError: Apprise does not know the URL; the text names the target, not the URL.
         """
         _listen()
         self.name = name
@@ -73,7 +73,7 @@ class Target:
         if given:
             given.setdefault("cto", timeout_ms / 1000)
             given.setdefault("rto", timeout_ms / 1000)
-            # A message that is too long for a service is refused by it, again and again: its end holds ids.
+            # A service refuses a message that is too long, again and again: its end holds ids.
             given.setdefault("overflow", "truncate")
         if not given or Apprise.instantiate(dict(given), suppress_exceptions=True) is None:
             message = (
@@ -98,7 +98,7 @@ class Target:
         _SAID.lines = []
         try:
             taken = self._send({**self._given, **told}, message)
-        except Exception as error:  # noqa: BLE001 - a hundred plug-ins of others; none of them may end the alerter
+        except Exception as error:  # noqa: BLE001 - a hundred third-party plug-ins; none of them may end the alerter
             taken = False
             _SAID.lines.append(type(error).__name__)
         lines, _SAID.lines = _SAID.lines, []
@@ -133,13 +133,13 @@ class Target:
 
 
 def _parts_of(url: str) -> list[str]:
-    """Whatever of a URL could be a secret: each piece between its separators, the longest first."""
+    """Every part of a URL that could be a secret: each piece between separators, the longest first."""
     pieces = {piece for piece in re.split(r"[/:@?&=#,]+", url) if len(piece) >= 3}
     return sorted({url, *pieces, *(unquote(piece) for piece in pieces)}, key=len, reverse=True)
 
 
 class _Said(threading.local):
-    """What Apprise says while this thread sends: it tells the reason of a failure in its log only."""
+    """Apprise's log while this thread sends: the reason of a failure appears only there."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -154,7 +154,7 @@ class _Listener(logging.Handler):
 
 
 def _listen() -> None:
-    """Take Apprise's log for ourselves: its lines can hold parts of a URL."""
+    """Capture Apprise's log: its lines can contain parts of a URL."""
     log = logging.getLogger("apprise")
     if not any(isinstance(handler, _Listener) for handler in log.handlers):
         for handler in list(log.handlers):

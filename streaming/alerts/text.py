@@ -1,4 +1,4 @@
-"""Templates of messages, filled in with what a row holds: names are text, whatever stands in them."""
+"""Templates of messages, filled in with a row's values: names are text, whatever they contain."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ __all__ = ["fill", "placeholders"]
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
-# Numbers that name something, and are looked for elsewhere as they stand.
+# Numbers that identify something, and are searched for elsewhere: printed without separators.
 _NAMES = re.compile(r"(_id|partition|round|generation)$")
 
 
 def placeholders(template: str) -> frozenset[str]:
-    """Names between braces; everything else in a template stands for itself."""
+    """Names between braces; everything else in a template is literal."""
     return frozenset(_PLACEHOLDER.findall(template))
 
 
 def fill(template: str, values: Mapping[str, object]) -> str:
-    """Fill in a template; what is not known is called unknown."""
+    """Fill in a template; an unknown value is written as "unknown"."""
     put: Callable[[re.Match[str]], str] = lambda found: _named(found[1], values.get(found[1]))  # noqa: E731
     return _PLACEHOLDER.sub(put, template)
 

@@ -1,4 +1,4 @@
-"""What the tables can fail with while others write them or a store is away: said once, and for how long it lasts."""
+"""Failures of the tables while others write them or a store is away: reported once, with how long they last."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ _Result = TypeVar("_Result")
 
 
 class Trouble:
-    """Since when the tables cannot be judged.
+    """How long the tables have not been judged.
 
     In each look, call `attempt` for every step and then `end_of_look`.
 
     Attributes:
-        reason: What failed first in the newest look with a failure, on one line; None when all is well.
+        reason: The first failure of the newest look that had one, on one line; None when all is well.
     """
 
     def __init__(self, steady: Callable[[], float]) -> None:
-        """Begin without trouble; `steady` gives seconds that no setting of a clock moves."""
+        """Start without trouble; `steady` returns seconds that no change of the clock affects."""
         self.reason: str | None = None
         self._steady = steady
         self._since: float | None = None
@@ -51,11 +51,11 @@ class Trouble:
 
     @property
     def lasts_s(self) -> float:
-        """Seconds for which no look was without a failure; 0 when all is well."""
+        """Seconds without a look free of failures; 0 when all is well."""
         return 0.0 if self._since is None else self._steady() - self._since
 
     def attempt(self, step: Callable[[], _Result], otherwise: _Result) -> _Result:
-        """Run a step of a look; what it fails with in passing is noted, and `otherwise` is its result."""
+        """Run a step of a look; a temporary failure is noted, and `otherwise` is its result."""
         try:
             return step()
         except PASSING as error:
@@ -63,7 +63,7 @@ class Trouble:
             return otherwise
 
     def end_of_look(self) -> None:
-        """Say what is wrong once, not at every look, and once that it is over."""
+        """Log a failure once, not at every look, and once that it is over."""
         if self._failed is not None and self._since is None:
             _LOG.warning("the tables cannot be judged now, again in a moment: %s", self._failed)
             self._since = self._steady()
@@ -74,5 +74,5 @@ class Trouble:
 
 
 def one_line(error: Exception) -> str:
-    """An exception as one line of text: control characters of paths and names in it are written out."""
+    """An exception as one line of text: control characters of paths and names in it are escaped."""
     return printable(" ".join(f"{type(error).__name__}: {error}".split())[:300])

@@ -1,7 +1,7 @@
-"""Rows to truths: every rule over every row of a piece at once, in DuckDB, and only what matters comes out.
+"""Rows to truths: every rule over every row of a chunk at once, in DuckDB; only relevant ones are returned.
 
-Of ten thousand rows a round hardly any matters: those that say true, those of alerts that are pending or firing, and
-those that end something.
+Hardly any of ten thousand rows a round is relevant: those that are true, those of alerts that are pending or firing,
+and those that end something.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from streaming.alerts.text import fill
 __all__ = ["ByClock", "Judge"]
 
 _Age: TypeAlias = tuple[int, ...]
-"""What orders the rows of one key: the larger, the newer."""
+"""Orders the rows of one key: the larger, the newer."""
 
 
 @dataclass(frozen=True, slots=True)
 class ByClock:
-    """What the alerter knows by itself; columns of the newest round's row to rules by the clock.
+    """What the alerter knows by itself; columns of the newest round's row for rules by the clock.
 
     Attributes:
-        silent_s: Seconds since a round of a new number was read.
+        silent_s: Seconds since a round with a new number was read.
         unjudged_s: Seconds for which the tables could not be judged; 0 when they can.
         unjudged_reason: Why; None when they can.
     """
@@ -43,7 +43,7 @@ class ByClock:
 
 
 class Judge:
-    """The rules over rows. Not for several threads."""
+    """Applies the rules to rows. Not for several threads."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._rules = tuple(rules)
@@ -68,11 +68,11 @@ class Judge:
         return found
 
     def rounds(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
-        """Judge a piece: what is new at each of its rounds, in order.
+        """Judge a chunk: the news of each of its rounds, in order.
 
         Args:
             chunk: Rounds and rows.
-            active: Alerts that are pending or firing: of them, false and NULL are told too.
+            active: Alerts that are pending or firing: for these, false and NULL are returned too.
         """
         by_round: list[dict[Key, tuple[tuple[bool, _Age], Seen]]] = [{} for _ in chunk.rounds]
         numbers = [r.number for r in chunk.rounds]
@@ -82,9 +82,11 @@ class Judge:
             rows = chunk.rows.get(rule.table.name)
             found = self._judge(rule, rows, active) if rows is not None and rows.num_rows else []
             if rule.table.name == "drift":
-                found += _closings(rule, chunk.rows.get("group_health"))
+                known = [json.loads(entity) for name, entity in active if name == rule.name]
+                subjects = {seen.subject for *_, seen in found} | {_subject(rule, entity) for entity in known}
+                found += _closings(rule, chunk.rows.get("group_health"), subjects)
             for number, age, seen in found:
-                # A round that was passed over shows its rows with the next.
+                # The rows of a round that was passed over come with the next one.
                 at = min(bisect_left(numbers, number), len(numbers) - 1)
                 order = (seen.gone, age)
                 kept = by_round[at].get((rule.name, seen.subject.entity))
@@ -96,12 +98,12 @@ class Judge:
         ]
 
     def events(self, rows: Mapping[str, pa.Table], at: Round | None, since: int) -> Observed:
-        """Judge new rows of events: only those that say true are told, one per rule and subject.
+        """Judge new rows of events: only true ones are returned, one per rule and subject.
 
         Args:
             rows: By table.
             at: The newest round; None before the first.
-            since: Where there is no round: now, ms.
+            since: Used where there is no round: now, ms.
         """
         found: dict[Key, tuple[_Age, Seen]] = {}
         for rule in self._rules:
@@ -120,7 +122,7 @@ class Judge:
             cluster: The cluster.
             newest: The newest row of `rounds`; None before the first.
             at: The same; None before the first.
-            since: Where there is no round: now, ms.
+            since: Used where there is no round: now, ms.
             known: What the alerter knows by itself.
         """
         schema = next((r.table.arrow_schema for r in self._rules if r.by_clock), None)
@@ -155,7 +157,9 @@ class Judge:
         """  # noqa: S608 - the rule's own expression, which `expressions.check` has seen
         if rule.key:
             told = f'SELECT {keys} FROM judged WHERE "_truth" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
-            sql += f"SEMI JOIN ({told}) AS wanted USING ({keys})"
+            # (A key may have NULL in it: an equal one, here.)
+            same = " AND ".join(f'judged."{name}" IS NOT DISTINCT FROM wanted."{name}"' for name in rule.key)
+            sql += f"SEMI JOIN ({told}) AS wanted ON {same}"
             known = [json.loads(entity) for name, entity in active if name == rule.name]
             schema = pa.schema([rule.table.arrow_schema.field(name) for name in rule.key])
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
@@ -182,21 +186,24 @@ def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
 
 
 def _subject(rule: Rule, row: Mapping[str, Any]) -> Subject:
-    entity = json.dumps({name: row[name] for name in rule.key}, ensure_ascii=False, separators=(",", ":"))
-    return Subject(
-        entity,
-        row["group_id"] if "group_id" in rule.key else None,
-        row["topic"] if "topic" in rule.key else None,
-        row["partition"] if "partition" in rule.key else None,
-    )
+    """What a row speaks of; columns of the key that are NULL are left out of its entity."""
+    key = {name: row[name] for name in rule.key if row.get(name) is not None}
+    entity = json.dumps(key, ensure_ascii=False, separators=(",", ":"))
+    return Subject(entity, key.get("group_id"), key.get("topic"), key.get("partition"))
 
 
-def _closings(rule: Rule, health: pa.Table | None) -> list[tuple[int, _Age, Seen]]:
-    """A group that closes takes its verdict with it."""
+def _closings(rule: Rule, health: pa.Table | None, subjects: Iterable[Subject]) -> list[tuple[int, _Age, Seen]]:
+    """A group that ends ends its verdicts too: those that are active or were just found, for any of its topics."""
     if health is None or health.num_rows == 0:
         return []
-    ended = health.filter(health["ended"]).to_pylist()
-    return [(row["round"], (row["round"],), Seen(rule.name, _subject(rule, row), None, gone=True)) for row in ended]
+    ended: dict[str | None, list[int]] = {}
+    for row in health.filter(health["ended"]).select(["group_id", "round"]).to_pylist():
+        ended.setdefault(row["group_id"], []).append(row["round"])
+    return [
+        (number, (number,), Seen(rule.name, subject, None, gone=True))
+        for subject in subjects
+        for number in ended.get(subject.group_id, ())
+    ]
 
 
 def _nothing(at: Round | None, since: int) -> Observed:

@@ -1,4 +1,4 @@
-"""The same job on a Spark cluster: packed, and given to `spark-submit`."""
+"""The same job on a Spark cluster: packed, and submitted with `spark-submit`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The job as a file, as `spark-submit` wants it.
+"""The job as a file, which `spark-submit` needs.
 
-`streaming/job/__main__.py` is none: run by its path, the `operator.py` beside it would come before Python's own.
+`streaming/job/__main__.py` cannot be that file: if it is run by its path, the `operator.py` beside it hides Python's.
 """
 
 from __future__ import annotations

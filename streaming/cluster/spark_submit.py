@@ -1,8 +1,8 @@
 """`evenkeel submit`: the job of this machine, with the tasks on a Spark cluster (client mode).
 
-The driver, with the tables' writer, runs here; executors get our two packages as a zip and
-everything else from a Python of their own (docs/cluster.md). Secrets travel neither in options nor in closures:
-executors read them from files, or find them in the environment that their worker was started with.
+The driver, with the tables' writer, runs here; executors get our two packages as a zip and everything else from a
+Python of their own (docs/cluster.md). Secrets are passed neither in options nor in closures: executors read them from
+files, or from the environment that their worker was started with.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from streaming.process import SAFE_PATH, GuardedProcess
 __all__ = ["PACKAGES", "pack", "submit"]
 
 PACKAGES = ("assignors", "streaming")
-"""What executors need of ours."""
+"""The packages of ours that executors need."""
 
 _INSTALLED = Path(__file__).resolve().parents[2]
 _ENTRY = Path(__file__).with_name("entry.py")
@@ -43,14 +43,14 @@ def submit(
     arguments: Sequence[str] = (),
     more: Sequence[str] = (),
 ) -> int:
-    """Run the job on a cluster until it ends or is told to (SIGINT, SIGTERM: between two batches).
+    """Run the job on a cluster until it ends or is asked to (SIGINT, SIGTERM: between two batches).
 
     Args:
         settings: All settings; they reach the driver by environment.
-        master: `spark://HOST:PORT`, or another master that spark-submit takes.
+        master: `spark://HOST:PORT`, or another master that spark-submit accepts.
         python: Python of the executors; None for this one, at this path on every node.
         arguments: Arguments of the job (`python -m streaming.job --help`).
-        more: Arguments of spark-submit that come after ours, and so win.
+        more: Arguments of spark-submit that come after ours and so override them.
 
     Returns:
         The job's exit code.
@@ -69,15 +69,15 @@ def submit(
     with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
         packages = Path(folder) / "evenkeel.zip"
         pack(packages)
-        # Spark 4.2.0 plans a Python source on the driver, in a process with the executors' Python, and tells that
+        # Spark 4.2.0 plans a Python source on the driver, in a process with the executors' Python, and gives that
         # process a wrong folder for --py-files (PythonStreamingSourceRunner): so the packages are named here, too.
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(packages), os.environ.get("PYTHONPATH")]))
         command = [
             str(_spark_home() / "bin" / "spark-submit"),
             *("--master", master),
-            # Ours, then what the cluster's own configuration has beside it.
+            # Our configuration, and beside it the rest of the cluster's own.
             *("--properties-file", str(shipped("spark-defaults.conf")), "--load-spark-defaults"),
-            # In place of the loopback of a job without a cluster: executors connect to the driver.
+            # Instead of the loopback of a job without a cluster: executors connect to the driver.
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
             *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
@@ -85,8 +85,8 @@ def submit(
             str(_ENTRY),
             *arguments,
         ]
-        # Guarded, and so out of reach of a terminal's Ctrl-C, which would end the JVM, under which the driver runs,
-        # in the middle of a batch.
+        # Guarded, so that a terminal's Ctrl-C does not reach it: it would end the JVM above the driver in the middle of
+        # a batch.
         process = GuardedProcess(command, log=None, environment=environment)
         try:
             with _passed_on(process.pid):
@@ -96,7 +96,7 @@ def submit(
 
 
 def pack(path: Path) -> None:
-    """Write our packages, with the data in them, into a zip that Python imports from."""
+    """Write our packages, with their data files, into a zip that Python can import from."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for file in sorted((_INSTALLED / package).rglob("*")):
@@ -128,7 +128,7 @@ def _refuse_secrets_of_the_environment(settings: Settings) -> None:
 
 @contextmanager
 def _passed_on(submitted: int) -> Iterator[None]:
-    """Pass SIGINT and SIGTERM on to the driver alone; to all there is as long as it has not started."""
+    """Pass SIGINT and SIGTERM on to the driver alone; to all processes until it has started."""
 
     def ask(_number: int, _frame: object) -> None:
         (_driver(submitted) or psutil.Process(submitted)).send_signal(signal.SIGTERM)
@@ -142,7 +142,7 @@ def _passed_on(submitted: int) -> Iterator[None]:
 
 
 def _driver(submitted: int) -> psutil.Process | None:
-    """The Python that runs the job, below the JVM of spark-submit."""
+    """The Python process of the job, below the JVM of spark-submit."""
     for process in psutil.Process(submitted).children(recursive=True):
         with suppress(psutil.Error):  # it has ended meanwhile
             if process.cmdline()[1:2] == [str(_ENTRY)]:

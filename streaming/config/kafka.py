@@ -1,4 +1,4 @@
-"""How probe and job reach a cluster. Secrets are in files and in the environment, and nowhere else."""
+"""How probe and job reach a cluster. Secrets are in files and in the environment only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streaming.exceptions import SetupError
 __all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section", "secret_variable"]
 
 KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
-"""Settings of the connection that travel in files and in the environment only."""
+"""Settings of the connection that are passed in files and in the environment only."""
 
 
 def secret_variable(name: str, section: str = "kafka") -> str:
@@ -23,8 +23,8 @@ def secret_variable(name: str, section: str = "kafka") -> str:
     return f"EVENKEEL_{section}__{name}".upper()
 
 
-# What `kafka.client` may hold: what kafka-python 3.0.12's consumer (the job's client) knows, a file can say, and is no
-# secret. A list of what is allowed, because these settings show in plans.
+# The settings that `client` may have: known to kafka-python 3.0.12's consumer (the job's client), expressible in a
+# file, and not secret. A list of what is allowed, because these settings appear in plans.
 _CLIENT_SETTINGS = frozenset(
     {
         "allow_auto_create_topics",
@@ -81,7 +81,7 @@ _NO_PROXY = f"it must read SCHEME://HOST:PORT, with {', '.join(_PROXY_SCHEMES)} 
 
 
 class Section(BaseModel):
-    """One section of the settings: no unknown names, no changes."""
+    """A section of the settings: unknown names and changes are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -94,17 +94,17 @@ class KafkaSettings(Section):
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
         sasl_mechanism: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, ...; None without SASL.
         sasl_username: User of PLAIN and SCRAM.
-        sasl_password: Its password; rather `sasl_password_file` or the environment.
+        sasl_password: Its password; `sasl_password_file` or the environment is the better place.
         sasl_password_file: File whose content, stripped, is the password.
         ssl_cafile: PEM file of the certificate authorities; None takes the system's.
         ssl_certfile: PEM file of the client's certificate.
         ssl_keyfile: PEM file of the client's key.
         ssl_password: Password of the key.
         ssl_password_file: File whose content, stripped, is that password.
-        ssl_check_hostname: Whether the brokers' names are checked.
+        ssl_check_hostname: Whether the brokers' host names are verified.
         request_timeout_ms: A request without an answer fails after this time.
-        proxy_url: Proxy on the way to the brokers, `http://`, `socks5://` or `socks5h://`; it may hold a login, so
-            rather `proxy_url_file` or the environment.
+        proxy_url: Proxy on the way to the brokers, `http://`, `socks5://` or `socks5h://`; it may contain a login, so
+            `proxy_url_file` or the environment is the better place.
         proxy_url_file: File whose content, stripped, is that URL.
         client: Any further kafka-python client setting, by its own name; no secret.
     """
@@ -129,7 +129,7 @@ class KafkaSettings(Section):
     @field_validator("client")
     @classmethod
     def _refuse_secrets(cls, client: dict[str, Any]) -> dict[str, Any]:
-        # These settings travel as an option of the job, which Spark shows in plans and logs.
+        # These settings are passed as an option of the job, which Spark shows in plans and logs.
         for name, value in client.items():
             if name not in _CLIENT_SETTINGS:
                 told = name if name.isidentifier() else "…"  # (what is no name could be a secret by mistake)
@@ -152,7 +152,7 @@ class KafkaSettings(Section):
 
     @property
     def has_proxy(self) -> bool:
-        """Whether the way to the brokers leads through a proxy."""
+        """Whether the brokers are reached through a proxy."""
         return bool(self.proxy_url or self.proxy_url_file or any(self.client.get(name) for name in _PROXIES))
 
     def client_config(self) -> dict[str, Any]:
@@ -160,7 +160,7 @@ class KafkaSettings(Section):
 
         Raises:
             OSError: A secret's file cannot be read.
-            SetupError: What stands in a secret's file is no text, or no proxy's URL.
+            SetupError: A secret's file does not contain text, or not a proxy's URL.
         """
         config: dict[str, Any] = {
             "bootstrap_servers": self.bootstrap_servers.split(","),
@@ -186,19 +186,19 @@ class KafkaSettings(Section):
         return config | self.client
 
     def public(self) -> dict[str, Any]:
-        """All but the secrets, as JSON values: what may stand in an option of the job and in a plan."""
+        """Everything except the secrets, as JSON values: safe in an option of the job and in a plan."""
         return self.model_dump(mode="json", exclude=set(KAFKA_SECRETS))
 
     @classmethod
     def from_public(cls, public: dict[str, Any], section: str = "kafka") -> KafkaSettings:
-        """Put the secrets of this process's environment back to what `public` left.
+        """Add the secrets of this process's environment to the values of `public`.
 
-        The job's tasks call it: secrets travel by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
+        Called by the job's tasks: secrets are passed by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
         `EVENKEEL_KAFKA__SSL_PASSWORD`, `EVENKEEL_KAFKA__PROXY_URL`) or as files, never through Spark.
 
         Args:
-            public: What `public` gave.
-            section: The settings' section of this connection, `kafka` or `bus`.
+            public: The values of `public`.
+            section: Section of the settings with this connection, `kafka` or `bus`.
         """
         secrets = {name: os.environ.get(secret_variable(name, section)) for name in KAFKA_SECRETS}
         return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
@@ -222,7 +222,7 @@ def _secret(value: SecretStr | None, path: Path | None) -> str | None:
 
 
 def _is_proxy(url: str) -> bool:
-    """Whether kafka-python can use it: what it cannot use it quotes, with the login that is in it."""
+    """Whether kafka-python can use it; its error for one it cannot use would quote the login in it."""
     try:
         parts = urlsplit(url)
         return parts.scheme in _PROXY_SCHEMES and bool(parts.hostname) and parts.port is not None
@@ -231,7 +231,7 @@ def _is_proxy(url: str) -> bool:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in a value of a file."""
+    """Every text in a value from a file."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

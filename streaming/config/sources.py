@@ -1,6 +1,6 @@
-"""Where settings come from: the user's file, and the environment. What is wrong with one is a sentence that names it.
+"""The sources of settings: the user's file and the environment. An error is one sentence that names its source.
 
-Values are never shown: one could be a secret.
+Values are never shown: any of them could be a secret.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"
 
 
 class NoJsonError(ValueError):
-    """A variable of the environment must be JSON, and is not. Its text is a sentence.
+    """A variable of the environment must be JSON, but is not. Its text is a sentence.
 
-    (A `ValueError`: pydantic-settings takes any other exception for a mistake of its own.)
+    (A `ValueError`: pydantic-settings treats any other exception as a failure of its own.)
     """
 
 
 class Environment(EnvSettingsSource):
-    """The environment, as pydantic-settings reads it, but for the name of a variable that is no JSON."""
+    """The environment as pydantic-settings reads it, but errors name the variable that is not JSON."""
 
     def __call__(self) -> dict[str, Any]:
         """What the environment says.
@@ -54,10 +54,10 @@ class Environment(EnvSettingsSource):
         """Read a list or an object.
 
         Raises:
-            NoJsonError: It is no JSON.
+            NoJsonError: The value is not JSON.
         """
         try:
-            # (pydantic-settings' own signature wants a field, and its own calls give none for a nested one.)
+            # (pydantic-settings' own signature requires a field, but its calls pass none for a nested one.)
             return super().decode_complex_value(field_name, field, value)  # type: ignore[arg-type]
         except (ValueError, RecursionError) as error:
             why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
@@ -76,13 +76,13 @@ class Environment(EnvSettingsSource):
 
 
 def file_values() -> dict[str, Any]:
-    """What the user's settings file holds; nothing when there is no file.
+    """The values of the user's settings file; empty when there is no file.
 
-    `EVENKEEL_CONFIG` names the file; without it, it is looked for where `streaming.places` says. The file's one
-    entry of `[[clusters]]` is given as `cluster` and `kafka`, its names in the environment and in `Settings`.
+    `EVENKEEL_CONFIG` names the file; without it `streaming.places` finds it. The file's one entry of `[[clusters]]` is
+    returned as `cluster` and `kafka`, its names in the environment and in `Settings`.
 
     Raises:
-        SetupError: It cannot be read, is no TOML, or has not one cluster.
+        SetupError: The file cannot be read, is not TOML, or has more than one cluster.
     """
     given = os.environ.get("EVENKEEL_CONFIG")
     try:

@@ -172,7 +172,7 @@ def _cooperative(evidence: Evidence) -> Iterator[str]:
     if not evidence.one("SELECT count(*) FROM rebalance_churn WHERE group_id = 'orders-cooperative' AND follows > 0"):
         yield "no generation of orders-cooperative is the second half of a cooperative rebalance"
     sql = (
-        "SELECT count(*) FROM rebalance_churn_current AS c JOIN what_if AS w USING (group_id, record_offset) "
+        "SELECT count(*) FROM rebalance_churn_current AS c JOIN what_if AS w USING (group_id, decision) "
         "WHERE c.group_id = 'orders-cooperative' AND c.follows > 0 AND w.runs "
         "AND w.partitions_moved = c.partitions_moved"
     )

@@ -17,7 +17,7 @@ from streaming.groups.lag.time_passed import take_time
 from streaming.groups.modern.consumer_group import asked_assignors, state_of
 from streaming.groups.modern.members import close_modern_members, write_modern_members
 from streaming.groups.modern.verdicts import no_verdict_on, strategy_of, write_modern_verdicts
-from streaming.groups.rows import Finding, GroupHealthRow, Rows
+from streaming.groups.rows import LOG, Finding, GroupHealthRow, Rows, partition_column
 from streaming.groups.state import CountSeen, GroupState, TopicState
 from streaming.groups.verdict import NOT_APPLICABLE
 from streaming.groups.what_if.classic import what_if_of_judged
@@ -182,7 +182,8 @@ def _health(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
         group_id=group,
-        log_partition=observation.log_partition,
+        source=LOG,
+        log_partition=partition_column(observation.log_partition),
         round=observation.round,
         round_time=observation.time,
         event_date=day_of(observation.time),

@@ -7,9 +7,12 @@ NULL, and what it means stands in the column's comment.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 __all__ = [
+    "LOG",
     "ChurnRow",
     "DriftRow",
     "DriftedPartition",
@@ -27,7 +30,11 @@ __all__ = [
     "WhatIfRow",
     "decode_rows",
     "encode_rows",
+    "partition_column",
 ]
+
+LOG: Final = "log"
+"""`source` of what the records of the offsets log tell."""
 
 
 class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
@@ -38,6 +45,7 @@ class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
     kind: str
     expected: str | None
     actual: tuple[str, ...]
+    broker: str | None = None
 
 
 class Finding(msgspec.Struct, frozen=True, array_like=True):
@@ -53,6 +61,7 @@ class TopicAssignment(msgspec.Struct, frozen=True, array_like=True):
 
     topic: str
     partitions: tuple[int, ...]
+    broker: str | None = None
 
 
 class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -68,8 +77,9 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
     cluster: str
     group_id: str
-    log_partition: int
-    record_offset: int
+    decision: int
+    source: str
+    log_partition: int | None
     record_time: int
     event_date: int
     revision: int
@@ -100,10 +110,12 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
 
     cluster: str
     group_id: str
-    log_partition: int
-    record_offset: int
+    decision: int
+    source: str
+    log_partition: int | None
     record_time: int
     event_date: int
+    topic: str | None
     incarnation: int
     generation: int
     round: int
@@ -125,7 +137,9 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cluster: str
     group_id: str
     topic: str
+    broker: str | None
     partition: int
+    source: str
     round: int
     round_time: int
     event_date: int
@@ -156,7 +170,8 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     cluster: str
     cluster_id: str | None
     group_id: str
-    log_partition: int
+    source: str
+    log_partition: int | None
     round: int
     round_time: int
     event_date: int
@@ -194,9 +209,10 @@ class MemberRow(msgspec.Struct, frozen=True, array_like=True):
 
     cluster: str
     group_id: str
+    decision: int
     member_id: str
-    log_partition: int
-    record_offset: int
+    source: str
+    log_partition: int | None
     record_time: int
     event_date: int
     ended: bool
@@ -291,8 +307,9 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
 
     cluster: str
     group_id: str
-    log_partition: int
-    record_offset: int
+    decision: int
+    source: str
+    log_partition: int | None
     record_time: int
     event_date: int
     incarnation: int
@@ -347,3 +364,8 @@ def decode_rows(payload: bytes) -> Rows:
         msgspec.DecodeError: The payload is not one of ours.
     """
     return _DECODER.decode(payload)
+
+
+def partition_column(log_partition: int) -> int | None:
+    """The column `log_partition`: NULL for -1, as records and observations have it where it is not known."""
+    return None if log_partition < 0 else log_partition

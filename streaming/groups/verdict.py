@@ -48,17 +48,17 @@ class Judged:
 
     Attributes:
         group: Group id.
-        log_partition: Partition of the offsets log.
-        record_offset: Log offset of its record.
-        record_time: Time of that, ms.
+        decision: Its number: the log offset of its record.
+        log_partition: Partition of the offsets log; -1 when not known.
+        record_time: Time of the record, ms.
         incarnation: Which group of this name.
         generation: Generation, or epoch.
         strategy: Strategy that the members agreed on, or server assignor that they ask for; None where there is none.
     """
 
     group: str
+    decision: int
     log_partition: int
-    record_offset: int
     record_time: int
     incarnation: int
     generation: int

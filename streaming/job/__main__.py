@@ -15,12 +15,12 @@ _LOG = logging.getLogger("streaming.job")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the job; returns the exit code: 0 stopped, 1 the query failed, 2 a person must do something first."""
+    """Run the job; returns the exit code: 0 stopped, 1 the query failed, 2 a person must act first."""
     parser = argparse.ArgumentParser(prog="python -m streaming.job", description=__doc__)
     parser.add_argument("--available-now", action="store_true", help="take what is there now, then end")
     parser.add_argument("--checkpoint", help="folder of the checkpoint, in place of the lake's own")
     chosen = parser.parse_args(arguments)
-    set_up_log()  # what is imported now has something to log
+    set_up_log()  # before the imports below, which already log
     from streaming.job.run import run  # noqa: PLC0415
 
     def done(number: int, written: dict[str, int]) -> None:

@@ -1,13 +1,13 @@
-"""The way between Spark and the operator in Arrow, in place of pandas.
+"""Arrow instead of pandas between Spark and the operator.
 
-`applyInPandasWithState` makes, for every key of a batch, pandas series of its rows, a frame of these, a frame of its
-state and one of its output: of a steady batch of 1,000 groups that was 40 % of the Python workers' time. The operator
-has one binary column each way, for which none of it is needed. So the class that reads and writes the worker's two
-streams (`ApplyInPandasWithStateSerializer`, pyspark 4.2.0) gets two methods of ours. What goes over the wire is the
-same, and so is what the JVM does with it; a test compares the two ways row by row.
+For every key of a batch `applyInPandasWithState` builds pandas series of its rows, a frame of these, a frame of its
+state and one of its output: 40 % of the Python workers' time in a steady batch of 1,000 groups. The operator has one
+binary column each way and needs none of this. So the class that reads and writes the worker's two streams
+(`ApplyInPandasWithStateSerializer`, pyspark 4.2.0) gets two methods of ours. The bytes on the wire are the same, and so
+is what the JVM does with them; a test compares both ways row by row.
 
-It is half private, like the class of kafka-python that the source extends: for a pyspark that it does not know
-`install` says so and does nothing, and the operator works with the frames that it is given.
+The class is half private, like the class of kafka-python that the source extends: with a pyspark it does not know,
+`install` logs that and does nothing, and the operator works with the frames it is given.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _KNOWN = "4.2.0"
 
 _LOG = logging.getLogger("streaming.job")
 
-# Output is sent on when so many bytes have come together, so that neither side ever holds a whole partition.
+# Output is sent once it has this many bytes, so that neither side ever holds a whole partition.
 _SEND_BYTES = 4 << 20
 
 
 class ArrowState:
-    """State of one key, with the key's payloads of this batch and the rows that come of them.
+    """State of one key, with the key's payloads of this batch and the rows that they result in.
 
-    Has what `pyspark.sql.streaming.state.GroupState` has, as far as a query without timeouts uses it.
+    It has the members of `pyspark.sql.streaming.state.GroupState` that a query without timeouts uses.
 
     Attributes:
         payloads: Packed inputs of this batch.
@@ -49,7 +49,7 @@ class ArrowState:
 
     __slots__ = ("_change", "_key_row", "_properties", "_value", "payloads", "rows")
 
-    # A query without timeouts is never called for one.
+    # A query without timeouts is never called because of one.
     hasTimedOut = False  # noqa: N815 - pyspark's name
 
     def __init__(self, key_row: bytes, properties: str, value: tuple[Any, ...] | None) -> None:
@@ -87,7 +87,7 @@ class ArrowState:
         self._change = _REMOVED
 
     def packed(self, dumps: Callable[[Any], bytes]) -> dict[str, Any]:
-        """The state as the JVM takes it back; `dumps` pickles."""
+        """The state as it is sent back to the JVM; `dumps` pickles."""
         return {
             "properties": _written(self._properties, self._change),
             "keyRowAsUnsafe": self._key_row,
@@ -105,7 +105,7 @@ _CHANGES: dict[int, dict[str, bool]] = {
 }
 
 
-# All keys of a batch have the same properties, but for whether there is a state.
+# All keys of a batch have the same properties, except for whether there is a state.
 @lru_cache(maxsize=64)
 def _read(properties: str) -> dict[str, Any]:
     read: dict[str, Any] = json.loads(properties)
@@ -114,12 +114,12 @@ def _read(properties: str) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _written(properties: str, change: int) -> str:
-    # (The value travels beside them.)
+    # (The value is sent beside them.)
     return json.dumps(_read(properties) | {"optionalValue": None} | _CHANGES[change])
 
 
 def install() -> None:
-    """Let this process's workers take the way in Arrow; again does nothing more. Logs that it cannot help."""
+    """Make this process's workers use Arrow; a second call does nothing. Logs when it cannot."""
     if pyspark.__version__ != _KNOWN:
         _LOG.warning(
             "pyspark %s is not %s, whose worker is known: rows travel through pandas, and batches take longer",
@@ -134,8 +134,8 @@ def install() -> None:
 def _load_stream(serializer: Any, stream: Any) -> Iterator[tuple[Iterator[Any], ArrowState]]:
     """Read keys with all their payloads, each with its state.
 
-    A batch has the rows of many keys, and in its last column, from the top, one struct a chunk that says which rows
-    are of which key; a key's chunks follow each other, if need be into the next batch.
+    A batch has the rows of many keys. Its last column has, from the top, one struct per chunk that says which rows
+    belong to which key; a key's chunks follow each other, if necessary into the next batch.
     """
     state: ArrowState | None = None
     for batch in super(ArrowStreamPandasSerializer, serializer).load_stream(stream):
@@ -151,7 +151,7 @@ def _load_stream(serializer: Any, stream: Any) -> Iterator[tuple[Iterator[Any], 
             start, count = info["startOffset"], info["numRows"]
             state.payloads.extend(payloads[start : start + count])
             if info["isLastChunk"]:
-                # (The worker takes the key out of the first row of the columns, and passes on the rest unseen.)
+                # (The worker takes the key from the first row of the columns, and passes the rest on unread.)
                 first = [[column[start]] for column in columns]
                 yield iter([(first, state)]), state
                 state = None
@@ -190,7 +190,7 @@ def _batch(serializer: Any, row_type: pa.DataType, rows: list[bytes], states: li
     length = len(states)
     name = row_type.field(0).name
     counts = {"dataCount": [len(rows)] * length, "stateCount": [len(states)] * length}
-    # (There is never more than one row a state: a key's rows are one packed value.)
+    # (There is at most one row per state: a key's rows are one packed value.)
     data = {name: [*rows, *([None] * (length - len(rows)))]}
     columns = {field.name: [state[field.name] for state in states] for field in serializer.result_state_pdf_arrow_type}
     return pa.RecordBatch.from_arrays(
@@ -204,5 +204,5 @@ def _batch(serializer: Any, row_type: pa.DataType, rows: list[bytes], states: li
 
 
 def _struct(kind: pa.StructType, columns: dict[str, list[Any]]) -> pa.StructArray:
-    """Structs out of their fields' values: five times as fast as out of dictionaries."""
+    """Structs built from their fields' columns: five times as fast as from dictionaries."""
     return pa.StructArray.from_arrays([pa.array(columns[field.name], field.type) for field in kind], fields=list(kind))

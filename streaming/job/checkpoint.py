@@ -1,6 +1,6 @@
-"""Whether a checkpoint goes with its lake: rows without the offsets that they were written up to are a lost checkpoint.
+"""The check that a checkpoint belongs to its lake: a lake with rows and no checkpoint has lost its checkpoint.
 
-A query that begins anew beside them would read everything once more, and write days of rows a second time.
+A query that starts over beside these rows would read everything again, and write days of rows a second time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LOG = logging.getLogger("streaming.job")
 
 
 def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
-    """Refuse to begin a new checkpoint beside rows of the cluster.
+    """Refuse to start a new checkpoint beside rows of the cluster.
 
     Args:
         settings: All settings.
@@ -28,7 +28,7 @@ def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
     Raises:
         SetupError: The checkpoint has no batch, and a table of the job holds rows of the cluster.
     """
-    # Spark writes the offsets of a batch before it begins, so a crash in the very first one is no loss.
+    # Spark writes a batch's offsets before the batch begins, so a crash in the very first one loses nothing.
     if _has_offsets(checkpoint):
         return
     table = next((t.name for t in TABLES if has_rows_of(settings.lake, t, settings.cluster)), None)
@@ -47,7 +47,7 @@ def _has_offsets(checkpoint: str) -> bool:
     try:
         found = file_system(checkpoint).get_file_info(offsets)
     except (OSError, ValueError) as error:
-        # Spark reaches stores that we do not (HDFS): it is not for us to refuse what we cannot see.
+        # Spark reaches stores that we do not (HDFS): we must not refuse what we cannot check.
         why = next(iter(str(error).splitlines()), type(error).__name__)
         _LOG.warning("cannot look whether the checkpoint %s is there: %s", checkpoint, why)
         return True

@@ -8,4 +8,4 @@ __all__ = ["QueryEndedError"]
 
 
 class QueryEndedError(EvenkeelError):
-    """The streaming query failed; its text tells the cause in one sentence."""
+    """The streaming query failed; its text names the cause in one sentence."""

@@ -1,4 +1,4 @@
-"""The job's log: what we say, and of the libraries what nobody else does."""
+"""The job's log: our own lines, and from the libraries only those that add something."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _BROKEN = (EOFError, OSError, PySparkRuntimeError)
 
 
 def set_up_log() -> None:
-    """Log to stderr. That the JVM is gone is said by us, in a sentence, and by no library in a traceback."""
+    """Log to stderr. We report a lost JVM in one line and silence the library tracebacks."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("kafka").setLevel(logging.ERROR)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # (py4j 0.10.9.9 says one thing on the root logger, to which its own level does not apply.)
+    # (py4j 0.10.9.9 logs one line on the root logger, to which its own level does not apply.)
     logging.getLogger().addFilter(_is_not_py4js)
-    # Spark's server for accumulators says so in a thread of its own, at times after our sentence.
+    # Spark's accumulator server reports the lost JVM from its own thread, sometimes after our line.
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         setattr(server, "handle_error", _tell)  # noqa: B010 - mypy takes an assignment for a mistake
 
@@ -33,6 +33,6 @@ def _is_not_py4js(record: logging.LogRecord) -> bool:
 
 
 def _tell(_server: Any, _request: Any, _client: Any) -> None:
-    """What `socketserver` calls when a connection has failed."""
+    """Called by `socketserver` when a connection has failed."""
     if not isinstance(sys.exc_info()[1], _BROKEN):
         _LOG.exception("Spark's server for accumulators has failed")

@@ -46,7 +46,7 @@ install()  # here, because a worker imports this module before it reads its stre
 
 
 def group_config(settings: Settings) -> GroupConfig:
-    """What the core needs of the settings."""
+    """The settings that the core needs."""
     return GroupConfig(
         cluster=settings.cluster,
         metadata_grace_ms=settings.job.metadata_grace_ms,
@@ -66,11 +66,12 @@ def advance_key(
     Args:
         key: As `streaming.records.keys` makes them.
         payloads: Packed inputs of this batch, in any order.
-        state: Version and payload as stored; None when nothing is.
+        state: Version and payload as stored; None when there is none.
         config: Settings of the core.
 
     Returns:
         The state to store, None to remove it, and the rows that follow.
+    The state to store (None to remove it), and the resulting rows.
     """
     group = group_of(key)
     if group is not None:

@@ -36,12 +36,12 @@ _LOG = logging.getLogger("streaming.job")
 
 _GONE = "Spark's JVM is gone (killed, or out of memory?): started again, the job goes on where it was"
 
-# How often the main loop looks whether it should stop: the longest that Ctrl-C waits beside the batch itself.
+# How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself.
 _POLL_S = 0.2
 
 
 def checkpoint_of(settings: Settings) -> str:
-    """Where the query keeps its offsets and its state: beside the tables, one folder per cluster."""
+    """The folder of the query's offsets and state: beside the tables, one per cluster."""
     return f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
 
 
@@ -58,12 +58,12 @@ def start_query(
     """Start the query.
 
     Args:
-        spark: A session that has the source. Secrets must be in the environment since before its JVM started
-            (`KafkaSettings.export_secrets`), or in files.
+        spark: A session that has the source. Secrets must be in files, or in the environment since before its JVM
+            started (`KafkaSettings.export_secrets`).
         settings: All settings.
         lake: A lake with its tables.
         checkpoint: Folder of the checkpoint; None for the lake's own.
-        available_now: Take what is there now, in batches, then end.
+        available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
         hold: No batch begins while this file exists.
     """
@@ -86,7 +86,7 @@ def start_query(
 
 
 def _without_secrets(settings: Settings) -> Settings:
-    # What the operator knows travels to the executors in a closure, which Spark may put on a disk.
+    # The operator's settings travel to the executors in a closure, which Spark may write to a disk.
     update = {name: type(getattr(settings, name))() for name in ("kafka", "alerts") if hasattr(settings, name)}
     return settings.model_copy(update={**update, "bus": None})
 
@@ -98,15 +98,15 @@ def run(
     checkpoint: str | None = None,
     done: Callable[[int, dict[str, int]], None] | None = None,
 ) -> None:
-    """Run the job until it is told to stop (SIGINT, SIGTERM), between two batches.
+    """Run the job until it is asked to stop (SIGINT, SIGTERM), between two batches.
 
     Raises:
-        QueryEndedError: The query failed. It is not started again here: whoever supervises the process does,
-            because a half-dead JVM is worse than a new one.
-        SetupError: There is no usable Java; the checkpoint is lost, or of another Kafka cluster.
+        QueryEndedError: The query failed. It is not restarted here but by the process's supervisor, because a
+            half-dead JVM is worse than a new one.
+        SetupError: There is no usable Java; the checkpoint is lost, or belongs to another Kafka cluster.
     """
     refuse_lost_checkpoint(settings, checkpoint or checkpoint_of(settings))
-    # Before the JVM starts: the Python workers are its children, and inherit the environment that it was given.
+    # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
     with _stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
@@ -142,7 +142,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) 
         return cast("Exception", failure)
     failed: Exception | None = query.exception()
     if failed is None:
-        # In a catch-up one batch begins where the other ends: without this the stop would wait for the last of them.
+        # In a catch-up each batch begins right after the last: without this the stop would wait for all of them.
         hold.parent.mkdir(exist_ok=True)  # (an empty folder among temporary files may be gone after some days)
         hold.touch()
         _stop_between_batches(query)
@@ -150,7 +150,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) 
 
 
 def _stop_between_batches(query: StreamingQuery) -> None:
-    # A stop in the middle of a batch is safe (the batch is run again), but Spark 4.2.0 dies of it with a
+    # A stop in the middle of a batch is safe (the batch is run again), but Spark 4.2.0 then fails with a
     # StackOverflowError in the log (spark_delta.md, finding 9).
     waiting = threading.Event()
     while query.isActive and query.status["isTriggerActive"]:
@@ -177,17 +177,17 @@ def _stop_signals() -> Iterator[threading.Event]:
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 
 
-# A person must do something first: to start again would end the same way.
+# A person must act first: a restart would end the same way.
 _REFUSED = re.compile(rf"{AnotherClusterError.__name__}: (\S.*)")
 
-# What Spark's own exceptions were caused by, where no Python raised: a worker that was killed, a task that was lost.
+# The cause of Spark's own exceptions where no Python raised: a worker that was killed, a task that was lost.
 _CAUSED = re.compile(r"^Caused by: (org\.apache\.spark\.\S+: \S.*)", re.MULTILINE)
 
 
 def _cause(text: str) -> str:
-    """The line of a failure that tells its cause: Spark wraps a Python error into some thirty lines."""
+    """The line of a failure that names its cause: Spark wraps a Python error into some thirty lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    # (The bridge's own exception says only that Java has raised one.)
+    # (The bridge's own exception only says that Java has raised one.)
     raised = [line for line in _RAISED.findall(text) if not line.startswith("py4j.")]
     told = raised or _CAUSED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
     return f"the Spark query has ended: {(told or lines or ['no reason given'])[-1][:500]}"

@@ -21,14 +21,14 @@ __all__ = ["start_session"]
 def start_session(job: JobSettings, name: str) -> SparkSession:
     """Start or join the session, with our source registered.
 
-    Without a master from `spark-submit` it runs on this machine, one thread per core.
+    Without a master from `spark-submit` it runs on this machine, with one thread per core.
 
     Raises:
         SetupError: There is no usable Java.
     """
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
-    # (spark-defaults.conf and log4j2.properties. On a cluster the packages come without it, and the environment says.)
+    # (spark-defaults.conf and log4j2.properties. On a cluster the packages lack the folder; the environment names it.)
     if shipped_folder().is_dir():
         os.environ.setdefault("SPARK_CONF_DIR", str(shipped_folder()))
     os.environ.update(SAFE_PATH)  # for the workers
@@ -40,7 +40,7 @@ def start_session(job: JobSettings, name: str) -> SparkSession:
     asked = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if asked is not None and threading.current_thread() is threading.main_thread():
-        # SparkContext takes SIGINT for itself: Ctrl-C would end the job in the middle of a batch, with exit code 130.
+        # SparkContext installs a SIGINT handler: Ctrl-C would end the job in the middle of a batch, with exit code 130.
         signal.signal(signal.SIGINT, asked)
     session.dataSource.register(EvenkeelSource)
     return session

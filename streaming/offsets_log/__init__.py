@@ -1,7 +1,7 @@
 """The codec of Kafka's `__consumer_offsets` and of the consumer protocol inside it.
 
-Bytes in, values out; nothing here knows a Kafka client or Spark. What cannot be decoded comes out as a value
-too (`Rejected`, and in `Compactor.unread`), never as an exception.
+Bytes in, values out; nothing here knows a Kafka client or Spark. Undecodable bytes become a value too (`Rejected`, and
+in `Compactor.unread`), never an exception.
 """
 
 from __future__ import annotations

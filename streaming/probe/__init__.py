@@ -1,4 +1,4 @@
-"""The probe: a small process beside the cluster that writes what the offsets log cannot show, in rounds."""
+"""The probe: a small process beside the cluster that records, in rounds, what the offsets log cannot show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`python -m streaming.probe`: the probe with the settings of environment and file."""
+"""`python -m streaming.probe`: the probe with its settings from environment and file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The probe's Kafka clients, opened from `KafkaSettings`. None of them has a `group.id`: Evenkeel is no group."""
+"""The probe's Kafka clients, opened from `KafkaSettings`. None has a `group.id`: Evenkeel is not a consumer group."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from streaming.exceptions import SetupError
 __all__ = ["CLIENT_ID", "open_admin", "open_consumer", "open_producer"]
 
 CLIENT_ID = "evenkeel-probe"
-"""What the brokers' request logs and quotas know the probe by."""
+"""The probe's name in the brokers' request logs and quotas."""
 
 _BOOTSTRAP_MS = 5_000
-"""A cluster that does not answer within this time is taken to be away; nothing can end this wait early."""
+"""A cluster that does not answer within this time counts as unreachable; nothing can end this wait early."""
 
 _WHY_MS = 1_000
-"""How long one connection may take that is only made to learn its error."""
+"""Limit for one connection that is only made to learn its error."""
 
 _RECONNECT_MAX_MS = 2_000
 """kafka-python's default of 30 s would cost several rounds after a broker's restart."""
 
 _MAX_BLOCK_MS = 5_000
-"""How long a send may wait for metadata or memory: a stop must not wait longer."""
+"""Limit for a send that waits for metadata or memory: a stop waits as long."""
 
 _DELIVERY_MS = 30_000
-"""Nobody waits longer for an acknowledgement: the round is given up before."""
+"""Nobody waits longer for an acknowledgement: the round is given up earlier."""
 
 _BATCH_BYTES = 256 * 1024
-"""A round's events go out at once, so large batches are free, and compress better than the default of 16 KiB."""
+"""A round's events are sent at once, so large batches cost nothing and compress better than the default of 16 KiB."""
 
 
 def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> Any:
@@ -66,7 +66,7 @@ def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> An
 
 
 def _why(client: Any) -> KafkaError | None:
-    """Connect once more to tell why a bootstrap failed: its own error only says that the time is over."""
+    """Connect once more to learn why a bootstrap failed: its own error only says that the time is over."""
     manager = client._manager  # noqa: SLF001  (no public way leads to a connection's error)
 
     async def connect(node: Any) -> None:
@@ -75,8 +75,8 @@ def _why(client: Any) -> KafkaError | None:
         try:
             await connection
         except KafkaConnectionError as error:
-            # Brokers answer a wrong password and hang up. kafka-python 3.0.12 drops what it reads together with
-            # the end of the stream, so the answer is often lost. Before, the broker had told its version.
+            # Brokers answer a wrong password and hang up. kafka-python 3.0.12 drops the bytes that it reads together
+            # with the end of the stream, so the answer is often lost. The broker has sent its version before that.
             if manager.config["sasl_mechanism"] and connection.broker_version_data is not None:
                 message = "the broker hung up during the login"
                 raise SaslAuthenticationFailedError(message) from error
@@ -104,7 +104,7 @@ def open_producer(settings: KafkaSettings) -> Any:
         | {
             "acks": "all",
             "enable_idempotence": True,
-            # In the standard library, so every reader has it; numbers as text shrink to a fifth.
+            # gzip is in the standard library, so every reader has it; numbers as text shrink to a fifth.
             "compression_type": "gzip",
             "batch_size": _BATCH_BYTES,
             "linger_ms": 5,
@@ -146,5 +146,5 @@ def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
         message = f"The file {error.filename} with a password cannot be read ({error.strerror})."
         raise SetupError(message) from error
     defaults = {"client_id": CLIENT_ID, "reconnect_backoff_max_ms": _RECONNECT_MAX_MS}
-    # (What one of the clients knows and another does not is for that one.)
+    # (An option that one client knows and another does not is only passed to the first.)
     return defaults | {name: value for name, value in wanted.items() if name in client.DEFAULT_CONFIG}

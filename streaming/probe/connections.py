@@ -1,9 +1,9 @@
 """The connections of kafka-python's admin client, used for many requests at once.
 
-The admin client's own methods ask one coordinator after the other, decode members on the way, raise at the first
-bad partition, and look coordinators up. Here request objects of kafka-python (`kafka.protocol`) go through its
-connection manager (`KafkaAdminClient._manager`: private, so the release is pinned): to all brokers at once, one request
-after the other on each, because a connection takes no more than five in flight.
+The admin client's own methods ask one coordinator after the other, decode members on the way, raise at the first bad
+partition, and look coordinators up. Here request objects of kafka-python (`kafka.protocol`) go through its connection
+manager (`KafkaAdminClient._manager`: private, so the release is pinned): to all brokers at once, one request after the
+other on each, because a connection takes no more than five in flight.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from streaming.probe.exceptions import RoundAbandonedError, told
 __all__ = ["Connections", "chunks_by_node"]
 
 _NOT_READY_PAUSE_S = 0.05
-"""A connection in back-off or throttled by a quota says so at once; how long until it is asked again."""
+"""Until a connection is asked again that is in back-off or throttled by a quota; it reports either at once."""
 
 _T = TypeVar("_T")
 
@@ -49,7 +49,7 @@ class Connections:
 
         Args:
             work: Node id of the broker, None for any, and request; those of one broker are sent in this order.
-            deadline: Of all answers.
+            deadline: For all answers.
 
         Returns:
             Answers in the order of `work`.
@@ -90,7 +90,7 @@ class Connections:
                 raise RoundAbandonedError(message) from error
             else:
                 if isinstance(request, MetadataRequest):
-                    # Else a broker that joined would be unknown to the manager until its own next refresh.
+                    # Otherwise a broker that joined would be unknown to the manager until its own next refresh.
                     self._manager.cluster.update_metadata(answer)
                 return answer
 
@@ -104,7 +104,7 @@ def _result(future: Any, deadline: Deadline) -> None:
 
 
 def chunks_by_node(nodes: Mapping[_T, int], size: int) -> Iterator[tuple[int, list[_T]]]:
-    """Cut what is asked for into requests: node id, and at most `size` things of that node."""
+    """Split the things to ask for into requests: node id, and at most `size` things of that node."""
     by_node: dict[int, list[_T]] = {}
     for thing, node in nodes.items():
         by_node.setdefault(node, []).append(thing)

@@ -1,4 +1,4 @@
-"""A round's time: how long it may still take, and waits that end early when the probe is to stop."""
+"""A round's deadline: how long it may still take, and waits that end early when the probe is to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
 
 __all__ = ["Deadline"]
 
-# Short enough that a stop is not felt, long enough to cost nothing.
+# Too short for anybody to notice at a stop, long enough to cost nothing.
 _SLICE_S = 0.2
 
 
@@ -43,7 +43,7 @@ class Deadline:
         """Seconds left.
 
         Raises:
-            RoundAbandonedError: None are.
+            RoundAbandonedError: There are none.
             StopRequestedError: The probe is to stop.
         """
         if self.stop.is_set():

@@ -1,6 +1,6 @@
-"""What can go wrong in the probe.
+"""Failures of the probe.
 
-A failure that the next round may not have (`RoundAbandonedError`) is told apart from one that a person must mend
+A failure that may be gone by the next round (`RoundAbandonedError`) is kept apart from one that a person must fix
 (`SetupError`).
 """
 
@@ -15,7 +15,7 @@ __all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "to
 
 
 class RoundAbandonedError(EvenkeelError):
-    """This round cannot be completed: it gets no closing record, and the next one starts anew."""
+    """This round cannot be completed: it gets no closing record, and the next one starts from scratch."""
 
 
 class NoOffsetsLogError(RoundAbandonedError):
@@ -27,6 +27,6 @@ class StopRequestedError(EvenkeelError):
 
 
 def told(error: KafkaError) -> str:
-    """An error of kafka-python for people: its class once, and its message (`str` repeats the class)."""
+    """An error of kafka-python as a readable text: its class once, and its message (`str` repeats the class)."""
     message = visible(" ".join(str(argument) for argument in error.args if argument))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

@@ -1,4 +1,4 @@
-"""What holds back the offsets log: last stable offsets that stand still below the high watermark, and who is to blame.
+"""What holds back the offsets log: last stable offsets that stay below the high watermark, and the producers behind it.
 
 Pure, as `observe.py`: a round's holds follow from those of the round before.
 """
@@ -14,19 +14,20 @@ from streaming.events import LogHold, RoundClosed
 __all__ = ["HELD_ROUNDS", "Hold", "Holder", "advance_holds", "lasting", "recalled_holds", "told_holds", "with_holders"]
 
 HELD_ROUNDS = 3
-"""Exactly-once applications hold the log for an instant at every commit, so a round that meets one is no finding.
+"""How many rounds a hold must exceed to be reported.
 
-The same offset below the end in more than this many rounds (over 30 s at the default interval) outlives them.
+Exactly-once applications hold the log for an instant at every commit, so a single round that meets one is no finding.
+The same offset below the end in more than this many rounds (over 30 s at the default interval) is no such instant.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """The producer whose open transaction begins where the last stable offset stands.
+    """The producer whose open transaction begins at the last stable offset.
 
     Attributes:
-        producer_id: As the partition's leader tells it.
-        transactional_id: As the coordinators of transactions tell it; None when no coordinator knows of a transaction
+        producer_id: As the partition's leader reports it.
+        transactional_id: As the coordinators of transactions report it; None when no coordinator knows of a transaction
             of that producer (it hangs for good, KIP-664), or when we may not describe the transactional id.
     """
 
@@ -36,13 +37,13 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """A partition of the offsets log whose last stable offset stands still below its high watermark.
+    """A partition of the offsets log whose last stable offset stays the same below its high watermark.
 
     Attributes:
-        position: Where it stands.
+        position: The last stable offset.
         since: Time of the first round that saw it there.
         rounds: How many rounds in a row saw it.
-        holder: Who holds it; None while that is not known.
+        holder: The producer that holds it; None while that is not known.
     """
 
     position: int
@@ -54,15 +55,15 @@ class Hold:
 def advance_holds(
     holds: tuple[Hold | None, ...], stable: tuple[int, ...], end: tuple[int, ...], time: int
 ) -> tuple[Hold | None, ...]:
-    """Follow the holds of the offsets log by one round.
+    """The holds after one more round.
 
     A last stable offset that moves is no hold, even if it is below the end each time: an application with
     transactions back to back looks like that, and its commits do arrive.
 
     Args:
-        holds: Of the round before; shorter when the log has more partitions now.
+        holds: Those of the round before; shorter when the log has more partitions now.
         stable: Last stable offset per partition.
-        end: High watermark per partition, asked before.
+        end: High watermark per partition, requested before.
         time: The round's time.
     """
     before = holds + (None,) * (len(stable) - len(holds))
@@ -78,12 +79,12 @@ def advance_holds(
 
 
 def lasting(hold: Hold | None) -> Hold | None:
-    """The hold, if it has lasted long enough to be told of."""
+    """The hold, if it has lasted long enough to be reported."""
     return hold if hold is not None and hold.rounds > HELD_ROUNDS else None
 
 
 def with_holders(holds: tuple[Hold | None, ...], holders: Mapping[int, Holder]) -> tuple[Hold | None, ...]:
-    """Holds with those who hold them, by partition, as far as they were found."""
+    """The holds with their producers, by partition, as far as they were found."""
     return tuple(
         replace(hold, holder=holders[partition]) if hold is not None and partition in holders else hold
         for partition, hold in enumerate(holds)
@@ -91,11 +92,11 @@ def with_holders(holds: tuple[Hold | None, ...], holders: Mapping[int, Holder]) 
 
 
 def told_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[int]) -> tuple[LogHold, ...]:
-    """What a closing record tells of the holds.
+    """The holds as a closing record reports them.
 
     Args:
         holds: Per partition.
-        partitions_of_groups: The log partition of each watched group; not looked at while nothing is told.
+        partitions_of_groups: The log partition of each watched group; not read while there is nothing to report.
     """
     if not any(map(lasting, holds)):
         return ()
@@ -116,11 +117,11 @@ def told_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[in
 def recalled_holds(closed: RoundClosed, since: Mapping[int, int]) -> tuple[Hold | None, ...]:
     """The holds of a closed round, from its records.
 
-    How many rounds a short hold has lasted is not written, so such a hold counts from the closed round on.
+    How many rounds a short hold has lasted is not recorded, so such a hold counts from the closed round on.
 
     Args:
         closed: The closing record.
-        since: Since when each partition was told to be held by the round's events (all that older probes tell).
+        since: Time since when each partition has been held, from the round's events (all that older probes record).
     """
     known = {hold.partition: hold for hold in closed.holds or ()}
     found: list[Hold | None] = []

@@ -1,12 +1,12 @@
-"""Which groups are idle, and in which rounds they are told even so.
+"""Which groups are idle, and in which rounds they have events all the same.
 
-A group is idle when it has no members and nothing of it has moved for `IDLE_ROUNDS` rounds: neither its committed
-offsets, nor its topics, nor their offsets, nor what holds back its log partition. Of a hundred thousand groups most
-are, and an event of each in every round would say the same again and again. So an idle group is told once when it
-becomes idle, and from then on once in a period (the job's heartbeat), each group at a moment of its own, so that no
-round has to tell them all. Whatever moves is told in the very round that sees it, and in the `IDLE_ROUNDS` after it.
+A group is idle when it has no members and nothing of it has changed for `IDLE_ROUNDS` rounds: neither its committed
+offsets, nor its topics, nor their offsets, nor what holds back its log partition. Among a hundred thousand groups most
+are idle, and an event of each in every round would only repeat itself. So an idle group has events once when it becomes
+idle, and from then on once in a period (the job's heartbeat), each group at a moment of its own, so that no round has
+to report them all. Any change is reported in the very round that sees it, and in the `IDLE_ROUNDS` after it.
 
-Pure, as `observe.py`. Nothing of it outlives the process: a new probe tells all groups until it has seen them rest.
+Pure, as `observe.py`. None of this outlives the process: a new probe reports all groups until it has seen them rest.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dataclasses import dataclass, field
 __all__ = ["IDLE_ROUNDS", "Rest", "Told", "rest_after", "told_as"]
 
 IDLE_ROUNDS = 12
-"""Longer than the judgement of lag looks back (ten rounds, `groups/lag/trend.py`), so that it has come to its end."""
+"""Longer than the judgement of lag looks back (ten rounds, `groups/lag/trend.py`), so that lag is settled by then."""
 
 
 class Told(enum.Enum):
-    """How a round tells a group."""
+    """How a round reports a group."""
 
     FULLY = enum.auto()
     AS_IDLE = enum.auto()
@@ -32,11 +32,11 @@ class Told(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """For how long the groups have rested.
+    """How long the groups have rested.
 
     Attributes:
         time: Time of the newest round, ms; -1 before the first.
-        marks: What each group without members looked like; groups that look the same have the same mark.
+        marks: A hash of what each group without members looked like; equal as long as the group looks the same.
         rounds: How many rounds in a row it had looked so before.
     """
 
@@ -46,7 +46,7 @@ class Rest:
 
 
 def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
-    """Follow the groups by one round.
+    """The rest of the groups after one more round.
 
     Args:
         before: Of the closed round before.
@@ -62,13 +62,13 @@ def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
 
 
 def told_as(group: str, before: Rest, now: Rest, period_ms: int) -> Told:
-    """How this round tells a group.
+    """How this round reports a group.
 
     Args:
         group: Group id.
         before: Of the closed round before.
         now: Of this round.
-        period_ms: Within which an idle group is told once.
+        period_ms: An idle group is reported once within it.
     """
     rested = now.rounds.get(group, 0)
     if rested < IDLE_ROUNDS:

@@ -1,4 +1,4 @@
-"""A Kafka cluster as the rounds see it: which questions a look takes, in which order, and what the answers mean."""
+"""A Kafka cluster as the rounds see it: which requests a round sends, in which order, and what the answers mean."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _CONSUMER = "consumer"
 
 _DEAD = "Dead"
 
-# What DescribeGroups tells of; None is a broker that knows one type only.
+# The group types that DescribeGroups answers for; None comes from a broker that knows one type only.
 _CLASSIC_TYPES = ("classic", None)
 
-# In these the answer tells the subscriptions of all members.
+# In these states the answer has the subscriptions of all members.
 _TOLD_STATES = ("Stable", "Empty")
 
 _UNKNOWN_OFFSET = -1
 
 _HOLDERS_S = 1.0
-"""Who holds the log back is worth a moment, never a round: two requests that brokers answer from memory."""
+"""Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class OffsetsLog:
 
     Attributes:
         leaders: Node id per partition; every partition has one.
-        metadata: The answer that told.
+        metadata: The answer that they come from.
     """
 
     leaders: tuple[int, ...]
@@ -67,7 +67,7 @@ class LogPositions:
 
     Attributes:
         stable: Last stable offset.
-        end: High watermark, asked before: a log without open transactions never has it above `stable`.
+        end: High watermark, requested before: a log without open transactions never has it above `stable`.
     """
 
     stable: tuple[int, ...]
@@ -75,7 +75,7 @@ class LogPositions:
 
 
 class KafkaCluster:
-    """One cluster. Of a round: `offsets_log`, `log_positions`, `name_holders`, then `look`, each once."""
+    """One cluster. In each round call `offsets_log`, `log_positions`, `name_holders`, then `look`, each once."""
 
     def __init__(self, admin: Any, offsets_topic: str, filters: Filters) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
@@ -96,11 +96,11 @@ class KafkaCluster:
         """Find the offsets log.
 
         Raises:
-            NoOffsetsLogError: There is none yet. Kafka creates it for the first group that looks for its
-                coordinator. We do not provoke that: a monitor leaves the cluster as it finds it, and before
-                that there is nothing to see.
-            RoundAbandonedError: A partition has no leader: what its groups did could not be read up to a known
-                position, and they could not be told from deleted ones.
+            NoOffsetsLogError: There is none yet. Kafka creates it for the first group that looks for its coordinator.
+                We do not provoke that: a monitor leaves the cluster as it finds it, and before that there is nothing
+                to see.
+            RoundAbandonedError: A partition has no leader: its groups' records could not be read up to a known
+                position, and these groups could not be distinguished from deleted ones.
         """
         metadata = self._ask_topics.metadata([self._offsets_topic], deadline)
         places = metadata.topics.get(self._offsets_topic)
@@ -117,9 +117,9 @@ class KafkaCluster:
         return OffsetsLog(leaders, metadata)
 
     def log_positions(self, log: OffsetsLog, deadline: Deadline) -> LogPositions:
-        """Read how far the log goes; the high watermark first.
+        """Read the end of the log; the high watermark first.
 
-        In the other order each commit between the two questions would look like an open transaction.
+        In the other order each commit between the two requests would look like an open transaction.
 
         Raises:
             RoundAbandonedError: A partition's leader has moved or did not answer.
@@ -136,10 +136,10 @@ class KafkaCluster:
     def name_holders(
         self, log: OffsetsLog, holds: tuple[Hold | None, ...], deadline: Deadline
     ) -> tuple[Hold | None, ...]:
-        """Ask who holds the log back, where it is held for longer than transactions last, until it is known.
+        """Ask which producer holds the log back, where it is held for longer than transactions last, until it is known.
 
         The producer is known to the partition's leader, its transactional id to the coordinator of its transactions.
-        What is not told (an old broker, a right that is missing) stays unknown, and fails no round.
+        What cannot be learned (an old broker, a right that is missing) stays unknown, and fails no round.
         """
         partitions = {
             (self._offsets_topic, partition): (log.leaders[partition], hold.position)
@@ -164,12 +164,12 @@ class KafkaCluster:
         return with_holders(holds, holders)
 
     def look(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> Look:
-        """Look at all watched groups and their topics.
+        """Observe all watched groups and their topics.
 
         Committed offsets are asked for before the ends of the topics, so that no lag is negative by that order.
 
         Raises:
-            RoundAbandonedError: Something that would be missing could not be asked.
+            RoundAbandonedError: A necessary answer is missing.
         """
         groups = self._groups(log, memory, deadline)
         descriptions = self._descriptions(groups, deadline)
@@ -202,13 +202,13 @@ class KafkaCluster:
     def _missed(self, missing: list[str], log: OffsetsLog, deadline: Deadline) -> dict[str, Group]:
         """Make sure that groups that no broker listed are gone, and did not only change coordinators.
 
-        Between the old coordinator's resignation and the new one's start neither lists a group, and no error says
-        so. But a broker that is not the active coordinator refuses to describe a group of it: then the round is
-        abandoned. One that answers is asked for its list again.
+        Between the old coordinator's resignation and the new one's start neither lists a group, and no error shows it.
+        But a broker that is not the active coordinator refuses to describe a group of it: then the round is abandoned.
+        A broker that answers is asked for its list again.
 
         Returns:
-            Those that these coordinators list now, and those that we may not ask for any more: not being shown a
-            group does not make it deleted.
+            Groups that these coordinators list now, and those that we may not query any more: losing the right to see
+            a group does not make it deleted.
         """
         coordinators = {group: log.leaders[partition_for(group, len(log.leaders))] for group in missing}
         answers = self._ask_groups.describe_groups(coordinators, deadline)
@@ -233,7 +233,8 @@ class KafkaCluster:
         self._tell_forbidden("Describe on Group", classic | consumer)
         found = {name: _classic(answer) for name, answer in classic.items() if not isinstance(answer, Refused)}
         found |= {name: _consumer(answer) for name, answer in consumer.items() if not isinstance(answer, Refused)}
-        # Before version 6 of DescribeGroups this is what there is not, or not as a classic group; it was just listed.
+        # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
+        # these were just listed.
         return {name: description for name, description in found.items() if description.state != _DEAD}
 
     def _committed(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Committed]:
@@ -251,7 +252,7 @@ class KafkaCluster:
         leaders = _led(metadata.topics)
         offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
         if not all(place in found for found in offsets.values() for place in leaders):
-            # Leaders move at every broker's restart: worth a second question, not worth a round.
+            # Leaders move at every broker's restart: worth asking again, not worth losing the round.
             metadata = self._ask_topics.metadata(sorted(names), deadline)
             missing = {
                 place: leader
@@ -277,10 +278,10 @@ class KafkaCluster:
 
 def _classic(answer: Any) -> Description:
     if answer.protocol_type not in (_CONSUMER, ""):
-        # Connect, schema registries: their members' metadata is no subscription.
+        # Connect, schema registries: their members' metadata are not subscriptions.
         return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True)
     subscribed: set[str] = set()
-    # In a rebalance coordinators name members without their metadata, or none yet.
+    # During a rebalance coordinators list members without their metadata, or none yet.
     complete = answer.group_state in _TOLD_STATES
     for member in answer.members:
         subscription = decode_subscription(bytes(member.member_metadata)) if member.member_metadata else None
@@ -292,8 +293,8 @@ def _classic(answer: Any) -> Description:
 
 
 def _consumer(answer: Any) -> Description:
-    # Members of this protocol tell their subscription in every state. A regular expression is resolved by the broker:
-    # what it found are the topics of the assignments.
+    # In this protocol the subscriptions are reported in every state. The broker resolves a regular expression: the
+    # topics it found are those of the assignments.
     subscribed = {topic for member in answer.members for topic in member.subscribed_topic_names}
     for member in answer.members:
         if member.subscribed_topic_regex:
@@ -318,7 +319,7 @@ def _topic(
     racks: bool,
     offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
 ) -> Topic:
-    assert isinstance(places, TopicPlaces)  # noqa: S101  (the caller has sorted out the others)
+    assert isinstance(places, TopicPlaces)  # noqa: S101  (the caller has handled the others)
 
     def of(kind: OffsetKind) -> tuple[int, ...]:
         found = offsets[kind]
@@ -329,7 +330,7 @@ def _topic(
         len(places.leaders),
         places.topic_id,
         end,
-        # Asked after the end: what was produced meanwhile is not there yet for this round.
+        # Requested after the end: records produced in between do not count for this round.
         tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
         of(OffsetKind.START),
         places.racks if racks else None,

@@ -1,7 +1,7 @@
-"""From what was observed to what is written: the pure part of a round. No Kafka client, no clock.
+"""From the brokers' answers to the events to write: the pure part of a round. No Kafka client, no clock.
 
-The answers of the brokers come in as values, the events of the round go out, and a `Memory` is handed on to the
-next round. Nothing here asks anything, so every rule can be tested with literals.
+The answers come in as values, the events of the round go out, and a `Memory` is handed on to the next round. Nothing
+here sends a request, so every rule can be tested with literals.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Group:
         group: Group id.
         node: Broker that listed it: its coordinator.
         state: In Kafka's words; None from brokers before 2.6, which do not list it.
-        protocol_type: "consumer", "connect", ...; "" for a group that never had members; None when not to be had.
+        protocol_type: "consumer", "connect", ...; "" for a group that never had members; None when unknown.
         group_type: "classic", "consumer", "share", "streams"; None from brokers before 3.8 (KIP-848's ListGroups).
     """
 
@@ -53,14 +53,14 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a coordinator tells of a group's members.
+    """A coordinator's description of a group's members.
 
     Attributes:
         state: In Kafka's words.
         protocol_type: As in `Group`.
         subscribed: Topics its members ask for.
-        complete: False when that may not be all: coordinators tell subscriptions in Stable only, and bytes that
-            are no subscription count for nothing.
+        complete: False when that may not be all: coordinators report subscriptions in Stable only, and bytes that are
+            not a subscription count for nothing.
     """
 
     state: str
@@ -71,12 +71,12 @@ class Description:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One topic, looked at once for all groups.
+    """One topic, queried once for all groups.
 
     Attributes:
         partitions: Partition count; None when it does not exist.
-        topic_id: Kafka's printed id; None when the broker tells none.
-        end: High watermark per partition; -1 where it was not to be had.
+        topic_id: Kafka's printed id; None when the broker gives none.
+        end: High watermark per partition; -1 where it is unknown.
         stable: Last stable offset per partition, never above `end`.
         start: Log start offset per partition.
         racks: Racks of the replicas per partition; None when no broker has a rack.
@@ -92,12 +92,12 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a round must know of the closed round before.
+    """What the next round must know of a closed one.
 
     Attributes:
         topics: Topics of each group in that round; its keys are the groups it had.
         holds: Per partition of the offsets log.
-        rest: For how long the groups have rested.
+        rest: How long the groups have rested.
     """
 
     topics: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -107,7 +107,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class RoundHead:
-    """What all events of a round share.
+    """The fields that all events of a round share.
 
     Attributes:
         cluster: Configured name.
@@ -128,14 +128,14 @@ class RoundHead:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """All that a round saw of the watched groups.
+    """Everything that a round saw of the watched groups.
 
     Attributes:
         groups: Watched groups by id.
         topics_of_groups: Topics to report per group, sorted.
         descriptions: Per group that was described.
         topics: Per topic; a topic that we may not see is missing.
-        committed: Mark of each group's committed offsets; a group whose offsets we may not see is missing.
+        committed: Hash of each group's committed offsets; a group whose offsets we may not see is missing.
     """
 
     groups: Mapping[str, Group]
@@ -152,7 +152,7 @@ def topics_of_groups(
     memory: Memory,
     filters: Filters,
 ) -> dict[str, tuple[str, ...]]:
-    """Topics of each group: subscribed, committed, and, while the subscriptions are not all told, remembered.
+    """Topics of each group: subscribed, committed, and remembered as long as some subscriptions are not reported.
 
     Without the memory a rebalance would make the topics of a group that has not committed yet vanish for a while.
 
@@ -181,9 +181,9 @@ def round_events(
 ) -> list[tuple[str, Event]]:
     """The events of one round, each with the group that keys it.
 
-    In order of group ids; a group's `GroupEvent` comes before its `TopicEvent`s. Groups that the round before had
-    and this one has not come as `GroupGone`. Idle groups, as far as the round tells them, and those that are gone
-    come before the others.
+    Sorted by group id; a group's `GroupEvent` comes before its `TopicEvent`s. Groups that the round before had and this
+    one has not come as `GroupGone`. Groups that are gone, and idle groups that this round reports, come before the
+    others.
 
     Args:
         head: What all events share.
@@ -191,7 +191,7 @@ def round_events(
         memory: Of the closed round before.
         after: Of this round, as `memory_after` gives it.
         filters: What is watched.
-        period_ms: Within which an idle group is told once.
+        period_ms: An idle group is reported once within it.
     """
     resting: list[tuple[str, Event]] = []
     others: list[tuple[str, Event]] = []
@@ -222,7 +222,7 @@ def _events_of_group(head: RoundHead, look: Look, group: str, *, idle: bool) -> 
         log_partition=partition,
         log_position=head.log[partition],
         topics=len(topics),
-        # Asked later than the listing, and together with the subscriptions.
+        # Requested after the listing, and together with the subscriptions.
         state=description.state if description else listed.state,
         protocol_type=(description.protocol_type if description else "") or listed.protocol_type,
         group_type=listed.group_type,
@@ -281,10 +281,10 @@ def memory_after(head: RoundHead, look: Look, memory: Memory) -> Memory:
 
 
 def _marks(head: RoundHead, look: Look) -> dict[str, int]:
-    """What groups without members look like; marks live no longer than the process, so Python's hashes do."""
+    """Hashes of groups without members; they live no longer than the process, so Python's own hashes will do."""
     of_topics = {name: hash(topic) for name, topic in look.topics.items()}
     holds = [(hold.since, hold.holder) if hold is not None else None for hold in map(lasting, head.holds)]
-    # Most of the time nothing is held; then no group's log partition is worth its hash (4 us each).
+    # Most of the time nothing is held; then the hash for each group's log partition (4 us) can be saved.
     held = any(holds)
     marks = {}
     for name, group in look.groups.items():
@@ -300,13 +300,13 @@ def _marks(head: RoundHead, look: Look) -> dict[str, int]:
 def recall(closed: RoundClosed, events: Iterable[Event], resting: Iterable[Event] = ()) -> Memory:
     """The memory of a closed round, from its records: what `memory_after` gave to the probe that wrote them.
 
-    For how long groups have rested is not written: a new probe tells them all until it has seen it itself.
+    How long groups have rested is not recorded: a new probe reports them all until it has seen it itself.
 
     Args:
         closed: The closing record.
         events: All events of its round.
-        resting: What rounds before told of idle groups and of groups that are gone (`RoundClosed.resting`), the
-            oldest first, far enough back that every group that the round left untold is among them.
+        resting: Events of idle groups and of groups that are gone from the rounds before (`RoundClosed.resting`), the
+            oldest first, far enough back to contain every group without events in the round.
     """
     topics: dict[str, set[str]] = {}
     for event in resting:

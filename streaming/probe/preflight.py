@@ -1,6 +1,6 @@
-"""Looks before the start: can the cluster be reached, and has this client every right that probe and job need?
+"""Checks before the start: can the cluster be reached, and has this client every right that probe and job need?
 
-Each lack becomes one sentence that names the right and the resource. Nothing is written, created or joined.
+Each missing right becomes one sentence that names the right and the resource. Nothing is written, created or joined.
 The list of rights, as ACL lines, is `docs/security.md`.
 """
 
@@ -36,15 +36,15 @@ _CONNECT_S = 5.0
 """A broker that can be reached accepts a connection within milliseconds, across continents within a second."""
 
 _CHECK_S = 30.0
-"""All questions together take well under a second; a cluster that needs longer is not well."""
+"""All requests together take well under a second; a cluster that needs longer is in trouble."""
 
 _NOBODY = "evenkeel-preflight"
-"""A group and a topic that need not exist: whether one may be described is decided before whether it exists."""
+"""A group and a topic that need not exist: the broker checks the right to describe one before its existence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that a person must mend before the start.
+    """Something that a person must fix before the start.
 
     Attributes:
         sentence: What is wrong, where, what to do.
@@ -57,7 +57,7 @@ class Problem:
 
 
 def check(settings: Settings) -> list[Problem]:
-    """Try what the probe and the job will do, and tell what will not work; empty when all is well."""
+    """Try what the probe and the job will do, and return what will not work; empty when all is well."""
 
     def watched(admin: Any) -> Iterator[str]:
         yield from _watched_lacks(admin, settings)
@@ -71,7 +71,7 @@ def check(settings: Settings) -> list[Problem]:
 
 
 def _checked(section: str, kafka: KafkaSettings, lacks: Callable[[Any], Iterator[str]]) -> list[Problem]:
-    """Connect as a section of the settings says, and ask what lacks there."""
+    """Connect as one section of the settings says, and return what is missing there."""
     try:
         unreachable = _unreachable(section, kafka)
         if unreachable:
@@ -94,9 +94,9 @@ def _checked(section: str, kafka: KafkaSettings, lacks: Callable[[Any], Iterator
 
 
 def _unreachable(section: str, kafka: KafkaSettings) -> str | None:
-    """Tell why none of the addresses takes a connection; None when one does."""
+    """Why none of the addresses takes a connection; None when one does."""
     if kafka.has_proxy:
-        return None  # the way goes elsewhere; the client will tell
+        return None  # the route goes elsewhere, and the client will report it
     reasons = []
     for address in kafka.bootstrap_servers.split(","):
         host, _, port = address.strip().rpartition(":")
@@ -133,7 +133,7 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
 
 
 def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
-    """What lacks on the watched cluster."""
+    """What is missing on the watched cluster."""
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
@@ -146,7 +146,7 @@ def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
 
 
 def _bus_lacks(admin: Any, settings: Settings) -> Iterator[str]:
-    """What lacks where the probe's two topics are."""
+    """What is missing on the cluster with the probe's two topics."""
     rights = _topic_rights(admin, [settings.probe.rounds_topic, settings.probe.events_topic])
     for name in (settings.probe.rounds_topic, settings.probe.events_topic):
         granted = rights.get(name)
@@ -161,7 +161,7 @@ def _bus_lacks(admin: Any, settings: Settings) -> Iterator[str]:
 
 
 def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
-    """What this client may do with topics; a topic that does not exist is missing, one it may not see has no right."""
+    """This client's rights on topics; a topic that does not exist is missing, one it may not see has no rights."""
     request = MetadataRequest(
         topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
         allow_auto_topic_creation=False,
@@ -170,7 +170,7 @@ def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
     )
     answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as connections.py does, and why)
     if answer.API_VERSION < 8:
-        return {}  # before Kafka 2.3 (KIP-430) only trying tells
+        return {}  # before Kafka 2.3 (KIP-430) only an attempt shows it
     return {
         topic.name: {ACLOperation(right) for right in topic.authorized_operations or () if right in _OPERATIONS}
         for topic in answer.topics
@@ -188,7 +188,7 @@ def _group_lacks(
     brokers = topics.metadata([], deadline).brokers
     refused = groups.forbidden_groups(watched, brokers[0], deadline)
     if refused == [_NOBODY]:
-        # Rights on a prefix of names show those groups, and then are what was meant.
+        # Rights on a prefix of names show the groups with that prefix, which is then what was meant.
         if not groups.list_groups(brokers, deadline):
             yield _lack(settings.kafka, "Describe", "Group '*'", "no group would be seen")
         return

@@ -1,4 +1,4 @@
-"""Reads back what the probe itself wrote: the last closed round, from which a new start knows its groups."""
+"""Reads back the probe's own records: the last closed round, from which a new probe knows the groups."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ __all__ = ["remember"]
 _LOG = logging.getLogger("streaming.probe")
 
 _LOOKBACK = 16
-"""The last closing record is among the last two records, unless rounds failed; each further look goes 16 times back."""
+"""The last closing record is among the last two records, unless rounds failed; each further step goes 16 times back."""
 
 _READ_THROUGH = 1_000
-"""Records between two ranges that are read rather than passed over: a seek throws away what was fetched already."""
+"""Gaps between two ranges up to this many records are read, not skipped: a seek discards what was already fetched."""
 
 
 def remember(settings: Settings, deadline: Deadline) -> Memory:
     """Read the memory of the last closed round; empty when there is none, or its events are past their retention.
 
-    A group that was deleted while no probe ran is found missing by this memory. After an outage beyond the
-    retention it is not: nothing is known of it any more.
+    By this memory a group that was deleted while no probe ran is found missing. After an outage beyond the retention
+    it is not: nothing is known of it any more.
 
     Raises:
         RoundAbandonedError: The topics could not be read.
@@ -71,9 +71,9 @@ def _last_closed(consumer: Any, settings: Settings, deadline: Deadline) -> Round
 
 
 def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: Deadline) -> Iterator[Event]:
-    """What the rounds of a heartbeat told of idle groups and of those that are gone, the oldest of a group first.
+    """Events of idle groups and of groups that are gone, from the rounds of a heartbeat; a group's oldest first.
 
-    Every group that is untold in the newest round became idle, or was told as such, within it.
+    Every group without events in the newest round became idle, or was reported as idle, within these rounds.
     """
     place = TopicPartition(settings.probe.rounds_topic, 0)
     first, end = _bounds(consumer, [place])[place]
@@ -92,9 +92,9 @@ def _resting(consumer: Any, settings: Settings, closed: RoundClosed, deadline: D
 def _events(
     consumer: Any, settings: Settings, positions: Mapping[int, Mapping[str, tuple[int, int]]], deadline: Deadline
 ) -> Iterator[Event]:
-    """The events that lie between positions: per round, as its closing record has them.
+    """The events between positions: per round, as its closing record gives them.
 
-    One by one, for nobody knows how many they are: closing records tell what they like.
+    One at a time, because nobody knows how many there are: a closing record may claim anything.
     """
     topic = settings.probe.events_topic
     ranges: dict[Any, list[tuple[int, int]]] = {}
@@ -128,14 +128,15 @@ def _records(
 ) -> Iterator[tuple[Any, int, bytes | None]]:
     """The records of the given offsets [first, end), in order per partition; some between the ranges may come too.
 
-    What cannot be taken apart, or is too large, is left out: nothing that a probe has written.
+    Batches that cannot be decoded, or are too large, are left out: no probe has written them.
 
     Args:
-        consumer: A consumer of our own that brings whole batches; it is assigned anew.
+        consumer: A consumer of our own that delivers whole batches; its assignment is replaced.
         ranges: Per partition, in order.
-        deadline: Of all of it.
+        deadline: For all of it.
 
     Returns:
+        Partition, offset and value of each.
         Place, offset and value of each.
     """
     waiting = {place: deque(each for each in of_place if each[0] < each[1]) for place, of_place in ranges.items()}
@@ -154,8 +155,8 @@ def _records(
             while of_place and of_place[0][1] <= position:
                 of_place.popleft()
             if not of_place:
-                # Not paused: kafka-python remembers that of a partition that is assigned again, and what it had
-                # fetched.
+                # Not paused: kafka-python remembers that for a partition that is assigned again, together with the
+                # records it had fetched.
                 del waiting[place]
             elif of_place[0][0] > position + _READ_THROUGH:
                 consumer.seek(place, of_place[0][0])

@@ -1,12 +1,12 @@
 """One round, from its opening to its closing record.
 
     (a) the opening record: its offset is the round's number, its append time the round's time
-    (b) how far the offsets log goes: high watermark, then last stable offset; where that is held back, by whom
+    (b) the end of the offsets log: high watermark, then last stable offset; where it is held back, by whom
     (c) everything else: groups, subscriptions, committed topics, then the topics' metadata and offsets
     (d) the events, acknowledged
     (e) the closing record
 
-Whatever fails on the way ends the round; it is never continued.
+Any failure on the way ends the round; it is never continued.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def one_round(
     """Run one round.
 
     Args:
-        cluster: What is observed.
-        writer: Where it is written.
+        cluster: The cluster to observe.
+        writer: Where the round is written.
         settings: Name of the cluster, filters.
-        memory: Of the last closed round.
-        deadline: When it is given up.
+        memory: From the last closed round.
+        deadline: When the round is given up.
 
     Returns:
         Its closing record, and the memory for the next round.
@@ -41,11 +41,11 @@ def one_round(
     Raises:
         RoundAbandonedError: It did not close, as far as we know; `memory` may be out of date: read it back.
         NoOffsetsLogError: It was not even opened.
-        SetupError: The topic of the rounds is not as it must be.
+        SetupError: The topic of the rounds has a wrong setting.
         StopRequestedError: The probe is to stop.
     """
-    # Where the offsets log lives is asked before the round opens: it says nothing of any group, and without a
-    # log there is no round.
+    # The leaders of the offsets log are requested before the round opens: they say nothing about any group, and
+    # without a log there is no round.
     log = cluster.offsets_log(deadline)
     opened = writer.open(deadline)
     positions = cluster.log_positions(log, deadline)

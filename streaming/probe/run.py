@@ -1,4 +1,4 @@
-"""The probe as a process: a round every interval, through outages, until it is told to stop."""
+"""The probe as a process: a round every interval, through outages, until it is asked to stop."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ __all__ = ["Probe", "main", "run"]
 _LOG = logging.getLogger("streaming.probe")
 
 _LEAST_ROUND_S = 10.0
-"""Short intervals are for demos and tests; a broker's election takes seconds there as well."""
+"""Interval settings can be shorter, for demos and tests; a broker's election takes seconds there as well."""
 
 _RECALL_S = 60.0
-"""What the rounds of a heartbeat told is read back before the first round, and so is no part of its time."""
+"""Limit for reading back the events of a heartbeat before the first round; it is not part of that round's time."""
 
 _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 """A broker's restart takes seconds, so the first retries come soon; an outage of hours costs an attempt every 10 s."""
@@ -54,8 +54,8 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 class Probe:
     """Runs rounds against one cluster, written to it or to the bus. A context manager; not for several threads.
 
-    Its clients open with the first round. A round that fails costs them and the memory: the next one starts anew,
-    as after a restart.
+    Its clients open with the first round. After a round that failed it discards them and the memory: the next one
+    starts as after a restart.
     """
 
     def __init__(self, settings: Settings, stop: threading.Event | None = None) -> None:
@@ -86,7 +86,7 @@ class Probe:
 
         Raises:
             RoundAbandonedError: It did not close.
-            SetupError: A person must mend something first.
+            SetupError: A person must fix something first.
             StopRequestedError: `stop` was set.
         """
         try:
@@ -108,7 +108,7 @@ class Probe:
         return dict(self._cluster.sent) if self._cluster else {}
 
     def close(self) -> None:
-        """Close the clients; what is not acknowledged is given up."""
+        """Close the clients; records without an acknowledgement are given up."""
         writer, admin = self._writer, self._admin
         self._writer = self._admin = self._cluster = self._memory = None
         try:
@@ -155,11 +155,11 @@ class Probe:
 def run(settings: Settings, stop: threading.Event) -> None:
     """Run rounds until `stop` is set.
 
-    The first starts at once, each further one an interval after the one before should have started; those that a
-    long round or an outage took the time of are left out.
+    The first starts at once, each further one an interval after the scheduled start of the one before; those whose time
+    a long round or an outage has taken are skipped.
 
     Raises:
-        SetupError: A person must mend something; the probe ends.
+        SetupError: A person must fix something; the probe ends.
     """
     interval = settings.probe.interval_ms / 1000
     with Probe(settings, stop) as probe:
@@ -176,7 +176,7 @@ def main(settings: Settings | None = None) -> int:
     Problems found at the start are printed, one sentence a line, and end it with `SETUP_EXIT_CODE`.
     """
     logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
-    # Its clients report each failed connection, some with a stack trace; we tell an outage once.
+    # Its clients report each failed connection, some with a stack trace; we report an outage once.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     stop = threading.Event()
     with _stopped_by_signals(stop):
@@ -198,11 +198,11 @@ def main(settings: Settings | None = None) -> int:
 
 
 def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
-    """Run rounds until one closes; an outage is told in two lines, its begin and its end.
+    """Run rounds until one closes; an outage is logged in two lines, its begin and its end.
 
     Raises:
         StopRequestedError: `stop` was set.
-        SetupError: A person must mend something.
+        SetupError: A person must fix something.
     """
     began = time.monotonic()
     warned = False

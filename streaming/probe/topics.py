@@ -1,7 +1,7 @@
 """The probe's two topics: created with sound settings, or one sentence that says why not.
 
-`evenkeel.rounds` has one partition, so that rounds have one order, and LogAppendTime, so that the broker's clock
-tells their time. `evenkeel.events` may have any number; the job reads it by the positions of the closing records.
+`evenkeel.rounds` has one partition, so that rounds have one order, and LogAppendTime, so that the broker's clock sets
+their time. `evenkeel.events` may have any number; the job reads it by the positions in the closing records.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from streaming.probe.exceptions import told
 __all__ = ["create_missing", "creation_problem", "wrong_settings"]
 
 _SEGMENTS_PER_RETENTION = 6
-"""Retention deletes whole segments: this many keep at most a sixth more than asked for, in few files."""
+"""Retention deletes whole segments: with this many, at most a sixth more is kept than configured, in few files."""
 
 _LEAST_SEGMENT_MS = 600_000
-"""Segments shorter than ten minutes would be many small files for nothing."""
+"""Segments shorter than ten minutes would only mean many small files."""
 
 _SAFE_REPLICAS = 3
-"""From three replicas on, `acks=all` can wait for two and still write while one is down."""
+"""From three replicas on, `acks=all` can require two and still write while one broker is down."""
 
 _VISIBLE_MS = 15_000
-"""How long a new topic may take until every partition has a leader: a second or less, unless the cluster is ill."""
+"""Until every partition of a new topic has a leader: normally a second or less."""
 
 
 def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
-    """Create what is missing of the two topics, and wait until they can be written.
+    """Create those of the two topics that are missing, and wait until they can be written.
 
     Args:
         admin: An open `KafkaAdminClient`.
@@ -71,7 +71,7 @@ def create_missing(admin: Any, settings: ProbeSettings) -> list[str]:
 
 
 def creation_problem(admin: Any, settings: ProbeSettings) -> str | None:
-    """Tell, without creating anything, why a missing topic could not be created; None when nothing is wrong.
+    """Why a missing topic could not be created, without creating anything; None when nothing is wrong.
 
     Raises:
         KafkaError: The cluster did not answer.
@@ -87,10 +87,10 @@ def creation_problem(admin: Any, settings: ProbeSettings) -> str | None:
 
 
 def wrong_settings(admin: Any, settings: ProbeSettings) -> list[str]:
-    """Tell what is wrong with the topics that exist, a sentence each.
+    """What is wrong with the topics that exist, a sentence each.
 
-    Their configuration needs the right DescribeConfigs, which the probe does without: where it is not granted only
-    the partition count is judged here, and the first opening record tells whether the time is the broker's.
+    Their configuration needs the right DescribeConfigs, which the probe can do without: where it is not granted only
+    the partition count is checked here, and the first opening record shows whether the time is the broker's.
 
     Raises:
         KafkaError: The cluster did not answer.
@@ -121,7 +121,7 @@ def wrong_settings(admin: Any, settings: ProbeSettings) -> list[str]:
 
 def _missing(admin: Any, settings: ProbeSettings) -> list[str]:
     names = [settings.rounds_topic, settings.events_topic]
-    # A topic that we may not describe counts as missing: creating it tells which right we lack.
+    # A topic that we may not describe counts as missing: the attempt to create it shows which right we lack.
     there = {topic["name"] for topic in admin.describe_topics(names) if not topic["error_code"]}
     return [name for name in names if name not in there]
 
@@ -146,7 +146,7 @@ def _wanted(name: str, settings: ProbeSettings) -> dict[str, Any]:
 
 
 def _create(admin: Any, name: str, wanted: dict[str, Any], *, validate_only: bool = False) -> int | None:
-    """Create one topic; returns its replication factor where the broker tells (Kafka 2.4, KIP-525)."""
+    """Create one topic; returns its replication factor where the broker reports it (Kafka 2.4, KIP-525)."""
     answer = admin.create_topics({name: wanted}, validate_only=validate_only, raise_errors=False)
     [topic] = answer["topics"]
     if topic["error_code"]:

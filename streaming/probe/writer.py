@@ -30,14 +30,14 @@ from streaming.probe.exceptions import RoundAbandonedError, told
 __all__ = ["Opened", "RoundWriter", "Written"]
 
 _OUR_TIME = 1
-"""The timestamp that we give to an opening record: 1 ms after the epoch.
+"""The timestamp that we send with an opening record: 1 ms after the epoch.
 
-The acknowledgement carries the broker's time where the topic's timestamps are LogAppendTime. Where they are not, it
-carries ours, and this value cannot be taken for a time. The probe's own clock is never asked.
+The acknowledgement carries the broker's time where the topic's timestamps are LogAppendTime. Otherwise it carries ours,
+and nobody can mistake this value for a time. The probe's own clock is never used.
 """
 
 _CLOSE_S = 1.0
-"""What the last acknowledgements may take when the probe ends."""
+"""How long the last acknowledgements may take when the probe ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Opened:
 
     Attributes:
         number: Offset of its opening record.
-        time: The broker's append time of it.
+        time: The broker's append time of that record.
     """
 
     number: int
@@ -73,10 +73,10 @@ class Written:
 
 
 class RoundWriter:
-    """Of a round: `open`, then `write`, then `close_round`, each once.
+    """Writes one round: call `open`, then `write`, then `close_round`, each once.
 
     After an error its producer may still hold, and later deliver, records of the abandoned round; they carry its
-    number, which never gets a closing record. `close` it then and take a new one.
+    number, which never gets a closing record. Then `close` the writer and take a new one.
     """
 
     def __init__(self, cluster: str, probe: ProbeSettings, kafka: KafkaSettings) -> None:
@@ -88,7 +88,7 @@ class RoundWriter:
         self._cluster = cluster
         self._settings = probe
         self._producer = open_producer(kafka)
-        # Nothing depends on it; it tells probes apart in the records. Of one process, new at each start.
+        # Distinguishes probes in the records; nothing depends on it. One per process, new at each start.
         self._probe = _PROCESS
 
     def open(self, deadline: Deadline) -> Opened:
@@ -107,7 +107,7 @@ class RoundWriter:
         try:
             ack = self._send_round(encode_round(record), _OUR_TIME, deadline)
         except RoundAbandonedError as error:
-            # A bound on the writers' times (message.timestamp.before.max.ms) judges ours first.
+            # A limit on the writers' times (message.timestamp.before.max.ms) is applied to ours first.
             if isinstance(error.__cause__, InvalidTimestampError):
                 raise SetupError(message) from error
             raise
@@ -138,7 +138,7 @@ class RoundWriter:
         resting: dict[int, tuple[int, int]] = {}
         rests = False
         for ack, (_, event) in zip(acks, events, strict=True):
-            # A group's topics follow it.
+            # Its topics follow in the same partition.
             if not isinstance(event, TopicEvent):
                 rests = isinstance(event, GroupGone) or event.idle
             record = _acknowledged(ack, topic)
@@ -167,7 +167,7 @@ class RoundWriter:
             cluster_id: Kafka's own.
             deadline: Of the round.
             holds: Partitions of the log that are held back.
-            untold: Groups that are listed and have no events.
+            untold: Groups that are listed but have no events.
 
         Raises:
             RoundAbandonedError: It was not acknowledged; it may have been written even so.
@@ -194,7 +194,7 @@ class RoundWriter:
         return record
 
     def close(self) -> None:
-        """Give up what is not acknowledged, and close the producer."""
+        """Give up records without an acknowledgement, and close the producer."""
         with contextlib.suppress(KafkaError):
             self._producer.close(timeout=_CLOSE_S)
             return

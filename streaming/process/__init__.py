@@ -1,4 +1,4 @@
-"""Programs that die with whoever started them."""
+"""Programs that end with the process that started them."""
 
 from __future__ import annotations
 

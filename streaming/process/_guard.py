@@ -3,22 +3,21 @@
     python _guard.py PROGRAM [ARGUMENT ...]
     python _guard.py --order FILE
 
-Stands between starter and program, on Linux and macOS alike, because nothing else survives a `kill -9` of the
-starter: `PR_SET_PDEATHSIG` is Linux's alone, and fires when the starting *thread* ends. Imports the standard
+It stands between starter and program, on Linux and macOS alike, because nothing else survives a `kill -9` of the
+starter: `PR_SET_PDEATHSIG` exists on Linux only, and fires when the starting *thread* ends. It imports the standard
 library only and starts in 30 ms.
 
-Standard input is the line to the starter, who writes one byte to act: `T` passes SIGTERM on, `K` SIGKILL. At its end
-(the starter is gone, however it went), or when the parent's id changes (a fork of the starter may hold the
-other end open), the program gets SIGTERM, and SIGKILL `GRACE_S` later. The exit code is the program's, 128 + n for
-signal n. What the program prints goes to standard error. The program leads a process group of its own, and whatever
-of that group is left when it has ended (the JVM of a killed job) gets SIGKILL.
+The starter writes one byte to standard input to act: `T` passes SIGTERM on, `K` SIGKILL. When standard input ends
+(the starter is gone, however it ended), or when the parent's id changes (a fork of the starter may hold the other end
+open), the program gets SIGTERM, and SIGKILL `GRACE_S` later. The exit code is the program's, 128 + n for signal n. The
+program's output goes to standard error. The program leads a process group of its own, and anything left of that group
+when it has ended (the JVM of a killed job) gets SIGKILL.
 
 In the first form the first line of standard output is the program's pid.
 
-The second form is for a supervisor that knows signals and no pipe. FILE is JSON: `command`; `grace_s`, how long
-after a SIGTERM of the supervisor, which is passed on, the program gets SIGKILL; `without`, beginnings of the names of
-environment variables that the program does not get; `runs`, a file to which each run appends two lines, `start PID`
-and `end PID CODE`.
+The second form is for a supervisor that knows signals and no pipe. FILE is JSON: `command`; `grace_s`, the time from
+the supervisor's SIGTERM, which is passed on, to SIGKILL; `without`, prefixes of environment variables that the program
+does not get; `runs`, a file to which each run appends two lines, `start PID` and `end PID CODE`.
 """
 
 from __future__ import annotations
@@ -34,13 +33,13 @@ import sys
 import time
 
 GRACE_S = 3.0
-"""What a broker needs at most to close its log cleanly; nobody waits for it, the starter being gone."""
+"""A broker needs this long at most to close its log cleanly; nobody waits for it, since the starter is gone."""
 
 _POLL_S = 0.5
-"""How late the death of a starter whose pipe a fork holds open is noticed."""
+"""The longest delay until the death of a starter is noticed whose pipe a fork holds open."""
 
 _PR_SET_PDEATHSIG = 1
-"""Linux's prctl(2) option, for the case that this very process is killed. It has one thread: safe here."""
+"""Linux's prctl(2) option, in case this very process is killed. It has one thread, so the option is safe here."""
 
 
 def main() -> int:
@@ -104,12 +103,12 @@ def _run(command: list[str], grace_s: float, runs: str | None) -> int:
 
 
 def _kill(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):  # (macOS says so of a group of zombies)
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # (macOS: PermissionError for a group of zombies)
         os.killpg(group, signal.SIGKILL)
 
 
 def _note(runs: str, line: str) -> None:
-    # A note that cannot be written costs a sentence in the terminal, not the program.
+    # A run that cannot be noted costs one line in the terminal, not the program.
     with contextlib.suppress(OSError), open(runs, "a", encoding="utf-8", opener=_private) as file:
         file.write(line + "\n")
 

@@ -1,4 +1,4 @@
-"""Start programs that die with us, however we die, and that only we stop: a Ctrl-C does not reach them."""
+"""Start programs that end with us, however we end, and that only we stop: a Ctrl-C does not reach them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import BinaryIO
 __all__ = ["SAFE_PATH", "GuardedProcess", "guarded_command", "last_line"]
 
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
-"""What keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put
-it first, and a `duckdb.py` that lies there would run in place of the library, with our secrets in its environment."""
+"""Keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put it
+first, and a `duckdb.py` in it would run in place of the library, with our secrets in its environment."""
 
 _GUARD = Path(__file__).with_name("_guard.py")
 
@@ -42,9 +42,9 @@ class GuardedProcess:
 
         Args:
             command: Program and arguments.
-            log: File that whatever it prints is appended to, this user's alone; None for our standard error.
+            log: File that its output is appended to, readable by this user only; None for our standard error.
             cwd: Its folder; None for ours.
-            environment: Variables on top of ours: secrets go this way, which no process list shows.
+            environment: Variables on top of ours; secrets are passed this way, because no process list shows them.
             umask: Its umask; -1 for ours.
 
         Raises:
@@ -83,11 +83,11 @@ class GuardedProcess:
         return self._guard.wait(timeout_s)
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM); nothing happens if it has."""
+        """Ask it to end (SIGTERM); does nothing if it has ended."""
         self._order(b"T")
 
     def kill(self) -> None:
-        """End it at once (SIGKILL) and wait until it is gone; nothing happens if it is."""
+        """End it at once (SIGKILL) and wait until it is gone; does nothing if it has ended."""
         self._order(b"K")
         self._guard.wait(_KILL_S)
         self._close()
@@ -101,7 +101,7 @@ class GuardedProcess:
         return self._guard.returncode
 
     def last_line(self) -> str:
-        """Return the last line of its log that says something, or "" for none."""
+        """Return the last informative line of its log, or "" for none."""
         return last_line(self.log) if self.log is not None else ""
 
     def _order(self, order: bytes) -> None:
@@ -123,24 +123,24 @@ def _appended(log: Path) -> BinaryIO:
 
 
 def _private(path: Path, flags: int) -> int:
-    """Open a file that, where it is new, this user alone may read."""
+    """Open a file; if it is new, only this user can read it."""
     return os.open(path, flags | os.O_CREAT, 0o600)
 
 
 def guarded_command(
     command: Sequence[str], grace_s: float, folder: Path, name: str, without: Sequence[str] = ()
 ) -> tuple[list[str], Path]:
-    """Put a guard around a program that somebody else starts, who stops it by SIGTERM to the guard.
+    """Put a guard around a program that is started by another process, which stops it by SIGTERM to the guard.
 
     Args:
         command: Program and arguments.
         grace_s: How long after SIGTERM it gets SIGKILL.
-        folder: Private folder for the order and for the notes of the runs.
-        name: Names both.
-        without: Beginnings of the names of environment variables that it does not get.
+        folder: Private folder for the two files: the order, and the list of runs.
+        name: Name of both files.
+        without: Prefixes of environment variables that it does not get.
 
     Returns:
-        What to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
+        The command to start, and the file of the runs: lines `start PID` and `end PID CODE` (128 + n for signal n).
     """
     order, runs = folder / f"{name}.json", folder / f"{name}.runs"
     runs.unlink(missing_ok=True)
@@ -151,13 +151,13 @@ def guarded_command(
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log that says something, or "" for none."""
+    """Return the last informative line of a log, or "" for none."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
             lines = file.read().decode("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return ""
-    # A Java stack trace ends in lines that tell nothing to a person.
+    # The last lines of a Java stack trace mean nothing to a person.
     telling = [line for line in map(str.strip, lines) if line and not line.startswith(("at ", "... "))]
     return telling[-1] if telling else ""

@@ -1,8 +1,8 @@
-"""One job, one alerter and one `evenkeel up` per cluster and lake on this machine: locks that go with their process.
+"""Locks: one job, one alerter and one `evenkeel up` per cluster and lake on this machine.
 
-A lock is `flock` on a file, so it needs no cleaning up after a `kill -9`. The file lies in the lake, under
-`_locks/<cluster>`, where every process of this machine finds it; for a lake that is no folder, in a folder of this
-user among the temporary files. Two machines do not see each other's locks.
+A lock is `flock` on a file, so it ends with its process and needs no cleaning up after a `kill -9`. The file is in the
+lake, under `_locks/<cluster>`, where every process of this machine finds it; if the lake is not a folder, it is in a
+folder of this user in the temporary directory. Two machines do not see each other's locks.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ JOB, ALERTER, UP = "job", "alerter", "evenkeel up"
 _LOG = logging.getLogger("streaming.process.lock")
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
-"""What a file system says that has no locks, as some network file systems."""
+"""The errors of a file system without locks, such as some network file systems."""
 
 
 @contextmanager
 def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
-    """Be the only one of a kind on a cluster and lake.
+    """Hold the lock of one kind of program on a cluster and lake.
 
     Args:
-        what: Of which kind: `JOB`, `ALERTER` or `UP`.
+        what: The kind: `JOB`, `ALERTER` or `UP`.
         lake: The lake, a folder or an URI.
         cluster: Name of the cluster.
 
     Raises:
-        SetupError: There is another one, or the folder of the locks cannot be written.
+        SetupError: Another process holds it, or the folder of the locks cannot be written.
     """
     folder = _folder(lake, cluster)
     path = folder / f"{what.replace(' ', '-')}.lock"

@@ -1,7 +1,7 @@
 """The logs of all processes in one folder, followed as one stream where there is no terminal (systemd, a container).
 
-One file a process, `<name>.log`, in lines `time level logger: message`; rotated by size (`supervisor.py`), so that
-`tail -F <folder>/*.log` shows them merged, too.
+One file per process, `<name>.log`, in lines `time level logger: message`; rotated by size (`supervisor.py`), so that
+`tail -F <folder>/*.log` shows them merged as well.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from pathlib import Path
 __all__ = ["LogFollower", "logs_of"]
 
 _UNTOLD = {"supervisor"}
-"""Its starts and ends are in `up.log` already, as sentences."""
+"""Not followed: `up.log` already has its starts and ends, as sentences."""
 
 _LONGEST = 1 << 20
-"""Of an unfinished line: more is passed on as it is."""
+"""Characters of an unfinished line; a longer one is passed on as it is."""
 
 
 def logs_of(lake: str, cluster: str) -> Path:
-    """Where the logs of a cluster's processes go: into the lake, or to `logs` here when that is no folder."""
+    """The folder of a cluster's logs: in the lake, or `logs` here when the lake is not a folder."""
     return (Path("logs") if "://" in lake else Path(lake) / "_logs") / cluster
 
 
 class LogFollower:
-    """Passes on what is appended to the logs of a folder from now on, through rotations."""
+    """Passes on lines that are appended to the logs of a folder from now on, through rotations."""
 
     def __init__(self, folder: Path, write: Callable[[str], object]) -> None:
         """Begin.
 
         Args:
-            folder: The logs; need not be there yet.
-            write: Given whole lines, each with the process's name before it.
+            folder: The logs; it need not exist yet.
+            write: Called with whole lines, each with the process's name before it.
         """
         self._folder = folder
         self._write = write
@@ -44,11 +44,11 @@ class LogFollower:
             file.seek(0, os.SEEK_END)
 
     def look(self) -> None:
-        """Pass on what is new."""
+        """Pass on the new lines."""
         for path, file in list(self._open.items()):
             self._pass_on(path, file)
             if not _is_current(path, file):
-                self._pass_on(path, file)  # what came between the last read and the rotation
+                self._pass_on(path, file)  # what was written between the last read and the rotation
                 file.close()
                 del self._open[path]
         for path in self._refresh():

@@ -1,8 +1,8 @@
-"""The processes of one machine: started, restarted when they die, stopped in order, and what is said of it.
+"""The programs of one machine: started, restarted when they die, stopped in order, and reported on.
 
-Supervisor does the work (`supervisor.py`), each program has a parent guard, so that nothing of ours outlives the
-command, however that ends. What is ours is what our exit codes mean: after code 2 a person must do something first,
-so the program rests, and is tried again rarely; and that everything is said once.
+Supervisor does the work (`supervisor.py`); each program has a parent guard, so that no process of ours outlives the
+command, however that ends. This module adds two things: the meaning of our exit codes (after code 2 a person must act
+first, so the program rests and is only tried again rarely), and that every event is reported once.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from streaming.process.supervisor import GIVEN_UP, RUNNING, Supervised, Supervis
 __all__ = ["Program", "Programs"]
 
 _REST_S = 300.0
-"""A program that waits for a person is tried again after this time: often enough for somebody who has mended it and
-forgotten it, and rarely enough to cost nothing over a weekend."""
+"""A program that waits for a person is tried again after this time: soon enough for somebody who has fixed the cause
+and forgotten about it, and rarely enough to cost nothing over a weekend."""
 
 _OWN_LOG_BYTES = 2**20
-"""Of sentences that come once a month."""
+"""Enough: `up.log` gets about one line a month."""
 
 _NOTICED_S = 5.0
-"""By then the supervisor, too, has noticed a death that a guard has noted."""
+"""By this time after a death that a guard has noted, the supervisor has noticed it, too."""
 
 _LEFTOVERS_S = 10.0
-"""A guard needs its grace of 3 s when its supervisor was killed; the next run waits for that."""
+"""A guard whose supervisor was killed needs its grace of 3 s; the next run waits for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Program:
         name: Name, in messages and of its log file.
         arguments: Arguments of this Python interpreter.
         grace_s: How long it may take to stop after SIGTERM.
-        without: Beginnings of the names of environment variables that it does not get: secrets of others.
+        without: Prefixes of environment variables that it does not get: secrets of others.
     """
 
     name: str
@@ -58,13 +58,13 @@ class Program:
 
 
 class _Kept:
-    """What is known of a program.
+    """The state of one program.
 
     Attributes:
         pid: Of its newest run.
         rests_until: When it is tried again; None while the supervisor keeps it running.
-        said: What was said of its troubles since it was last well.
-        down_since: Clock of its last death, if it was not well since.
+        said: What was reported of its troubles since it was last well.
+        down_since: Clock of its last death, if it has not been well since.
     """
 
     def __init__(self, program: Program, log: Path, runs: Path) -> None:
@@ -104,10 +104,10 @@ class Programs:
         """Prepare.
 
         Args:
-            folder: Where the logs go, this user's alone: one file a program, `up.log` for what is said,
+            folder: For the logs, this user's alone: one file per program, `up.log` for what is reported,
                 `supervisor.log` for each start and end; all rotated by size.
-            environment: Variables on top of this process's own; they reach the programs by inheritance.
-            say: Told one sentence when a program dies, cannot run, and runs again.
+            environment: Variables on top of this process's own; the programs inherit them.
+            say: Called with one sentence when a program dies, cannot run, or runs again.
             rest_s: How long a program rests that waits for a person.
         """
         private_folder(folder)
@@ -146,7 +146,7 @@ class Programs:
         return next((kept.pid for kept in self._kept if kept.program == program), None)
 
     def look(self) -> None:
-        """See what has become of them; say it, once.
+        """Check the programs; report each change once.
 
         Raises:
             EvenkeelError: The supervisor was killed, and does not start again.
@@ -157,7 +157,7 @@ class Programs:
             self._supervisor.launch()
         states = self._supervisor.states()
         if not states:
-            return  # it does not answer: if it was killed, so were all, and the next look says that
+            return  # it does not answer: if it was killed, so were all programs, and the next look reports that
         for kept in self._kept:
             codes = kept.ends()
             if kept.rests_until is not None:
@@ -176,11 +176,11 @@ class Programs:
                 kept.said.clear()
 
     def note(self, sentence: str) -> None:
-        """Write a sentence to `up.log`, and tell nobody."""
+        """Write a sentence to `up.log` only."""
         self._own_log.warning(sentence)
 
     def stop(self, names: Sequence[str] | None = None) -> None:
-        """Stop programs, the last started first; all of them, or those of these names."""
+        """Stop programs, the last started first: all of them, or those with these names."""
         if names is None:
             self._kept.clear()
             self._supervisor.close()
@@ -192,7 +192,7 @@ class Programs:
 
     def _died(self, kept: _Kept, code: int) -> None:
         name = kept.program.name
-        # (A log that was rotated this moment is empty.)
+        # (A log that has just been rotated is empty.)
         last = last_line(kept.log) or last_line(kept.log.with_name(f"{kept.log.name}.1"))
         kept.down_since = time.monotonic()
         if code == SETUP_EXIT_CODE:
@@ -218,7 +218,7 @@ class Programs:
         self._say(sentence)
 
     def _wait_for_leftovers(self) -> None:
-        """Wait until the guards have ended what a killed supervisor left; nothing is said of each."""
+        """Wait until the guards have ended what a killed supervisor left behind; they are not reported one by one."""
         deadline = time.monotonic() + _LEFTOVERS_S
         pause = threading.Event()
         while time.monotonic() < deadline:
@@ -238,7 +238,7 @@ class _PrivateLog(RotatingFileHandler):
 def _own_log(path: Path) -> logging.Logger:
     handler = _PrivateLog(path, maxBytes=_OWN_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s up: %(message)s"))
-    # Not of the tree of loggers: the terminal is told by `say`.
+    # Outside the tree of loggers, whose handlers would print it: `say` reports to the terminal.
     logger = logging.Logger("up")
     logger.addHandler(handler)
     return logger

@@ -1,11 +1,11 @@
-"""One supervisord of our own: its configuration, its start, and the few calls that we make of it.
+"""Our own supervisord: its configuration, its start, and the few calls that we make to it.
 
-Supervisor (supervisord.org) starts the programs, restarts those that die with a pause that grows, stops them in
-order with a grace each, and rotates their logs. It knows nothing of guards and of our exit codes: the first stand
-in the commands it is given, the second in `processes.py`.
+Supervisor (supervisord.org) starts the programs, restarts those that die after a pause that grows, stops them in
+order with a grace each, and rotates their logs. It knows nothing of guards or of our exit codes: the guards are in the
+commands it is given, the exit codes in `programs.py`.
 
-It is told and asked over a socket in a private folder, with a password made for this run. Its configuration has no
-secrets: programs inherit the environment.
+It is controlled over a socket in a private folder, with a password made for this run. Its configuration has no secrets:
+programs inherit the environment.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ __all__ = ["GIVEN_UP", "RUNNING", "Supervised", "Supervisor"]
 GIVEN_UP, RUNNING = int(ProcessStates.FATAL), int(ProcessStates.RUNNING)
 
 _LOG_BYTES, _LOG_BACKUPS = 10 * 2**20, 5
-"""Of one program: 60 MB at the most, which is weeks of a well job and the whole of a bad night."""
+"""Per program 60 MB at most: weeks of a healthy job, and all of a bad night."""
 
 _START_S = 60
-"""Who has run this long has come up: then the pauses begin from 1 s again. A cold job's first batch takes 20 s."""
+"""A program that has run this long is up: later pauses begin from 1 s again. A cold job's first batch takes 20 s."""
 
 _RETRIES = 20
-"""Deaths before `_START_S`, each followed by a pause one second longer (210 s in all), until it is given up."""
+"""Deaths before `_START_S`, each followed by a pause one second longer (210 s in all), until supervisord gives up."""
 
 _PATIENCE_S = 20.0
-"""Until a supervisord answers that starts in half a second; a machine that swaps is no reason to fail."""
+"""How long to wait for an answer: supervisord starts in half a second, but a machine may be swapping."""
 
 _FRESH_S = 3600.0
-"""Machines empty their folder of temporary files of what nobody has touched for days: ours are touched once an hour."""
+"""Machines delete temporary files that nobody has touched for days: ours are touched once an hour."""
 
 _FILES = 256
-"""Descriptors that supervisord asks the system for; its default of 1,024 is refused in small containers."""
+"""Descriptors that supervisord requests from the system; small containers refuse its default of 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
 class Supervised:
-    """One program as the supervisor gets it.
+    """One program as supervisord is configured for it.
 
     Attributes:
         name: Name.
@@ -74,17 +74,17 @@ class Supervised:
 
 
 class Supervisor:
-    """A running supervisord, which ends with this process, however that ends.
+    """A running supervisord, which ends with this process, however this process ends.
 
     Attributes:
         folder: A private folder, gone after `close`.
     """
 
     def __init__(self, log: Path, environment: Mapping[str, str]) -> None:
-        """Prepare; it is started with the first program.
+        """Prepare; supervisord starts with the first program.
 
         Args:
-            log: Its own log: starts and ends of the programs.
+            log: Supervisord's own log: starts and ends of the programs.
             environment: Variables on top of ours.
         """
         self.folder = Path(tempfile.mkdtemp(prefix="evenkeel-"))
@@ -98,7 +98,7 @@ class Supervisor:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has ended without being told to."""
+        """Whether it has ended without a request of ours."""
         return self._process is not None and self._process.poll() is not None
 
     def start(self, program: Supervised) -> None:
@@ -122,7 +122,7 @@ class Supervisor:
             EvenkeelError: It does not start.
         """
         command = [sys.executable, "-m", "supervisor.supervisord", "-n", "-c", str(self._configuration)]
-        # What supervisord makes (logs, socket, pid file) is this user's alone; what the programs make is as ever.
+        # Files that supervisord creates (logs, socket, pid file) are this user's alone; the programs keep our umask.
         self._process = GuardedProcess(command, log=self._log, environment=self._environment, umask=0o077)
         deadline = time.monotonic() + _PATIENCE_S
         pause = threading.Event()
@@ -145,12 +145,12 @@ class Supervisor:
         return {}
 
     def rest(self, name: str) -> None:
-        """Stop a program that is to stay down, without waiting; nothing happens if it is not running."""
+        """Stop a program that is to stay down, without waiting; does nothing if it is not running."""
         with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
             self._server.supervisor.stopProcess(name, False)
 
     def wake(self, name: str) -> None:
-        """Start a program that is down; nothing happens if it is running."""
+        """Start a program that is down; does nothing if it is running."""
         with contextlib.suppress(OSError, HTTPException, xmlrpc.client.Error):
             self._server.supervisor.startProcess(name, False)
 
@@ -184,7 +184,7 @@ class Supervisor:
 
     def _connection(self) -> Any:
         transport = SupervisorTransport("evenkeel", self._password, f"unix://{self.folder / 'control'}")
-        # The host is never asked: the transport goes to the socket.
+        # The host name is not used: the transport connects to the socket.
         return xmlrpc.client.ServerProxy("http://localhost", transport=transport)
 
     def _write(self) -> None:
@@ -212,7 +212,7 @@ class Supervisor:
                 "supervisor.rpcinterface_factory": "supervisor.rpcinterface:make_main_rpcinterface"
             },
         }
-        if os.getuid() == 0:  # it warns of a root that nobody asked for
+        if os.getuid() == 0:  # without this it warns that it runs as root
             sections["supervisord"]["user"] = 0
         for place, program in enumerate(self._programs):
             sections[f"program:{program.name}"] = {
@@ -222,7 +222,7 @@ class Supervisor:
                 "startsecs": _START_S,
                 "startretries": _RETRIES,
                 "autorestart": "true",
-                # The guard kills at the end of the grace; this is for a guard that cannot.
+                # The guard kills at the end of the grace; this is for a guard that cannot any more.
                 "stopwaitsecs": int(program.grace_s) + 5,
                 "killasgroup": "true",
                 "redirect_stderr": "true",
@@ -232,14 +232,14 @@ class Supervisor:
             }
         lines = []
         for section, values in sections.items():
-            # A lone % begins an expansion.
+            # A single % would begin an expansion.
             lines += [f"[{section}]", *(f"{key}={str(value).replace('%', '%%')}" for key, value in values.items()), ""]
         with open(self._configuration, "w", encoding="utf-8", opener=open_private) as file:
             file.write("\n".join(lines))
 
 
 def _umask() -> int:
-    """This process's umask, which cannot be asked for without setting it for a moment."""
+    """This process's umask, which can only be read by setting it for a moment."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mask

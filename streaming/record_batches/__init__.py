@@ -1,4 +1,4 @@
-"""Whole record batches out of Kafka: fetched, found by their headers, put in the clear within bounds, walked."""
+"""Whole record batches from Kafka: fetched, found by their headers, decompressed within limits, walked."""
 
 from __future__ import annotations
 

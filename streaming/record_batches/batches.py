@@ -6,8 +6,8 @@ Header of a batch of magic 2 (KIP-98), 61 bytes, big-endian:
     int16 attributes, int32 last offset delta, int64 first timestamp, int64 max timestamp,
     int64 producer id, int16 producer epoch, int32 base sequence, int32 number of records
 
-Only the lengths are chased in Python, one step a batch, for each tells where the next batch begins; all other
-fields are then read of all batches at once.
+Only the lengths are followed in Python, one step per batch, because each gives the start of the next batch; all other
+fields are then read for all batches at once.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ HEADER = 61
 CODEC, APPEND_TIME, TRANSACTIONAL, CONTROL = 0x07, 0x08, 0x10, 0x20
 """Bits of a header's attributes."""
 
-# Base offset and length stand before what the length counts.
+# Bytes of base offset and length, which the length does not include.
 _OVERHEAD = 12
 
-# Less than this no batch can have: one of magic 0 (checksum, magic, attributes, null key, null value), and one of
+# The shortest possible batches after these: of magic 0 (checksum, magic, attributes, null key, null value), and of
 # magic 2 (the rest of its header).
 _LEAST_OLD = 14
 _LEAST_LENGTH = HEADER - _OVERHEAD
 
 _MAGIC_AT = 16
 _OLD_MAGICS = (0, 1, *range(0x80, 0x100))
-"""As kafka-python has it (`MemoryRecords.next_batch`): all below 2, signed."""
+"""As in kafka-python (`MemoryRecords.next_batch`): all below 2, signed."""
 
 _length = struct.Struct(">i").unpack_from
 
@@ -80,11 +80,11 @@ _FIELDS = np.dtype(
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Offsets that a log does not have any more though others below them are there: compaction took them out.
+    """Offsets that a log no longer has although it has lower ones: compaction removed them.
 
     Attributes:
-        first: The first of them, or below it, in the same batch.
-        last: The last of them, or above it, likewise.
+        first: The first missing offset, or a lower one in the same batch.
+        last: The last missing offset, or a higher one in the same batch.
     """
 
     first: int
@@ -92,11 +92,11 @@ class Missing:
 
     @property
     def offset(self) -> int:
-        """As that of a batch."""
+        """The last offset, as for a batch."""
         return self.last
 
     def between(self, start: int, end: int) -> Missing | None:
-        """What of it lies in [start, end)."""
+        """The part within [start, end)."""
         first, last = max(self.first, start), min(self.last, end - 1)
         return Missing(first, last) if first <= last else None
 
@@ -105,8 +105,8 @@ class FetchedBatch:
     """One record batch.
 
     Attributes:
-        offset: Offset of its last record, whether or not compaction left that record. The fetcher compares it with
-            the offset it asked for, so it must be the last one: a range may begin inside a batch.
+        offset: Offset of its last record, even if compaction removed that record. The fetcher compares it with the
+            requested offset, so it must be the last one: a range may begin inside a batch.
         base_offset: Offset of its first record, likewise.
         timestamp: Largest timestamp in it, ms.
         records: Its records, to be iterated once.
@@ -121,26 +121,26 @@ class FetchedBatch:
         self.records = records
 
     def between(self, start: int, end: int) -> FetchedBatch | None:
-        """Itself, where it reaches into [start, end)."""
+        """The batch itself if it overlaps [start, end)."""
         return self if start <= self.offset and self.base_offset < end else None
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedRun:
-    """Record batches of magic 2 that came in one response, in log order; at least one. One element a batch.
+    """Record batches of magic 2 from one response, in log order; at least one. One element per batch.
 
     Attributes:
         data: The response, or a part of it.
         start: Where the header begins in `data`.
         size: Bytes with the header.
-        first_offset: Offset of the first record, whether or not compaction left it.
-        last_offset: Of the last record, likewise.
+        first_offset: Offset of the first record, even if compaction removed that record.
+        last_offset: Offset of the last record, likewise.
         first_timestamp: Base of the records' timestamps, ms.
         max_timestamp: Largest timestamp, ms; of all records where the broker set it (`APPEND_TIME`).
         attributes: Bits, see above.
         producer_id: -1 for none.
         leader_epoch: Leader epoch.
-        records: Number of records, as the header says: below 0 or far too many in a broken one.
+        records: Number of records, from the header: negative or far too large in a broken one.
     """
 
     data: memoryview
@@ -160,7 +160,7 @@ class FetchedRun:
 
     @property
     def offset(self) -> int:
-        """Last offset of the last batch; the fetcher compares it with the offset it asked for."""
+        """Last offset of the last batch; the fetcher compares it with the requested offset."""
         return int(self.last_offset[-1])
 
     @property
@@ -169,7 +169,7 @@ class FetchedRun:
         return int(self.first_offset[0])
 
     def where(self, mask: npt.NDArray[np.bool_]) -> FetchedRun | None:
-        """The batches that a mask keeps; None when it keeps none."""
+        """The batches selected by a mask; None when there are none."""
         if mask.all():
             return self
         if not mask.any():
@@ -177,7 +177,7 @@ class FetchedRun:
         return replace(self, **{name: getattr(self, name)[mask] for name in _COLUMNS})
 
     def between(self, start: int, end: int) -> FetchedRun | None:
-        """The batches that reach into [start, end)."""
+        """The batches that overlap [start, end)."""
         return self.where((self.last_offset >= start) & (self.first_offset < end))
 
     def part(self, start: int, end: int) -> FetchedRun:
@@ -199,13 +199,13 @@ _COLUMNS = [field.name for field in fields(FetchedRun)][1:]
 
 
 def chased(data: memoryview) -> tuple[list[int], bool]:
-    """Where the batches of a response begin, and at last where the last whole one ends.
+    """Where the batches of a response begin, and finally where the last whole one ends.
 
     A response may end inside a batch, which is left out.
 
     Returns:
-        The places, one more than there are batches; and whether all is well: False when the batch that begins at
-        the last place has an impossible length.
+        The places, one more than there are batches; and whether all is well: False when the batch that begins at the
+        last place has an impossible length.
     """
     size = len(data)
     places = [0]
@@ -224,7 +224,7 @@ def chased(data: memoryview) -> tuple[list[int], bool]:
 
 
 def by_magic(data: memoryview, places: list[int]) -> Iterator[tuple[bool, Ints]]:
-    """Stretches of batches before magic 2 (True) and of magic 2 (False), each as `chased` gives places."""
+    """Stretches of batches before magic 2 (True) and of magic 2 (False), each as places like those of `chased`."""
     at = np.array(places, np.int64)
     old = np.frombuffer(data, np.int8)[at[:-1] + _MAGIC_AT] < 2
     edges = [0, *(np.flatnonzero(np.diff(old)) + 1).tolist(), old.size]
@@ -258,11 +258,11 @@ def run_of(data: memoryview, places: Ints) -> FetchedRun:
 
 
 def missing_from(run: FetchedRun, expected: int) -> Missing | None:
-    """What is missing in and between batches that follow each other in a log, control batches among them.
+    """The missing offsets in and between batches that follow each other in a log, including control batches.
 
     Args:
-        run: The batches, none left out.
-        expected: Offset at which the first begins when nothing is missing before it.
+        run: The batches, with none left out.
+        expected: Offset at which the first one begins if nothing is missing before it.
     """
     ends = run.last_offset + 1
     if int(run.first_offset[0]) <= expected and int(run.records.sum()) == int(ends[-1] - run.first_offset[0]):

@@ -1,11 +1,11 @@
-"""The four codecs of record batches, within bounds: 32 KB of zstd can hold a gigabyte, and a reader must survive it.
+"""The four codecs of record batches, within limits: 32 KB of zstd can hold a gigabyte, and a reader must survive it.
 
-kafka-python's own functions decompress whatever comes, as a whole, so they are not used. Each codec takes what its
-function there takes: several members of gzip, several frames of zstd, one frame of LZ4 whatever follows it, snappy
+kafka-python's own functions decompress any input as a whole, so they are not used. Each codec here accepts what its
+function there accepts: several members of gzip, several frames of zstd, one frame of LZ4 whatever follows it, snappy
 with Java's blocks and without.
 
-Snappy with blocks, as Java writes it (xerial): 16 bytes of header, then per block an int32 size and the block. A
-snappy block begins with its size in the clear, as a varint of 32 bits.
+Snappy with blocks, as Java writes it (xerial): 16 bytes of header, then per block an int32 size and the block. A snappy
+block begins with its decompressed size, as a varint of 32 bits.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from lz4 import frame
 __all__ = ["MAX_CLEAR_BYTES", "decompressed"]
 
 MAX_CLEAR_BYTES: Final = 64 * 1024 * 1024
-"""A batch that is larger in the clear is not read.
+"""A batch with a larger decompressed size is not read.
 
 The largest one that anybody has reason to write is a single record of the probe (`events.MAX_RECORD_BYTES`, 16 MB);
-coordinators and clients fill batches of 1 MB. Readers hold a few copies of one batch, so this also bounds their memory.
+coordinators and clients fill batches of 1 MB. Readers hold a few copies of one batch, so this also limits their memory.
 """
 
 _NONE, _GZIP, _SNAPPY, _LZ4, _ZSTD = range(5)
 
 _GZIP_HEADER = 31
-"""zlib's way to say: a gzip header and trailer, a window of 32 KB."""
+"""zlib's code for a gzip header and trailer and a window of 32 KB."""
 
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = 16
 
 _VARINT_BYTES = 5
-"""Of the longest varint of 32 bits."""
+"""Bytes of the longest varint of 32 bits."""
 
-# Output asked for at once: the packages set this much aside before they know how little comes.
+# Output requested at once: the packages allocate this much before they know how little comes.
 _PIECE = 128 * 1024
 
-# zlib copies what it has not used yet after each piece.
+# zlib copies the input it has not used yet after each piece.
 _GZIP_PIECE = 1024 * 1024
 
 _size = struct.Struct(">i")
@@ -51,15 +51,15 @@ _zstd = zstandard.ZstdDecompressor()
 
 
 def decompressed(codec: int, body: memoryview, most: int = MAX_CLEAR_BYTES) -> bytes | memoryview:
-    """What follows a batch's header, in the clear.
+    """Decompress everything after a batch's header.
 
     Args:
         codec: 0 to 7, from the attributes.
-        body: All that follows the header.
-        most: Bytes in the clear at the most; no more than these are ever held, but for one piece.
+        body: Everything after the header.
+        most: Decompressed bytes at the most; never are more held, except for one piece.
 
     Raises:
-        CorruptRecordError: It is larger than that, there is no such codec, or the bytes are none of it.
+        CorruptRecordError: The result is larger, there is no such codec, or the bytes do not follow it.
     """
     if codec == _NONE:
         return body
@@ -74,7 +74,7 @@ def decompressed(codec: int, body: memoryview, most: int = MAX_CLEAR_BYTES) -> b
             return _joined(_unzstd(body), most)
     except CorruptRecordError:
         raise
-    except Exception as error:  # each package has exceptions of its own, and all mean the same here
+    except Exception as error:  # each package has its own exceptions, and here all mean the same
         message = f"it cannot be decompressed: {error}"
         raise CorruptRecordError(message) from error
     message = f"there is no codec {codec}"
@@ -106,7 +106,7 @@ def _gunzipped(body: memoryview) -> Iterator[bytes]:
             if not (piece or rest or stream.eof):
                 _cut_short()
             yield piece
-        # As Python's own reader of gzip files: a member may be padded with zeros.
+        # As in Python's own gzip reader: a member may be padded with zeros.
         rest = stream.unused_data.lstrip(b"\x00")
 
 
@@ -130,7 +130,7 @@ def _unsnapped_block(block: bytes, most: int) -> bytes:
         size |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             break
-    # The package takes this size on trust, and sets it aside.
+    # The package trusts this size, and allocates it.
     if size > most:
         _too_large(most)
     clear: bytes = snappy.decompress(block)

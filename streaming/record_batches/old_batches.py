@@ -1,6 +1,6 @@
-"""Record batches from before magic 2, which brokers keep for as long as their topics do.
+"""Record batches from before magic 2, which brokers keep for as long as their topics exist.
 
-A compressed one is a message whose value holds the others (KIP-31, KIP-32); its own offset is that of the last of them.
+A compressed one is a message whose value holds the others (KIP-31, KIP-32); its own offset is the last of theirs.
 Layout of such a message, big-endian:
 
     int64 offset, int32 length of what follows, uint32 checksum, int8 magic, int8 attributes, (magic 1) int64 timestamp,
@@ -20,33 +20,33 @@ from streaming.record_batches.decompress import decompressed
 
 __all__ = ["old_batch"]
 
-# kafka-python lists all messages of a batch before it gives the first, at ten times their bytes. Writers of that time
+# kafka-python lists all messages of a batch before it returns the first, at ten times their bytes. Writers of that time
 # filled batches of 1 MB.
 _MOST_BYTES = 8 * 1024 * 1024
 
 _KEY_AT = (18, 26)
-"""By magic."""
+"""Position of the key, by magic."""
 
 _LZ4 = 3
 
 _NO_TIME = -1
-"""As Kafka has it where a message tells none."""
+"""kafka-python's value for a message without a timestamp."""
 
 _int32 = struct.Struct(">i").unpack_from
 
 
 def old_batch(batch: Any, expected: int) -> FetchedBatch:
-    """A batch as kafka-python found it, in the clear; never raises on what a topic can hold.
+    """A batch from kafka-python, decompressed; never raises, whatever the topic holds.
 
     Args:
         batch: A `LegacyRecordBatch`.
-        expected: Offset that was asked for.
+        expected: The requested offset.
     """
     last = batch.base_offset
     records: Iterable[Any]
     try:
         if batch.compression_type:
-            # Half private, as all reading of whole batches (see whole_batches.py).
+            # Partly private, like everything that reads whole batches (see whole_batches.py).
             batch._buffer = memoryview(_in_the_clear(batch))  # noqa: SLF001
             batch._decompressed = True  # noqa: SLF001
         records = list(batch)

@@ -1,19 +1,19 @@
 """The records inside a record batch, one by one.
 
-This is a seam: whoever reads records calls `walk`, and knows nothing of how a batch is taken apart.
+Readers of records call `walk`, and need not know how a batch is decoded.
 
-Layout of a batch of magic 2 after its header of 61 bytes (KIP-98), one record after the other, in the clear or
+Layout of a batch of magic 2 after its header of 61 bytes (KIP-98), one record after the other, uncompressed or
 compressed as a whole; varints are zigzag:
 
     varint  length of what follows
     int8    attributes, unused
-    varint  timestamp, less the batch's first
-    varint  offset, less the batch's first
+    varint  timestamp, minus the batch's first
+    varint  offset, minus the batch's first
     varint  key length, -1 for null; key
     varint  value length, -1 for null; value
-    varint  number of headers; headers (passed over)
+    varint  number of headers; headers (skipped)
 
-kafka-python's own classes read the same in two to three times the time; a test holds both against each other.
+kafka-python's own classes take two to three times as long for the same; a test compares the two.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ __all__ = ["Record", "walk"]
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, key, value; key and value as bytes, or None when null."""
 
-# A varint of 64 bits has ten bytes; one that goes on is none.
+# A varint of 64 bits has ten bytes; a longer one is invalid.
 _LONGEST_VARINT = 70
 
 
 def walk(batch: FetchedBatch, start: int, end: int) -> Iterator[Record]:
-    """Give the records of a batch with offsets in [start, end), in order; can be called once per batch.
+    """Yield the records of a batch with offsets in [start, end), in order; can be called once per batch.
 
     A range may begin and end inside a batch, so both ends are trimmed.
 
     Raises:
-        CorruptRecordError: The bytes of the batch hold no such records (those before the broken one were given), or
+        CorruptRecordError: The bytes of the batch are not such records (those before the broken one were yielded), or
             it is larger than `MAX_CLEAR_BYTES` (none was).
     """
     if isinstance(batch.records, DefaultRecordBatch):
@@ -119,7 +119,7 @@ def _walk(batch: Any) -> Iterator[Record]:
 
 
 def _in_the_clear(batch: Any) -> bytes:
-    # Half private, as all reading of whole batches (see whole_batches.py).
+    # Partly private, like everything that reads whole batches (see whole_batches.py).
     body = memoryview(batch._buffer)[batch._pos :]  # noqa: SLF001
     return bytes(decompressed(batch.compression_type, body))
 

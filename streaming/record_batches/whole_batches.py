@@ -1,10 +1,10 @@
-"""Whole record batches out of kafka-python's fetcher.
+"""Whole record batches from kafka-python's fetcher.
 
-kafka-python hands out records one by one, each a tuple of thirteen fields; that costs more than everything that
-follows here. Its fetcher, however, takes partitions apart in one replaceable class, `Fetcher.PartitionRecords`:
-the class here yields all record batches of a response as one item instead, and the rest of the client (connections,
-security, leader changes, fetch sessions) stays as it is. This leans on kafka-python 3.0.12 half in private; the
-release is pinned, and a contract test compares the result with the plain consumer's.
+kafka-python returns records one by one, each a tuple of thirteen fields; that costs more than all the following steps.
+But its fetcher decodes partitions in one replaceable class, `Fetcher.PartitionRecords`: the class here yields all
+record batches of a response as one item instead, and the rest of the client (connections, security, leader changes,
+fetch sessions) stays as it is. This uses partly private parts of kafka-python 3.0.12; the release is pinned, and a
+contract test compares the result with the plain consumer's.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from streaming.record_batches.old_batches import old_batch
 
 __all__ = ["take_whole_batches"]
 
-# A response with less than this (some 200 records) is taken apart quicker batch by batch. So is what a steady batch
-# reads of a partition of the log, where hardly a key comes twice.
+# A response with less than this (some 200 records) is faster batch by batch. A steady job reads as little per partition
+# of the log, where hardly a key comes twice.
 _FEW_BYTES = 24 * 1024
 
 
 class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python ships no types
-    """Takes one partition of a fetch response as a run of record batches (a few, and those before magic 2, one by one).
+    """Yields one partition of a fetch response as a run of record batches (a few, or those before magic 2, singly).
 
-    As the method it replaces (kafka-python 3.0.12, `Fetcher.PartitionRecords._unpack_records`): aborted
-    transactions are left out under `read_committed`, control batches always. Checksums are not verified:
-    kafka-python does that in Python, at a cost above everything else here; brokers verify them on write.
+    Like the method it replaces (kafka-python 3.0.12, `Fetcher.PartitionRecords._unpack_records`) it leaves out aborted
+    transactions under `read_committed`, and control batches always. Checksums are not verified: kafka-python does that
+    in Python, at a cost above everything else here; brokers verify them on write.
     """
 
     next_fetch_offset: int
@@ -58,7 +58,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
         try:
             yield from self._items(tp, memoryview(records._buffer))  # noqa: SLF001 - see the module's docstring
         except Exception:
-            # kafka-python 3.0.12 would ask for ever a part that gives nothing more and is not drained.
+            # kafka-python 3.0.12 would poll a part for ever that returns nothing more and is not drained.
             self.drain()
             raise
         self.drain()
@@ -90,7 +90,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         while (batch := records.next_batch()) is not None:
             if batch.magic < 2:
-                # (It begins at the offset that was asked for, or later; only its records tell where.)
+                # (It begins at the requested offset, or later; only its records show where.)
                 old = old_batch(batch, self.next_fetch_offset)
                 self.next_fetch_offset = old.offset + 1
                 yield old
@@ -109,7 +109,7 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
             yield FetchedBatch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch)
 
     def _left(self, run: FetchedRun) -> FetchedRun | None:
-        """A run without control batches and aborted transactions; None when nothing is left of it."""
+        """A run without control batches and aborted transactions; None when it is empty."""
         left = (run.attributes & CONTROL) == 0
         committed = self.isolation_level == IsolationLevel.READ_COMMITTED
         if committed and (self.aborted_transactions or self.aborted_producer_ids):
@@ -126,8 +126,8 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
 
     def _is_aborted(self, batch: Any) -> bool:
         self._consume_aborted_transactions_up_to(batch.last_offset)
-        # Compaction can empty a control batch; kafka-python's look into it would raise then. Java's consumer, too,
-        # takes an emptied one for no abort marker (CompletedFetch.containsAbortMarker).
+        # Compaction can empty a control batch; kafka-python would then raise when it looks into it. Java's consumer,
+        # too, does not treat an emptied one as an abort marker (CompletedFetch.containsAbortMarker).
         if batch.is_control_batch and batch.records_count and self._contains_abort_marker(batch):
             self.aborted_producer_ids.discard(batch.producer_id)
             return True
@@ -135,6 +135,6 @@ class _WholeBatches(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-py
 
 
 def take_whole_batches(consumer: KafkaConsumer) -> KafkaConsumer:
-    """Make a consumer's `poll` bring runs of record batches instead of records; returns the same consumer."""
+    """Make a consumer's `poll` return runs of record batches instead of records; returns the same consumer."""
     consumer._fetcher.PartitionRecords = _WholeBatches  # noqa: SLF001 - see the module's docstring
     return consumer

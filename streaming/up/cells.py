@@ -1,4 +1,4 @@
-"""The door through which everything goes that a record or a broker has written before a terminal shows it."""
+"""The one way to a terminal for text that a record or a broker has written: escaped, without markup, shortened."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from streaming.terminal import printable
 __all__ = ["cell", "lines"]
 
 _WIDTH = 48
-"""Enough for the names that people give; of longer ones both ends tell more than the middle."""
+"""Enough for the names that people give; in a longer one both ends are more useful than the middle."""
 
 _READ = 500
-"""Of a longer value no more is looked at: a name may have 32,000 characters."""
+"""Characters read of a longer value: a name may have 32,000."""
 
 _LINE = 1_000
-"""Of a line outside a table: longer ones would push the tables off the screen."""
+"""Characters of a line outside a table: longer ones would push the tables off the screen."""
 
 
 def cell(value: object, spec: str = "", style: str = "") -> Text:
-    """Any value as text for one cell: nothing in it is markup, control characters are visible, NULL is a dash.
+    """Any value as text for one cell: no markup, control characters escaped, NULL as a dash.
 
     Args:
         value: The value.
@@ -39,5 +39,5 @@ def cell(value: object, spec: str = "", style: str = "") -> Text:
 
 
 def lines(text: str, style: str = "") -> Text:
-    """Sentences, one a line, as `cell` shows a value, but longer."""
+    """Sentences, one per line, shown as `cell` shows a value, but longer."""
     return Text("\n".join(printable(line[:_LINE]) for line in text.splitlines()), style=style)

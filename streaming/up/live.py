@@ -1,4 +1,4 @@
-"""The tables in a terminal: groups, verdicts, lag, last rebalances; read from the lake like everything people see."""
+"""The tables in a terminal: groups, verdicts, lag, last rebalances; read from the lake like all our displays."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streaming.up.cells import cell, lines
 
 __all__ = ["Quiet", "render"]
 
-# Colours that a colour-blind person can tell apart, and a sign beside each, so that colour is never alone.
+# Colours that a colour-blind person can distinguish, each with a sign, so that colour is never the only mark.
 _VERDICTS = {
     "identical": ("=", "cyan"),
     "drifted": ("!", "bold red"),
@@ -45,14 +45,14 @@ FROM rounds
 
 
 class Quiet:
-    """For how long no round of a new number was seen, by steady time: clocks can be off."""
+    """How long ago the last new round was seen, by steady time, because clocks can be wrong."""
 
     def __init__(self, steady: Callable[[], float] = time.monotonic) -> None:
         self._steady = steady
         self._seen: tuple[int | None, float] = (None, steady())
 
     def saw(self, number: int | None) -> float:
-        """Take the newest round's number; seconds since it was new."""
+        """Take the newest round's number; returns the seconds since it was new."""
         if number != self._seen[0]:
             self._seen = (number, self._steady())
         return self._steady() - self._seen[1]
@@ -61,14 +61,14 @@ class Quiet:
 def render(
     reader: LakeReader, height: int, notice: str = "", thresholds: Thresholds | None = None, quiet: Quiet | None = None
 ) -> RenderableType:
-    """Draw what the tables hold now.
+    """Draw the present contents of the tables.
 
     Args:
         reader: The lake.
         height: Lines at the most.
-        notice: Lines of the caller's, below the head.
-        thresholds: Bounds of the alert rules, by which it colours; None for the defaults.
-        quiet: The same one at each refresh; None tells no silence.
+        notice: The caller's lines, shown below the head.
+        thresholds: Limits of the alert rules, used for colours; None for the defaults.
+        quiet: The same object at each refresh; without it no silence is shown.
     """
     bounds = thresholds or Thresholds()
     rebalances = 6
@@ -149,8 +149,8 @@ def _churn_table(decisions: list[dict[str, Any]]) -> Table:
 def _imbalance(value: float | None, least: float | None, bound: float) -> Text:
     if value is None:
         return Text("-", style="dim")
-    # Three partitions on two members are uneven and as even as can be: only the difference is remarkable, where it is
-    # known (as in groups.sql and in the rule).
+    # Three partitions on two members are uneven, but no assignment is more even: only the difference is remarkable, if
+    # it is known (as in groups.sql and in the rule).
     return Text(f"{value:.2f}", style="bold red" if least is not None and value - least > bound else "")
 
 

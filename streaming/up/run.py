@@ -28,30 +28,30 @@ from streaming.up.live import Quiet, render
 
 __all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "page_url", "stop_signals", "up", "watch"]
 
-# Secrets go to those that need them.
+# Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS)
-# (Longer than any batch: it stops between two.)
+# (Longer than any batch: the job stops between two.)
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS)
 # (Longer than a slow target may take to answer.)
 ALERTER = Program("alerter", ("-m", "streaming.alerts"), grace_s=30, without=_CLUSTERS)
 PAGE = Program("page", ("-m", "dashboards"), grace_s=5, without=_CLUSTERS + _TARGETS)
 
 PROGRAMS = (PROBE, JOB, ALERTER, PAGE)
-"""In the order of their start; they stop in the reverse."""
+"""In starting order; they stop in reverse."""
 
 _REFRESH_S = 2.0
 
-# What the tables can fail with while a store is away, or somebody turns a feature on that no reader of ours has.
+# Errors of the tables while a store is away, or after somebody turned on a feature that none of our readers has.
 _PASSING = (OSError, DeltaError, duckdb.Error, LakeUnreadableError)
 
 _WHY = 200
 """Characters of an exception's own text in a log: it may quote a row."""
 
 _NOTICES = 3
-"""Lines of the live view that tell what became of the processes; all of it is in `up.log`."""
+"""Lines of the live view about the processes; `up.log` has all of them."""
 
 
 def up(settings: Settings, console: Console) -> None:
@@ -91,7 +91,7 @@ def up(settings: Settings, console: Console) -> None:
 
 
 def page_url(settings: Settings) -> str:
-    """Where a browser finds the page."""
+    """The page's address for a browser."""
     page = settings.page
     host = f"[{page.address}]" if ":" in page.address else page.address
     return f"http://{host}:{page.port}/{page.path.strip('/')}".rstrip("/")
@@ -110,15 +110,15 @@ def watch(
     note: Callable[[str], None],
     thresholds: Thresholds | None = None,
 ) -> None:
-    """Show the tables until told to stop; without a terminal only wait. What cannot be drawn ends nothing.
+    """Show the tables until asked to stop; without a terminal only wait. A table that cannot be drawn ends nothing.
 
     Args:
         lake: The lake.
         console: Where to draw.
-        stop: Ends it.
-        look: Called at every refresh; what it returns is shown as a notice.
-        note: Told, once for each kind, why the tables could not be drawn.
-        thresholds: Bounds of the alert rules, by which the view colours; None for the defaults.
+        stop: Ends the view.
+        look: Called at every refresh; its result is shown as a notice.
+        note: Called, once for each kind of error, with the reason why the tables could not be drawn.
+        thresholds: Limits of the alert rules, used for colours; None for the defaults.
     """
     if not console.is_terminal:
         while not stop.wait(_REFRESH_S):
@@ -131,7 +131,7 @@ def watch(
             notice = look()
             try:
                 live.update(view.draw(console.height, notice), refresh=True)
-            except Exception as error:  # noqa: BLE001 - four processes do not end because a table could not be drawn
+            except Exception as error:  # noqa: BLE001 - four processes must not end because a table could not be drawn
                 if type(error) not in noted:
                     noted.add(type(error))
                     note(_undrawn(error))
@@ -147,7 +147,7 @@ def _undrawn(error: Exception) -> str:
 
 
 class _View:
-    """The live view. It is the least of what runs here: what cannot be read is a sentence, and is tried again."""
+    """The live view. The least important part here: on an error it shows one sentence and tries again."""
 
     def __init__(self, lake: str, thresholds: Thresholds | None = None) -> None:
         self._lake = lake
@@ -169,7 +169,7 @@ class _View:
 
 @contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-    """Turn SIGINT, SIGTERM and SIGHUP (the terminal is closed) into an event; a second one ends the process at once."""
+    """Turn SIGINT, SIGTERM and SIGHUP (closed terminal) into an event; a second one ends the process at once."""
     stop = threading.Event()
 
     def ask(number: int, _frame: object) -> None:

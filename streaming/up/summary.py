@@ -1,4 +1,4 @@
-"""What the tables hold, as text: rows per table, verdict and churn of each group, lag per group."""
+"""The tables' contents as text: rows per table, verdict and churn of each group, lag per group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["print_summary"]
 _GROUPS = """
 WITH churn AS (
   SELECT cluster, group_id, count(*) FILTER (WHERE kind = 'rebalance') AS rebalances,
-         count(*) FILTER (WHERE kind = 'static_replacement') AS replaced, sum(moves) AS moves
+         count(*) FILTER (WHERE kind = 'static_replacement') AS replaced, sum(partitions_moved) AS partitions_moved
   FROM rebalance_churn_current GROUP BY ALL
 ), verdicts AS (
   SELECT cluster, group_id, string_agg(verdict || ' ' || n, ', ' ORDER BY verdict) AS verdicts

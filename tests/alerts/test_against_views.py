@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,7 @@ def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
                 tables["group_health"].append({"group_id": group, "imbalance": imbalance})
             if chance.random() < 0.2:
                 verdict = chance.choice(["drifted", "drifted", "identical", "not_applicable"])
-                tables["drift"].append({"group_id": group, "verdict": verdict, "record_offset": number})
+                tables["drift"].append({"group_id": group, "verdict": verdict, "decision": number})
             for partition in sorted(alive[group]):
                 if number and chance.random() < 0.02:
                     tables["lag"].append({"group_id": group, "topic": "t", "partition": partition, "ended": True})
@@ -123,6 +124,9 @@ def test_the_alerter_says_what_each_rule_says_of_the_whole_view_at_every_round(t
     alerter.look()
     expected = _by_views(writer.root, made)
     keys = {rule.name: rule.key for rule in made}
-    found = [(r["round"], r["rule"], tuple(r[k] for k in keys[r["rule"]]), r["state"]) for r in writer.transitions()]
+    found = [
+        (r["round"], r["rule"], tuple(json.loads(r["entity"]).get(k) for k in keys[r["rule"]]), r["state"])
+        for r in writer.transitions()
+    ]
     assert sorted(found, key=repr) == expected
     assert {state for *_, state in expected} == {"pending", "firing", "resolved", "gone"}

@@ -28,7 +28,7 @@ _SECRETS = ("hunter2secret", "t0ken-in-the-path", "s3cret-param")
 
 
 def _verdict(group: str, verdict: str) -> dict[str, Any]:
-    return {"group_id": group, "verdict": verdict, "record_offset": 1}
+    return {"group_id": group, "verdict": verdict, "decision": 1}
 
 
 def _closed_port() -> int:

@@ -30,7 +30,7 @@ def _lag(partition: int, lag: int | None, **more: Any) -> dict[str, Any]:
 
 
 def _verdict(group: str, verdict: str, **more: Any) -> dict[str, Any]:
-    return {"group_id": group, "verdict": verdict, "record_offset": 1, **more}
+    return {"group_id": group, "verdict": verdict, "decision": 1, **more}
 
 
 def _hold(held: bool, **more: Any) -> dict[str, Any]:
@@ -41,14 +41,14 @@ def _hold(held: bool, **more: Any) -> dict[str, Any]:
 _STORY: list[_Rows] = [
     {"group_health": [_even("g", 0.0), _even("h", 2.0, incarnation=1)], "lag": [_lag(0, 5), _lag(1, 5)]},
     {"group_health": [_even("g", 2.0)], "drift": [_verdict("g", "drifted")]},
-    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", record_offset=2)], "open_transactions": [_hold(True)]},
+    {"lag": [_lag(1, 500)], "drift": [_verdict("g", "drifted", decision=2)], "open_transactions": [_hold(True)]},
     {
         "group_health": [_even("h", None, incarnation=1)],
         "lag": [_lag(0, 700, subscribed=False)],
         "open_transactions": [_hold(True, transactional_id="x")],
     },
     {"group_health": [_even("g", 0.5)], "lag": [_lag(1, None)]},
-    {"drift": [_verdict("g", "identical", record_offset=3), _verdict("h", "drifted", incarnation=1)]},
+    {"drift": [_verdict("g", "identical", decision=3), _verdict("h", "drifted", incarnation=1)]},
     {
         "group_health": [_even("h", None, incarnation=1, ended=True)],
         "lag": [_lag(1, 90)],

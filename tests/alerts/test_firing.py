@@ -186,4 +186,4 @@ def test_firing_needs_for_in_known_rounds_and_ends_are_told_only_of_what_began(
 
 def test_lag_of_a_partition_is_an_alert_of_its_own(tmp_path: Path) -> None:
     (rule,) = rules(tmp_path, BEHIND)
-    assert rule.key == ("group_id", "topic", "partition")
+    assert rule.key == ("group_id", "topic", "broker", "partition")

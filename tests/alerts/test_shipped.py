@@ -24,7 +24,7 @@ def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
     chunk = Chunk((Round(1, 1_000, 10_000),), {made.table.name: rows})
     judge = Judge([made])
-    active = [(rule, json.dumps({name: named[name] for name in made.key}, separators=(",", ":")))]
+    active = [(rule, json.dumps({name: named[name] for name in made.key if name in named}, separators=(",", ":")))]
     (observed,) = judge.rounds(chunk, active)
     (seen,) = observed.seen
     return seen.truth, seen.message
@@ -86,7 +86,10 @@ def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was()
             {"topic": "t", "partition": 1, "record_offset": 7, "kind": "undecodable", "reason": "too short"},
             {"topic": "t", "partition": 1, "record_offset": 8, "kind": "unknown", "key_type": 99, "reason": "new"},
         ],
-        "gaps": [{"kind": "log", "topic": "t", "partition": 1, "reason": "the log begins at 9 now"}],
+        "gaps": [
+            {"kind": "log", "topic": "t", "partition": 1, "reason": "the log begins at 9 now"},
+            {"kind": "rounds", "reason": "no round for an hour"},
+        ],
         "alert_deliveries": [
             {"target": "a", "rule": "lag", "outcome": "failed", "attempt": 4, "reason": "once more"},
             {"target": "b", "rule": "lag", "outcome": "failed", "attempt": 5, "reason": "HTTP 500"},
@@ -105,9 +108,29 @@ def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was()
             "t has records that this release does not know (type 99, version unknown): new"
         ),
         ("gap", '{"kind":"log","topic":"t"}'): "a gap (log): the log begins at 9 now",
+        ("gap", '{"kind":"rounds"}'): "a gap (rounds): no round for an hour",
         ("undelivered", '{"target":"b"}'): "the target b does not take alerts: HTTP 500",
         ("undelivered", '{"target":"c"}'): "the target c does not take alerts: a day",
     }
+
+
+def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all_along() -> None:
+    def chunk(number: int, table: str, *rows: dict[str, Any]) -> Chunk:
+        named = [{"cluster": "c", "group_id": "g", "round": number, **row} for row in rows]
+        made = pa.Table.from_pylist(named, table_named(table).arrow_schema)
+        return Chunk((Round(number, number * 1_000, 10_000),), {table: made})
+
+    judge = Judge([_RULES["drift"]])
+    topics = (None, "a", "b")
+    rows = [{"topic": topic, "verdict": "drifted", "drifted_count": 1} for topic in topics]
+    (first,) = judge.rounds(chunk(1, "drift", *rows), ())
+    entities = ['{"group_id":"g","topic":"a"}', '{"group_id":"g","topic":"b"}', '{"group_id":"g"}']
+    assert sorted(seen.subject.entity for seen in first.seen) == entities
+    active = [("drift", entity) for entity in entities]
+    (sound,) = judge.rounds(chunk(2, "drift", *({"topic": t, "verdict": "identical"} for t in topics)), active)
+    assert sorted((seen.subject.entity, seen.truth) for seen in sound.seen) == [(e, False) for e in entities]
+    (last,) = judge.rounds(chunk(3, "group_health", {"ended": True}), active)
+    assert sorted((seen.subject.entity, seen.gone) for seen in last.seen) == [(e, True) for e in entities]
 
 
 def test_messages_say_what_the_row_holds() -> None:

@@ -61,7 +61,7 @@ class Life:
                 self.decisions += 1
                 now = not first and not self.drifted[group]
                 drift.append(
-                    {"group_id": group, "verdict": "drifted" if now else "identical", "record_offset": self.decisions}
+                    {"group_id": group, "verdict": "drifted" if now else "identical", "decision": self.decisions}
                 )
                 if not first:
                     self.expected.append(("drift", group, "firing" if now else "resolved", number))

@@ -84,7 +84,7 @@ def watched(tmp_path: Path) -> Watched:
 
 
 def _drifted(group: str) -> list[dict[str, Any]]:
-    return [{"group_id": group, "verdict": "drifted", "record_offset": 1}]
+    return [{"group_id": group, "verdict": "drifted", "decision": 1}]
 
 
 def _uneven(group: str, imbalance: float) -> list[dict[str, Any]]:
@@ -212,7 +212,7 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
         assert watched.round(9) == [("drift", "a", "firing")]
         (row,) = watched.writer.transitions()
         assert (row["round"], row["round_time"].timestamp() * 1000) == (1, time_of(1))
-        watched.round(10, drift=[{"group_id": "a", "verdict": "identical", "record_offset": 2}])
+        watched.round(10, drift=[{"group_id": "a", "verdict": "identical", "decision": 2}])
         _until(lambda: alerter.idle, alerter)
     assert [line.split(":")[0] for line in watched.sent] == [
         "a drifted (delivered directly",

@@ -192,6 +192,7 @@ class _Made:
             "group_id": self._group.take(groups),
             "topic": self._topic.take(groups),
             "partition": partition,
+            "source": _same("log", len(groups)),
             "round": _same(_FIRST_ROUND + at, len(groups)),
             "round_time": _same(time, len(groups)),
             "ended": _same(False, len(groups)),
@@ -221,6 +222,7 @@ class _Made:
         return {
             "cluster_id": _same("bench", n),
             "group_id": self._group.take(groups),
+            "source": _same("log", n),
             "log_partition": (groups % 50).astype(np.int32),
             "round": _same(_FIRST_ROUND + at, n),
             "round_time": _same(time, n),
@@ -260,8 +262,9 @@ class _Made:
         strategies = np.tile(np.array(_STRATEGIES), n // len(_STRATEGIES))
         return {
             "group_id": self._group.take(groups),
+            "source": _same("log", n),
             "log_partition": (groups % 50).astype(np.int32),
-            "record_offset": _same(_FIRST_ROUND + 5 * at, n),
+            "decision": _same(_FIRST_ROUND + 5 * at, n),
             "record_time": _same(time, n),
             "incarnation": _same(1, n, pa.int32()),
             "generation": self._generation(groups, at),
@@ -285,17 +288,22 @@ class _Made:
         generation = self._generation(groups, at)
         head = {
             "group_id": self._group.take(groups),
+            "source": _same("log", n),
             "log_partition": (groups % 50).astype(np.int32),
-            "record_offset": _same(_FIRST_ROUND + 5 * at, n),
+            "decision": _same(_FIRST_ROUND + 5 * at, n),
             "record_time": _same(time, n),
         }
         members = groups.repeat(_MEMBERS) * _MEMBERS + np.tile(np.arange(_MEMBERS), n)
         ids = [[self._member[g * _MEMBERS]] for g in groups]
         wrong = [
-            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2 + 1], [self._member[g * 2]])] if d else []
+            [(f"orders-{g // 10:03d}", 0, "misplaced", self._member[g * 2 + 1], [self._member[g * 2]], None)]
+            if d
+            else []
             for g, d in zip(groups, drifted, strict=True)
         ]
-        given = [[(f"orders-{m // 20:03d}", [p for p in range(each) if p % _MEMBERS == m % _MEMBERS])] for m in members]
+        given = [
+            [(f"orders-{m // 20:03d}", [p for p in range(each) if p % _MEMBERS == m % _MEMBERS], None)] for m in members
+        ]
         return {
             "rebalance_churn": head
             | {
@@ -335,8 +343,9 @@ class _Made:
             "members": {
                 "group_id": self._group.take(members // _MEMBERS),
                 "member_id": self._members.take(members),
+                "source": _same("log", len(members)),
                 "log_partition": (members // _MEMBERS % 50).astype(np.int32),
-                "record_offset": _same(_FIRST_ROUND + 5 * at, len(members)),
+                "decision": _same(_FIRST_ROUND + 5 * at, len(members)),
                 "record_time": _same(time, len(members)),
                 "ended": _same(False, len(members)),
                 "incarnation": _same(1, len(members), pa.int32()),

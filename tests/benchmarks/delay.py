@@ -122,10 +122,10 @@ class _Watch:
         self._reader.refresh()
         now = time.time()
         for table, seen in self._seen.items():
-            sql = f"SELECT record_offset, epoch_ms(record_time) AS ms FROM {table} WHERE group_id = ? ORDER BY 1"
+            sql = f"SELECT decision, epoch_ms(record_time) AS ms FROM {table} WHERE group_id = ? ORDER BY 1"
             for row in self._reader.rows(sql, [_GROUP]):
-                if row["record_offset"] not in seen:
-                    seen.add(row["record_offset"])
+                if row["decision"] not in seen:
+                    seen.add(row["decision"])
                     self.delays[table].append(now - row["ms"] / 1000)
 
     def during(self, seconds: float, programs: Programs) -> None:

@@ -31,6 +31,7 @@ __all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]
 _POLL_S = 0.2
 _GRACE_S = 60.0
 _MOST_BATCHES = 1_000
+_CHECKOUT = Path(__file__).parents[2]
 """Spark keeps 20 progress reports unless told otherwise."""
 
 
@@ -114,7 +115,9 @@ def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
     say("the job starts")
     command = [sys.executable, "-m", "tests.benchmarks.measured_job", str(report)]
     log = folder / "job.log"
-    process = GuardedProcess(command, log=log, environment=environment_of(settings))
+    # The benchmarks are no part of the package that is installed: they are found from the checkout's folder.
+    environment = environment_of(settings) | {"PYTHONPATH": str(_CHECKOUT)}
+    process = GuardedProcess(command, log=log, environment=environment)
     try:
         batches: list[BatchReport] = []
         for line in _lines(report, process.poll):

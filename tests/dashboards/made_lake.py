@@ -144,7 +144,7 @@ class MadeLake:
             lags = [group.lag(number, partition) for _, partition in group.places]
             decided, generation = self._decided.get(group.name, (ms, 0))
             put(
-                "group_health", **seen, group_id=group.name, log_partition=at % 50, cluster_id="uWx",
+                "group_health", **seen, group_id=group.name, source="log", log_partition=at % 50, cluster_id="uWx",
                 state="Stable" if group.members else "Empty", group_type="classic",
                 protocol_type="consumer" if group.members else None, strategy=group.strategy,
                 generation=generation if group.members else None, incarnation=1,
@@ -160,7 +160,7 @@ class MadeLake:
             for (topic, partition), lag in zip(group.places, lags, strict=True):
                 owner = actual.get((topic, partition))
                 put(
-                    "lag", **seen, group_id=group.name, topic=topic, partition=partition,
+                    "lag", **seen, group_id=group.name, topic=topic, partition=partition, source="log",
                     committed_offset=80_000 + number, high_watermark=80_000 + number + lag, lag=lag,
                     lag_read_committed=lag,
                     ahead_by=0, lag_status=group.status(ago), commits=1, last_commit_time=ms - 2_000, rewound_by=0,
@@ -177,7 +177,7 @@ class MadeLake:
     @staticmethod
     def _wrong(group: MadeGroup, actual: Mapping[tuple[str, int], int]) -> list[list[Any]]:
         return [
-            [topic, partition, "misplaced", group.member_id(place), [group.member_id(actual[topic, partition])]]
+            [topic, partition, "misplaced", group.member_id(place), [group.member_id(actual[topic, partition])], None]
             for (topic, partition), place in sorted(group.expected().items())
             if actual[topic, partition] != place
         ]
@@ -189,8 +189,8 @@ class MadeLake:
             return
         generation = self._decided.get(group.name, (0, 11))[1] + 1
         head = {
-            "group_id": group.name, "log_partition": at % 50, "record_offset": number * 100, "record_time": ms - 1_500,
-            "incarnation": 1, "generation": generation,
+            "group_id": group.name, "decision": number * 100, "source": "log", "log_partition": at % 50,
+            "record_time": ms - 1_500, "incarnation": 1, "generation": generation,
         }  # fmt: skip
         moved = len(actual) // len(group.members)
         self._decided[group.name] = ms - 1_500, generation
@@ -212,11 +212,14 @@ class MadeLake:
         )  # fmt: skip
         self._what_if(put, group, head, {"round": number, "round_time": ms}, moved)
         for place, client in enumerate(group.members):
-            given = [[t, [p for (u, p), o in sorted(actual.items()) if u == t and o == place]] for t in group.topics]
+            given = [
+                [topic, [p for (t, p), owner in sorted(actual.items()) if t == topic and owner == place], None]
+                for topic in group.topics
+            ]
             put(
                 "members", **head, member_id=group.member_id(place), ended=False, client_id=client,
                 client_host=f"/10.0.3.{17 + place}", leader=place == 0, subscription=list(group.topics),
-                partition_count=sum(len(partitions) for _, partitions in given),
+                partition_count=sum(len(partitions) for _, partitions, _ in given),
                 partitions=[item for item in given if item[1]],
             )  # fmt: skip
 

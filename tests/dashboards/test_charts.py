@@ -37,7 +37,7 @@ def test_nothing_is_drawn_for_a_time_of_which_nothing_was_heard() -> None:
 
 
 def test_a_bar_stands_where_its_lag_does_and_tells_moves_and_the_least() -> None:
-    decision = {"record_time": END - timedelta(minutes=15), "record_offset": 1, "generation": 2, "partitions_moved": 6,
+    decision = {"record_time": END - timedelta(minutes=15), "decision": 1, "generation": 2, "partitions_moved": 6,
                 "partitions_moved_optimal": 2, "joined": [], "left": ["a"], "replaced": [], "kind": "rebalance",
                 "follows": None,
                 "generations_skipped": 0}  # fmt: skip

@@ -16,14 +16,14 @@ def member(
         "client_id": name,
         "incarnation": incarnation,
         "generation": generation,
-        "record_offset": offset,
+        "decision": offset,
         "partitions": given,
     }
 
 
 def verdict(*drifted: tuple[int, str, str | None, list[str]], kind: str = "drifted", offset: int = OFFSET) -> Any:
     rows = [{"topic": "t", "partition": p, "kind": k, "expected": e, "actual": a} for p, k, e, a in drifted]
-    decision = {"record_offset": offset, "incarnation": 90, "generation": 5}
+    decision = {"decision": offset, "incarnation": 90, "generation": 5}
     return {"verdict": kind, "reason": "why", "drifted_partitions": rows} | decision
 
 

@@ -65,7 +65,7 @@ def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
     expect(critical).to_have_text(re.compile(r"3\s*critical"))
     # A sign beside the colour, with its word for those who listen.
     assert page.locator(".groups tr.h3 .sign").first.get_attribute("aria-label") == "critical"
-    expect(page.locator(".fresh")).to_contain_text("heard")
+    expect(page.locator(".fresh")).to_contain_text("updated")
 
 
 def test_an_address_leads_to_a_group_and_the_matrix_shows_where_it_drifted(address: str, look: Look) -> None:

@@ -13,7 +13,7 @@ NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 DECISION = {
     "cluster": "prod",
     "group_id": "tills",
-    "record_offset": 477,
+    "decision": 477,
     "record_time": NOON,
     "kind": "rebalance",
     "generation": 3,

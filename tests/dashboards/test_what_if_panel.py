@@ -16,7 +16,7 @@ CLOCK = Clock(NOW, UTC)
 
 def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool | None = False, **more: Any) -> Any:
     known = {"library": "java:3.7.1", "partitions_moved_optimal": 2, "imbalance_optimal": 0.0, "reason": None}
-    of = {"record_offset": 12, "record_time": NOW, "generation": 7}
+    of = {"decision": 12, "record_time": NOW, "generation": 7}
     return {
         "strategy": strategy,
         "runs": runs,
@@ -29,7 +29,7 @@ def row(strategy: str, moves: int | None, imbalance: float | None, *, runs: bool
 
 
 def verdict(said: str = "identical", offset: int = 12) -> Any:
-    return {"verdict": said, "record_offset": offset}
+    return {"verdict": said, "decision": offset}
 
 
 RANGE = row("range", 41, 0.5, runs=True)

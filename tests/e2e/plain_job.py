@@ -33,7 +33,7 @@ PAST = {
         *("round", "round_time", "event_date", "commits", "incarnation", "lag_status", "findings"),
         *("verdict", "verdict_reason"),
     },
-    "members": {"incarnation", "record_offset", "record_time", "event_date"},
+    "members": {"incarnation", "decision", "record_time", "event_date"},
 }
 
 
@@ -88,7 +88,7 @@ def present(rows: Rows) -> dict[str, dict[tuple[object, ...], dict[str, Any]]]:
     newest = {
         "lag": _newest(rows.lag, lambda r: (r.group_id, r.topic, r.partition), lambda r: r.round),
         "group_health": _newest(rows.group_health, lambda r: (r.group_id,), lambda r: r.round),
-        "members": _newest(rows.members, lambda r: (r.group_id, r.member_id), lambda r: r.record_offset),
+        "members": _newest(rows.members, lambda r: (r.group_id, r.member_id), lambda r: r.decision),
     }
     return {
         table: {

@@ -70,9 +70,9 @@ def assert_nothing_is_made_up(rows: Rows) -> None:
     for drift in rows.drift:
         if drift.verdict in {"drifted", "identical"}:
             assert verdicts[drift.group_id, drift.generation] == drift.verdict
-    changes = {(r.group_id, r.record_offset): r for r in truth().rebalance_churn if r.revision == 1}
+    changes = {(r.group_id, r.decision): r for r in truth().rebalance_churn if r.revision == 1}
     for churn in rows.rebalance_churn:
-        real = msgspec.structs.asdict(changes[churn.group_id, churn.record_offset])
+        real = msgspec.structs.asdict(changes[churn.group_id, churn.decision])
         said: dict[str, Any] = msgspec.structs.asdict(churn)
         for name in (
             "kind",
@@ -95,8 +95,8 @@ def assert_nothing_is_made_up(rows: Rows) -> None:
             assert said[name] in (None, real[name]), name
         for name in ("left", "replaced"):
             assert said[name] in ((), real[name]), name
-    told = {(r.group_id, r.record_offset) for r in rows.members}
-    assert told <= {(r.group_id, r.record_offset) for r in truth().members}
+    told = {(r.group_id, r.decision) for r in rows.members}
+    assert told <= {(r.group_id, r.decision) for r in truth().members}
     assert [gap for gap in rows.gaps if gap.kind == "log"] == []
 
 

@@ -59,9 +59,9 @@ def test_nothing_is_claimed_about_rounds_that_the_log_no_longer_tells_of(started
         as_of = true[*place, max(r for r in newest[place] if r <= row.round)]
         assert (row.committed_offset, row.lag, row.reason) == (as_of.committed_offset, as_of.lag, as_of.reason), row
         assert row.lag_status in {as_of.lag_status, "ok"}
-    generations = {(row.group_id, row.record_offset): row for row in started.truth.rebalance_churn if row.revision == 1}
+    generations = {(row.group_id, row.decision): row for row in started.truth.rebalance_churn if row.revision == 1}
     for churn in rows.rebalance_churn:
-        real = generations[churn.group_id, churn.record_offset]
+        real = generations[churn.group_id, churn.decision]
         assert (churn.kind, churn.generation, churn.members) == (real.kind, real.generation, real.members)
         assert churn.partitions_moved in {None, real.partitions_moved}
         assert churn.joined in {None, real.joined}

@@ -38,7 +38,7 @@ def test_each_rebalance_that_lasted_was_seen_by_a_listener(recorded: Recorded) -
     # that leave one after the other do not wait for the generations between: hence the quiet lake.
     rows = LakeReader(recorded.quiet_lake).rows(
         """SELECT group_id, generation FROM (
-               SELECT *, lead(record_time) OVER (PARTITION BY group_id ORDER BY record_offset) AS next_time
+               SELECT *, lead(record_time) OVER (PARTITION BY group_id ORDER BY decision) AS next_time
                FROM rebalance_churn WHERE revision = 1
            ) WHERE kind = 'rebalance' AND coalesce(next_time - record_time > INTERVAL 5 SECOND, true)"""
     )
@@ -51,7 +51,7 @@ def test_a_restart_of_a_static_member_is_a_replacement_and_no_rebalance(recorded
     restarts = [line["did"] for line in recorded.recording.played.lines("step") if line.get("group") == _STATIC]
     rows = LakeReader(recorded.quiet_lake).rows(
         """SELECT kind, generation, replaced FROM rebalance_churn
-           WHERE group_id = ? AND revision = 1 ORDER BY record_offset""",
+           WHERE group_id = ? AND revision = 1 ORDER BY decision""",
         [_STATIC],
     )
     replaced = [row for row in rows if row["kind"] == "static_replacement"]
@@ -67,9 +67,9 @@ def test_a_join_into_a_cooperative_group_takes_two_generations_and_a_move_counts
         if line.get("group") == _COOPERATIVE and "joined" in line["did"]
     ]
     rows = LakeReader(recorded.quiet_lake).rows(
-        "SELECT * FROM rebalance_churn WHERE group_id = ? AND revision = 1 ORDER BY record_offset", [_COOPERATIVE]
+        "SELECT * FROM rebalance_churn WHERE group_id = ? AND revision = 1 ORDER BY decision", [_COOPERATIVE]
     )
-    by_offset = {row["record_offset"]: row for row in rows}
+    by_offset = {row["decision"]: row for row in rows}
     second_halves = [row for row in rows if row["follows"] is not None]
     assert len(second_halves) == len(joins)
     given = defaultdict(int)
@@ -128,11 +128,11 @@ def test_no_group_drifts_but_the_one_whose_leader_piles_up(recorded: Recorded) -
 def test_every_decision_but_a_replacement_has_one_verdict(recorded: Recorded) -> None:
     reader = LakeReader(recorded.lake)
     decided = reader.rows(
-        "SELECT group_id, record_offset FROM rebalance_churn WHERE revision = 1 AND kind <> 'static_replacement'"
+        "SELECT group_id, decision FROM rebalance_churn WHERE revision = 1 AND kind <> 'static_replacement'"
     )
-    judged = reader.rows("SELECT group_id, record_offset FROM drift")
-    assert Counter((row["group_id"], row["record_offset"]) for row in judged) == Counter(
-        (row["group_id"], row["record_offset"]) for row in decided
+    judged = reader.rows("SELECT group_id, decision FROM drift")
+    assert Counter((row["group_id"], row["decision"]) for row in judged) == Counter(
+        (row["group_id"], row["decision"]) for row in decided
     )
 
 

@@ -121,7 +121,7 @@ def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_ret
     life.take(make_observation(60, make_topic("x", 4), make_topic("y", 1)))
     assert [row.verdict for row in life.rows.drift] == ["identical", "unverified"]
     assert [row.generation for row in life.rows.rebalance_churn] == [3]
-    assert {row.member_id for row in life.rows.members if row.record_offset == 50 and not row.ended} == {"a2", "b"}
+    assert {row.member_id for row in life.rows.members if row.decision == 50 and not row.ended} == {"a2", "b"}
 
 
 def test_moves_of_the_second_half_of_a_cooperative_rebalance_are_not_known_where_the_first_was_not_read() -> None:

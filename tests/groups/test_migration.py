@@ -55,12 +55,12 @@ def named(position: int) -> GroupInput:
 def churn(*inputs: GroupInput) -> list[ChurnRow]:
     life = Life()
     life.take(*inputs)
-    return sorted(life.rows.rebalance_churn, key=lambda row: row.record_offset)
+    return sorted(life.rows.rebalance_churn, key=lambda row: row.decision)
 
 
 def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> None:
     start, migration, joined = churn(*before(), *read(CARRIED + JOINED))
-    assert (migration.kind, migration.record_offset, migration.protocol_type) == ("migration", 15, "consumer")
+    assert (migration.kind, migration.decision, migration.protocol_type) == ("migration", 15, "consumer")
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (3, 3, 0)
     assert (migration.joined, migration.left, migration.members, migration.partitions) == ((), (), 2, 4)
     # (Nobody decided anything: there is no least to compare with.)
@@ -81,7 +81,7 @@ def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> 
     rows = life.take(
         make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
     )
-    (verdict,) = [row for row in rows.drift if row.record_offset == 15]
+    (verdict,) = [row for row in rows.drift if row.decision == 15]
     assert (verdict.verdict, verdict.reason, verdict.candidates) == (
         "unverified",
         "the group came from the classic protocol: this is the assignment that it brought",
@@ -149,7 +149,7 @@ def back() -> list[GroupInput]:
 def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_owner() -> None:
     inputs = back()
     *_, migration, rebalance = churn(*before(), *read(CARRIED + JOINED), *inputs)
-    assert (migration.kind, migration.record_offset, migration.incarnation) == ("migration", 36, 5)
+    assert (migration.kind, migration.decision, migration.incarnation) == ("migration", 36, 5)
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (4, 4, 0)
     assert (migration.joined, migration.left, migration.partitions_moved, migration.partitions_pending_handover) == (
         (),

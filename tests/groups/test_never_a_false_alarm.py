@@ -139,7 +139,7 @@ def test_a_leader_that_did_as_its_strategy_says_is_never_called_drifted(data: st
     ]
     life.take(record, *rounds)
     verdict = life.rows.drift[-1]
-    assert verdict.record_offset == DECIDED
+    assert verdict.decision == DECIDED
     assert verdict.verdict in {"identical", "unverified"}
     event(verdict.verdict)
 

@@ -106,6 +106,6 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
     # (In the log's order, as the job does: the rounds before the decision first.)
     life.take(record, *rounds)
     verdict = life.rows.drift[-1]
-    assert verdict.record_offset == DECIDED
+    assert verdict.decision == DECIDED
     assert verdict.verdict in {"identical", "unverified"}
     event(verdict.verdict)

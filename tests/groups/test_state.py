@@ -72,9 +72,9 @@ def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
     rows = life.take(make_commit(60, 6, topic="x", partition=1), make_observation(70, make_topic("x", 2)))
     (churn,) = rows.rebalance_churn
     # Partition 1 went from a to b; its last commit before was at 9, the first after at 60.
-    assert (churn.record_offset, churn.revision, churn.follows, churn.partitions_moved) == (45, 2, 35, 1)
+    assert (churn.decision, churn.revision, churn.follows, churn.partitions_moved) == (45, 2, 35, 1)
     assert (churn.unassigned_partition_seconds_min, churn.unassigned_partition_seconds_max) == (0.02, 51.0)
-    assert [(row.record_offset, row.verdict) for row in rows.drift] == [(45, "unverified")]
+    assert [(row.decision, row.verdict) for row in rows.drift] == [(45, "unverified")]
     # 31, 33 and 29 were committed while the state was packed.
     assert [(row.partition, row.committed_offset, row.commits, row.rewound_by) for row in rows.lag] == [
         (0, 29, 3, 4),
@@ -107,7 +107,7 @@ def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
     rows = life.take(commit, make_observation(60, *topics, state=None, group_type="consumer"))
     # a gave up 2 and 3 at 31, told to at 26; b had them at 32 and 39 and committed at 36 and 50.
     (churn,) = rows.rebalance_churn
-    assert (churn.record_offset, churn.revision) == (25, 3)
+    assert (churn.decision, churn.revision) == (25, 3)
     assert (churn.unassigned_partition_seconds_min, churn.unassigned_partition_seconds_max) == (1.0 + 8.0, 10.0 + 24.0)
     assert {
         f.finding: ((f.since - START) // SECOND, f.detail.split(": ")[1]) for f in rows.group_health[-1].findings
@@ -124,7 +124,7 @@ def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other
     racks = (("r1", "r2"), ("r2",)) * 2
     rows = life.take(make_observation(70, make_topic("orders", 4, topic_id=TOPIC_ID, racks=racks))).what_if
     # a had all four, then 0 and 1; by racks a gets 0 and 2, b 1 and 3.
-    assert [(row.record_offset, row.partitions_moved, row.reason) for row in rows if row.strategy == "range"] == [
+    assert [(row.decision, row.partitions_moved, row.reason) for row in rows if row.strategy == "range"] == [
         (30, 2, None),
         (35, 2, None),
     ]
@@ -132,7 +132,7 @@ def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other
 
 def test_a_migration_of_version_1_is_told_on_the_way_up_and_on_the_way_down() -> None:
     (up,) = resumed("upgrading").take(*read([stands(3)], 15)).rebalance_churn
-    assert (up.kind, up.record_offset, up.incarnation, up.partitions_moved, up.joined) == ("migration", 15, 5, 0, ())
+    assert (up.kind, up.decision, up.incarnation, up.partitions_moved, up.joined) == ("migration", 15, 5, 0, ())
     members = (make_member("a", assigned={"orders": (0, 1)}), make_member("b", assigned={"orders": (2,)}))
     (down,) = resumed("ending").take(make_record(36, members, generation=4)).rebalance_churn
     assert (down.kind, down.incarnation, down.left, down.partitions_moved, down.partitions_pending_handover) == (

@@ -83,13 +83,13 @@ class Followed:
         """The newest revision of each decision, oldest decision first."""
         newest: dict[int, ChurnRow] = {}
         for row in self._of(group).rebalance_churn:
-            if row.record_offset not in newest or newest[row.record_offset].revision < row.revision:
-                newest[row.record_offset] = row
+            if row.decision not in newest or newest[row.decision].revision < row.revision:
+                newest[row.decision] = row
         return [newest[offset] for offset in sorted(newest)]
 
     def drift(self, group: str) -> dict[int, DriftRow]:
         """Verdicts by the offset of the decision."""
-        return {row.record_offset: row for row in self._of(group).drift}
+        return {row.decision: row for row in self._of(group).drift}
 
     def lag(self, group: str) -> dict[tuple[str, int], LagRow]:
         """The newest row of each partition that is not closed."""

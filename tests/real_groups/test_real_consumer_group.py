@@ -158,15 +158,15 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     assert {
         (row.member_id, of_topic.topic, number)
         for row in rows.members
-        if row.record_offset == newest.record
+        if row.decision == newest.record
         for of_topic in row.partitions or ()
         for number in of_topic.partitions
     } == {(row.member_id, topic, row.partition) for row in rows.lag}
     # (What a rebalance cost is known later: a second row.)
     churn = [row for row in watched.core.rows.rebalance_churn if row.revision == 1]
-    assert [row.record_offset for row in churn] == [decision.record for decision in decisions]
+    assert [row.decision for row in churn] == [decision.record for decision in decisions]
     assert sum(row.partitions_moved or 0 for row in churn) == 3
-    assert [row.record_offset for row in rows.drift] == [decision.record for decision in decisions]
+    assert [row.decision for row in rows.drift] == [decision.record for decision in decisions]
     assert "drifted" not in {row.verdict for row in rows.drift}
     assert (rows.drift[-1].verdict, rows.drift[-1].reason) == ("identical", None)
     (health,) = rows.group_health

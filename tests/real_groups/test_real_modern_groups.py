@@ -122,9 +122,9 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
             assert health.imbalance_optimal is not None
             churn, drift = followed.churn(party.group), followed.drift(party.group)
             assert {row.kind for row in churn} == {"rebalance"}
-            assert [
-                (row.generation, drift[row.record_offset].verdict, drift[row.record_offset].reason) for row in churn
-            ] == [(row.generation, "identical", None) for row in churn]
+            assert [(row.generation, drift[row.decision].verdict, drift[row.decision].reason) for row in churn] == [
+                (row.generation, "identical", None) for row in churn
+            ]
             assert None not in {row.partitions_moved for row in churn}
             # (A topic of different subscriptions that no round had named by then is the one thing that is missing.)
             assert None not in {row.partitions_moved_optimal for row in churn} or party is regex
@@ -203,20 +203,18 @@ def test_a_live_migration_to_the_new_protocol_and_back_is_one_group_with_one_his
         after = churn[churn.index(downgrade) + 1]
         # What its last member of the new protocol left behind goes to the one that is left.
         assert (after.follows, after.partitions_moved) == (
-            downgrade.record_offset,
+            downgrade.decision,
             downgrade.partitions_pending_handover,
         )
         assert len({row.incarnation for row in churn if row.kind != "created"}) == 1
         assert {row.kind for row in churn} <= {"created", "rebalance", "migration"}
         drift = followed.drift(party.group)
-        assert drift[upgrade.record_offset].reason == (
+        assert drift[upgrade.decision].reason == (
             "the group came from the classic protocol: this is the assignment that it brought"
         )
-        assert drift[downgrade.record_offset].verdict == "unverified"
+        assert drift[downgrade.decision].verdict == "unverified"
         assert [
-            (drift[row.record_offset].verdict, drift[row.record_offset].reason)
-            for row in churn
-            if row.kind == "rebalance"
+            (drift[row.decision].verdict, drift[row.decision].reason) for row in churn if row.kind == "rebalance"
         ] == [("identical", None)] * sum(row.kind == "rebalance" for row in churn)
         rows = followed.rows[f"g:{party.group}"]
         assert not any(row.ended for row in (*rows.lag, *rows.group_health))
@@ -329,6 +327,6 @@ def test_whoever_joins_and_leaves_owners_are_the_broker_s_and_nothing_drifts(
         assert "drifted" not in {row.verdict for row in drift.values()}
         judged = [row for row in churn if row.kind == "rebalance" and row.members]
         # (Targets of a moment, which the next member's join overtakes, are not judged.)
-        identical = sum(drift[row.record_offset].verdict == "identical" for row in judged if row.record_offset in drift)
-        assert identical >= 0.9 * len(judged), [drift[row.record_offset].reason for row in judged]
+        identical = sum(drift[row.decision].verdict == "identical" for row in judged if row.decision in drift)
+        assert identical >= 0.9 * len(judged), [drift[row.decision].reason for row in judged]
         assert not any(row.ended for row in followed.rows[f"g:{party.group}"].group_health)

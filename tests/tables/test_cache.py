@@ -200,3 +200,38 @@ def test_rows_that_no_outage_repeats_stay_in_the_present(lake: DeltaLake) -> Non
     followed.update()
     followed.tidy()
     assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a", "b"]
+
+
+def test_partitions_of_brokers_and_verdicts_on_topics_are_kept_apart_and_null_is_one_key(lake: DeltaLake) -> None:
+    def row(table: str, **values: Any) -> list[Any]:
+        named = {"cluster": "c", "group_id": "g", "ended": False, "event_date": 0, "round_time": 1, **values}
+        return [named.get(column.name) for column in table_named(table).columns]
+
+    followed = mirror(
+        lake,
+        lag=Wanted(current=frozenset({"lag"})),
+        drift=Wanted(current=frozenset({"verdict"})),
+        group_health=Wanted(current=frozenset({"verdict"})),
+    )
+    lake.append("group_health", [row("group_health", round=1, findings=[])], "query", 0)
+    for number in (1, 2):
+        places = [(broker, number * 10 + at) for at, broker in enumerate((None, "a", "b"))]
+        lake.append(
+            "lag",
+            [row("lag", topic="t", broker=broker, partition=0, round=number, lag=lag) for broker, lag in places],
+            "query",
+            number,
+        )
+        lake.append(
+            "drift",
+            [row("drift", topic=topic, round=number, decision=number, verdict=f"v{number}") for topic in (None, "t")],
+            "query",
+            number,
+        )
+        followed.update()
+        read_all(followed)
+    for reader in (followed, LakeReader(lake.root)):
+        lag = reader.rows("SELECT broker, lag FROM lag_current ORDER BY lag")
+        assert lag == [{"broker": None, "lag": 20}, {"broker": "a", "lag": 21}, {"broker": "b", "lag": 22}]
+        drift = reader.rows("SELECT topic, verdict FROM drift_current ORDER BY topic NULLS FIRST")
+        assert drift == [{"topic": None, "verdict": "v2"}, {"topic": "t", "verdict": "v2"}]

@@ -41,6 +41,19 @@ def test_key_and_order_of_the_current_view_are_columns(table: Table) -> None:
     assert table.closes == ("ended" in names)
 
 
+def test_a_decision_has_the_same_key_in_every_table() -> None:
+    assert table_named("rebalance_churn").key == ("cluster", "group_id", "decision")
+    for name in ("rebalance_churn", "drift", "what_if", "members"):
+        columns = [column.name for column in table_named(name).columns]
+        assert columns[:3] == ["cluster", "group_id", "decision"]
+        assert {"log_partition", "record_time"} <= set(columns)
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if "group_id" in t.key], ids=lambda t: t.name)
+def test_every_table_about_groups_says_what_told_of_them(table: Table) -> None:
+    assert "source" in {column.name for column in table.columns}
+
+
 def test_rounds_are_written_last() -> None:
     assert TABLES[-1] is table_named("rounds")
 

@@ -22,7 +22,7 @@ from streaming.groups.classic.membership import Owners, balance_of, group_of, ow
 from streaming.groups.compaction import is_compacted
 from streaming.groups.config import GroupConfig
 from streaming.groups.modern.consumer_group import Decision as ModernDecision
-from streaming.groups.rows import ChurnRow, ReplacedMember, Rows
+from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, Rows, partition_column
 from streaming.groups.state import Decision, GroupState, Owned, Transfer
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
@@ -83,8 +83,9 @@ def decide(state: GroupState, record: MembershipRecord, group: str, config: Grou
     row = ChurnRow(
         cluster=config.cluster,
         group_id=group,
-        log_partition=record.log_partition,
-        record_offset=record.record,
+        decision=record.record,
+        source=LOG,
+        log_partition=partition_column(record.log_partition),
         record_time=record.record_time,
         event_date=day_of(record.record_time),
         revision=1,

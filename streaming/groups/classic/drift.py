@@ -29,7 +29,7 @@ from streaming.groups.classic.recompute import recompute
 from streaming.groups.classic.seen_counts import SeenCounts, seen_counts
 from streaming.groups.classic.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.config import GroupConfig
-from streaming.groups.rows import DriftedPartition, DriftRow
+from streaming.groups.rows import LOG, DriftedPartition, DriftRow, partition_column
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
 from streaming.records import GroupObservation, MembershipRecord
@@ -146,8 +146,8 @@ def judged_of(decision: Decision, group: str, log_partition: int) -> Judged:
     record = decision.record
     return Judged(
         group,
-        log_partition,
         record.record,
+        log_partition,
         record.record_time,
         decision.incarnation,
         record.generation,
@@ -161,10 +161,12 @@ def verdict_row(judged: Judged, verdict: Verdict, observation: GroupObservation,
     return DriftRow(
         cluster=config.cluster,
         group_id=judged.group,
-        log_partition=judged.log_partition,
-        record_offset=judged.record_offset,
+        decision=judged.decision,
+        source=LOG,
+        log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),
+        topic=None,
         incarnation=judged.incarnation,
         generation=judged.generation,
         round=observation.round,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.groups.config import GroupConfig
-from streaming.groups.rows import MemberRow, Rows, TopicAssignment
+from streaming.groups.rows import LOG, MemberRow, Rows, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
@@ -34,13 +34,13 @@ def write_members(
 
 
 def close_members(
-    state: GroupState, record_offset: int, record_time: int, group: str, config: GroupConfig, rows: Rows
+    state: GroupState, offset: int, record_time: int, group: str, config: GroupConfig, rows: Rows
 ) -> None:
     """Write a closing row for every member of a group whose membership has ended."""
     if state.current is not None and not state.closed_members:
         current = state.current
         rows.members.extend(
-            _member_row(m, current.record, current.incarnation, group, config, ended=(record_offset, record_time))
+            _member_row(m, current.record, current.incarnation, group, config, ended=(offset, record_time))
             for m in current.record.members
         )
     state.closed_members = True
@@ -60,9 +60,10 @@ def _member_row(
     return MemberRow(
         cluster=config.cluster,
         group_id=group,
+        decision=offset,
         member_id=member.member_id,
-        log_partition=record.log_partition,
-        record_offset=offset,
+        source=LOG,
+        log_partition=partition_column(record.log_partition),
         record_time=time,
         event_date=day_of(time),
         ended=ended is not None,

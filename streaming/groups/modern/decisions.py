@@ -29,7 +29,7 @@ from streaming.groups.modern.members import (
 from streaming.groups.modern.pauses import Pauses, begin, forget, places_of, shift
 from streaming.groups.modern.verdicts import strategy_of
 from streaming.groups.naming import some
-from streaming.groups.rows import ChurnRow, ReplacedMember, Rows
+from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, Rows, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
 from streaming.groups.state import Decision as ClassicDecision
 from streaming.records import (
@@ -202,8 +202,9 @@ def _churn_row(
     return ChurnRow(
         cluster=config.cluster,
         group_id=group,
-        log_partition=decision.log_partition,
-        record_offset=decision.record,
+        decision=decision.record,
+        source=LOG,
+        log_partition=partition_column(decision.log_partition),
         record_time=decision.record_time,
         event_date=day_of(decision.record_time),
         revision=1,

@@ -12,7 +12,7 @@ import msgspec
 
 from streaming.groups.config import GroupConfig
 from streaming.groups.modern.consumer_group import Decision, subscriptions_of
-from streaming.groups.rows import MemberRow, Rows, TopicAssignment
+from streaming.groups.rows import LOG, MemberRow, Rows, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
 from streaming.times import day_of
@@ -224,9 +224,10 @@ def _row(
     return MemberRow(
         cluster=config.cluster,
         group_id=group,
+        decision=offset,
         member_id=member.member_id,
-        log_partition=decision.log_partition,
-        record_offset=offset,
+        source=LOG,
+        log_partition=partition_column(decision.log_partition),
         record_time=time,
         event_date=day_of(time),
         ended=ended,

@@ -70,8 +70,8 @@ def write_modern_verdicts(
 def _judged_of(decision: Decision, group: str) -> Judged:
     return Judged(
         group,
-        decision.log_partition,
         decision.record,
+        decision.log_partition,
         decision.record_time,
         decision.incarnation,
         decision.epoch,

@@ -41,7 +41,7 @@ from streaming.groups.classic.possible_counts import STICKY
 from streaming.groups.classic.seen_counts import seen_counts
 from streaming.groups.classic.seen_racks import newest_racks
 from streaming.groups.config import GroupConfig
-from streaming.groups.rows import WhatIfRow
+from streaming.groups.rows import LOG, WhatIfRow, partition_column
 from streaming.groups.state import Decision, GroupState, Owned
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
@@ -213,8 +213,9 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
     return WhatIfRow(
         cluster=config.cluster,
         group_id=judged.group,
-        log_partition=judged.log_partition,
-        record_offset=judged.record_offset,
+        decision=judged.decision,
+        source=LOG,
+        log_partition=partition_column(judged.log_partition),
         record_time=judged.record_time,
         event_date=day_of(judged.record_time),
         incarnation=judged.incarnation,

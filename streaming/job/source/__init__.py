@@ -1,7 +1,7 @@
 """The source: a Spark streaming data source on kafka-python, format "evenkeel".
 
-Reads the offsets log, the probe's events and its rounds, a whole number of rounds a batch, and gives packed inputs
-per group.
+It reads the offsets log, the probe's events and its rounds, a whole number of rounds per batch, and returns packed
+inputs per group.
 """
 
 from __future__ import annotations

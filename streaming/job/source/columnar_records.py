@@ -1,13 +1,11 @@
-"""The records of many batches at once, as columns: what `walk` does for one batch, one record after the other.
+"""The records of many batches at once, as columns; `walk` does the same for one batch, record by record.
 
-Every batch is a lane. Where a record ends is known only from its first varint, so the lanes are walked step by step,
-but step k of all lanes is one step of NumPy; all other fields are then read of all records at once. The layout stands
-in `walk.py`.
+Every batch is a lane. Only a record's first varint gives its end, so the lanes are walked step by step, but step k of
+all lanes is one step of NumPy; all other fields are then read for all records at once. `walk.py` describes the layout.
 
 A batch with anything odd (a varint of more than nine bytes, a length that does not fit, offsets out of order, a codec
-that refuses, far more in it than in others) is handed on as it is, for `walk` to take apart and to say what is wrong
-with it: so this way may refuse good batches, and never gives a record that `walk` would not. Tests hold both against
-each other.
+that refuses, far more records than others) is handed on as it is: `walk` decodes it or reports what is wrong with it.
+So this module may refuse good batches, but never returns a record that `walk` would not. Tests compare the two.
 """
 
 from __future__ import annotations
@@ -24,31 +22,31 @@ from streaming.record_batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, F
 
 __all__ = ["lanes", "pieces"]
 
-# What is walked together: enough lanes to spread NumPy's cost per call. It also bounds what the columns (16 bytes a
-# record) and decompressed batches hold in memory, twice: a batch that is larger by itself is left to `walk`, which
-# holds none of its records.
+# Records walked together: enough lanes to spread NumPy's cost per call. It also limits the memory of the columns
+# (16 bytes a record) and of the decompressed batches, to twice that: a batch that is larger by itself is left to
+# `walk`, which holds none of its records.
 _RECORDS_AT_ONCE = 65_536
 _BYTES_AT_ONCE = 8 * 1024 * 1024
 
-# Clients and coordinators put some thousands into a batch; a record can have seven bytes, and a batch millions of them.
+# Clients and coordinators put some thousands into a batch; but a record can have seven bytes, and a batch millions.
 _MOST_RECORDS = 65_536
 
-# What comes out together: enough to spread the cost per call again, little enough that records (some 100 bytes each)
-# and their columns stay in the processor's cache while all that follows reads them.
+# Records returned together: enough to spread the cost per call again, few enough that they (some 100 bytes each) and
+# their columns stay in the processor's cache while the following steps read them.
 _COLUMNS_AT_ONCE = 8_192
 
-# With fewer records than this a run is walked quicker record by record.
+# A run with fewer records than this is faster record by record.
 _FEW_RECORDS = 150
 
-# Length, attributes, timestamp, offset, two sizes, number of headers.
+# The shortest record: length, attributes, timestamp, offset, two sizes, number of headers.
 _LEAST_RECORD = 7
 
-# With fewer lanes than this a step of NumPy costs more than Python's steps from record to record.
+# With fewer lanes than this a step of NumPy costs more than stepping from record to record in Python.
 _FEW_LANES = 100
 
 _SEVEN_BITS = 0x7F
 
-# Nine bytes of varint are 63 bits: with this left out, whatever is added to one fits an int64.
+# Nine bytes of varint are 63 bits: up to there, sums with one fit an int64.
 _LARGEST_SHIFT = 56
 _FAR = 2**62
 
@@ -61,7 +59,7 @@ def pieces(item: FetchedRun | FetchedBatch, start: int, end: int) -> Iterator[Re
 
 
 def lanes(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | FetchedBatch]:
-    """Give the records of a run with offsets in [start, end), in order; batches that `walk` must take come whole."""
+    """Yield the records of a run with offsets in [start, end), in order; batches that are left to `walk` come whole."""
     if int(run.records.sum()) < _FEW_RECORDS:
         yield from run.batches()
         return
@@ -75,7 +73,7 @@ def lanes(run: FetchedRun, start: int, end: int) -> Iterator[RecordColumns | Fet
 
 
 def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
-    """Parts of a run in the clear, each small enough to be walked at once."""
+    """Parts of a run, decompressed, each small enough to be walked at once."""
     records = np.cumsum(np.clip(run.records, 0, run.size))
     edges = _edges(np.maximum(records / _RECORDS_AT_ONCE, np.cumsum(run.size) / _BYTES_AT_ONCE))
     for first, last in pairwise(edges):
@@ -90,10 +88,10 @@ def _gathered(run: FetchedRun) -> Iterator[_Lanes]:
 
 
 def _edges(load: npt.NDArray[np.float64]) -> list[int]:
-    """Where batches are parted, so that no part bears more than one load and its last batch; never inside one.
+    """Where to split the batches, so that no part has more than one load and its last batch; never inside a batch.
 
     Args:
-        load: What each batch and all before it bear.
+        load: Load of each batch and all before it.
     """
     return [0, *(np.flatnonzero(np.diff(load.astype(np.int64))) + 1).tolist(), load.size]
 
@@ -110,7 +108,7 @@ def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
         try:
             body = decompressed(attributes & CODEC, run.data[at + HEADER : at + length], _BYTES_AT_ONCE)
         except CorruptRecordError:
-            # No lane ends before it begins: this one is odd.
+            # No lane ends before it begins: this marks it as odd.
             stop.append(size - 1)
         else:
             clear.append(body)
@@ -122,7 +120,7 @@ def _decompressed(run: FetchedRun) -> Iterator[_Lanes]:
 
 
 class _Lanes:
-    """Batches in the clear, in one buffer.
+    """Decompressed batches in one buffer.
 
     Call `pieces` once.
     """
@@ -134,21 +132,21 @@ class _Lanes:
             run: The batches.
             clear: Pieces of the buffer.
             begin: Where each batch's records begin in the buffer.
-            stop: Where they end; before `begin` for a batch to leave alone.
+            stop: Where they end; before `begin` for a batch to skip.
         """
         self._run = run
         self._data: Bytes = np.frombuffer(b"".join([*clear, bytes(PADDING)]), np.uint8)
         self._begin = begin
         self._stop = stop
         count = run.records
-        # Out of it: no record at all, too many for columns, or a number of records that cannot be.
+        # Skipped: no record at all, too many for columns, or an impossible number of records.
         self._good: _Mask = (count > 0) & (count <= _MOST_RECORDS) & (count * _LEAST_RECORD <= stop - begin)
         for base in (run.first_timestamp, run.first_offset):
             self._good &= (base > -_FAR) & (base < _FAR)
         self._count = np.where(self._good, count, 0)
 
     def pieces(self) -> Iterator[RecordColumns | FetchedBatch]:
-        """Columns, and between them the batches that are odd."""
+        """Columns, and between them the odd batches."""
         edges = np.concatenate(([0], np.cumsum(self._count)))
         begins, ends = self._walked(edges[:-1])
         some = _edges(edges[1:] / _COLUMNS_AT_ONCE)
@@ -167,18 +165,18 @@ class _Lanes:
                 yield columns.part(done - start, int(edges[last]) - start)
 
     def _columns(self, first: int, last: int, at: Ints, after: Ints) -> RecordColumns:
-        """The records of lanes [first, last); those of lanes that turn out odd mean nothing.
+        """The records of lanes [first, last); those of lanes that prove odd have no meaning.
 
         Args:
             first: First lane.
             last: Exclusive end of the lanes.
-            at: Where each record begins, past its length.
+            at: Where each record begins, after its length field.
             after: Where it ends.
         """
         run, count = self._run, self._count[first:last]
         lane = np.repeat(np.arange(first, last), count)
         stop = self._stop[lane]
-        # Each record ends in its lane, and the last one with it.
+        # Each record ends in its lane, and the last one at the lane's end.
         self._refuse(lane, after > stop)
         ends = np.cumsum(count)
         full = np.flatnonzero(count)
@@ -212,7 +210,7 @@ class _Lanes:
         )
 
     def _walked(self, first: Ints) -> tuple[Ints, Ints]:
-        """Where each record begins, past its length, and where it ends by it (beyond its lane where it is odd).
+        """Where each record begins, after its length field, and where it should end (beyond its lane if it is odd).
 
         Args:
             first: Row of each lane's first record.
@@ -222,7 +220,7 @@ class _Lanes:
         order = np.argsort(-self._count, kind="stable")
         count = self._count[order]
         row, at, stop = first[order], self._begin[order], self._stop[order]
-        # How many lanes have a record k.
+        # Number of lanes that have a record k.
         steps = int(count[0])
         going = np.searchsorted(-count, -np.arange(steps), side="left")
         wide = int(np.searchsorted(-going, -_FEW_LANES, side="right"))
@@ -232,7 +230,7 @@ class _Lanes:
             begins[row] = at
             if endless is not None:
                 length[endless] = -1
-            # A length of nothing leads nowhere: it is sent beyond the lane, and all later steps stand still there.
+            # A length of zero would not advance: the position moves beyond the lane, and all later steps stay there.
             at = np.where(length > 0, at + length, stop + 1)
             ends[row] = at
             at = np.minimum(at, stop)
@@ -257,14 +255,14 @@ class _Lanes:
 
 
 def _varints(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints | None]:
-    """Zigzag varints at many places: their values, where they end, and which of them have no end (None: all have)."""
+    """Zigzag varints at many places: their values, their ends, and which of them have no end (None: all have)."""
     byte = data.take(at)
     after = at + 1
     value = byte.astype(np.int64)
     more = byte > _SEVEN_BITS
     endless = None
     if more.any():
-        # The second byte of all of them costs less than finding out whose it is.
+        # Reading the second byte of all of them costs less than finding out which have one.
         byte = data.take(after)
         value &= _SEVEN_BITS
         value |= (byte.astype(np.int64) & _SEVEN_BITS) * more << 7
@@ -283,7 +281,7 @@ def _varints(data: Bytes, at: Ints) -> tuple[Ints, Ints, Ints | None]:
 
 
 def _one_lane(data: bytes, at: int, stop: int, count: int) -> tuple[list[int], list[int]]:
-    """What a step does for all lanes, done for one lane to its end."""
+    """The steps for a single lane, up to its end, in Python."""
     begins: list[int] = []
     ends: list[int] = []
     for _ in range(count):

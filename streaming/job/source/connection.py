@@ -1,8 +1,8 @@
 """The Kafka consumers of the source, kept from one batch to the next.
 
-A new consumer costs 600 ms (bootstrap, versions, metadata), a kept one reads within 6 ms. So each process (the
-driver's planner, each Python worker) keeps one per set of settings, and a second one for a bus; Spark ends a worker
-after 60 s of idleness, and its consumers with it.
+A new consumer costs 600 ms (bootstrap, versions, metadata), a kept one reads within 6 ms. So each process (the driver's
+planner, each Python worker) keeps one per set of settings, and a second one for a bus; Spark ends a worker after 60 s
+of idleness, and its consumers with it.
 """
 
 from __future__ import annotations
@@ -24,41 +24,41 @@ __all__ = ["kept_reader"]
 
 _READERS: dict[tuple[int, str], RangeReader] = {}
 
-# Ranges end at what exists, so a fetch seldom waits at all. One that was sent ahead of a range's end waits this
-# long at the broker, and the next read through the same connection stands behind it.
+# Ranges end at existing offsets, so a fetch seldom waits at all. A fetch sent beyond a range's end waits this long at
+# the broker, and the next read on the same connection has to wait behind it.
 _FETCH_WAIT_MS = 20
 
-# A few MB per partition and response keep the broker's disk and our decoder both busy; 50 partitions of a backlog
-# then hold at most `_RESPONSE_BYTES` per broker.
+# A few MB per partition and response keep the broker's disk and our decoder both busy; 50 partitions of a backlog then
+# hold at most `_RESPONSE_BYTES` per broker.
 _PARTITION_BYTES = 4 * 1024 * 1024
 _RESPONSE_BYTES = 32 * 1024 * 1024
 
-# An item is a partition's part of a response (`FetchedRun`), or a record batch of a small one; so what a poll holds is
-# bounded by the responses that are there: one per broker, and the next on its way.
+# An item is a partition's part of a response (`FetchedRun`), or a record batch of a small one; so a poll holds at most
+# the responses that are there: one per broker, and the next on its way.
 _ITEMS_PER_POLL = 5_000
 
-# How soon a changed leader or a new partition is seen without an error that tells of it.
+# Until a changed leader or a new partition is noticed without an error that points to it.
 _METADATA_MS = 15_000
 
 # Between attempts to connect.
 _PAUSE_S = 1.0
 
-# kafka-python's default is 30 s: a broker that is back would be found half a minute late.
+# kafka-python's default is 30 s: we would notice a broker's return half a minute late.
 _RECONNECT_MS = 2_000
 
 
 def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReader:
-    """The reader of this process for these settings, made at the first call.
+    """The reader of this process for these settings, created at the first call.
 
     Args:
         settings: Settings of the source.
-        patience_s: How long brokers that cannot be reached are tried again.
+        patience_s: How long to retry brokers that cannot be reached.
 
     Raises:
         KafkaError: The brokers cannot be reached.
         OSError: A secret's file cannot be read.
     """
-    # The process id, because Spark forks workers from one that may have imported this module.
+    # With the process id, because Spark forks workers from a process that may have imported this module.
     key = os.getpid(), settings.option()
     if key not in _READERS:
         _READERS[key] = _reader(settings, time.monotonic() + patience_s)
@@ -94,7 +94,7 @@ def _patiently_connected(kafka: KafkaSettings, until: float) -> KafkaConsumer:
 
 
 def _consumer(kafka: KafkaSettings) -> KafkaConsumer:
-    # kafka-python logs every failed connection attempt as an error; outages are told by the source, once.
+    # kafka-python logs every failed connection attempt as an error; the source reports an outage once.
     client_log = logging.getLogger("kafka")
     if client_log.level == logging.NOTSET:
         client_log.setLevel(logging.CRITICAL)
@@ -104,10 +104,10 @@ def _consumer(kafka: KafkaSettings) -> KafkaConsumer:
         "enable_auto_commit": False,
         "auto_offset_reset": "none",
         "isolation_level": "read_committed",
-        # Asking for the end of a topic that does not exist must not create it.
+        # A request for the end of a topic that does not exist must not create it.
         "allow_auto_create_topics": False,
         "exclude_internal_topics": False,
-        # Verified in Python otherwise; see `_WholeBatches`.
+        # Otherwise verified in Python; see `_WholeBatches`.
         "check_crcs": False,
         "max_poll_records": _ITEMS_PER_POLL,
     }

@@ -1,4 +1,4 @@
-"""What ends a streaming query on purpose; whatever can be waited for or told in a table is none of these."""
+"""Errors that end a streaming query on purpose; anything that can be waited for or put in a table is none of these."""
 
 from __future__ import annotations
 
@@ -20,4 +20,4 @@ class UnreadableTopicError(SourceError):
 
 
 class AnotherClusterError(SourceError):
-    """The brokers belong to another Kafka cluster than the checkpoint: a person must say which is meant."""
+    """The brokers belong to another Kafka cluster than the checkpoint: a person must decide which one is meant."""

@@ -1,7 +1,7 @@
-"""Ranges of offsets, read through one of kafka-python's consumers that hands out whole batches (`whole_batches.py`).
+"""Reads ranges of offsets through a kafka-python consumer that returns whole batches (`whole_batches.py`).
 
-Positions and what is parked of paused partitions are read from kafka-python 3.0.12 half in private; the release is
-pinned, and tests read through a real broker.
+Positions and the parked records of paused partitions are partly private in kafka-python 3.0.12; the release is pinned,
+and tests read through a real broker.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ __all__ = [
 ]
 
 TO_THE_END: Final = 2**63 - 1
-"""End of a range that reaches to the last stable offset at the time when its reading begins. (No record has it.)"""
+"""End of a range that goes up to the last stable offset when its reading begins. (No record has this offset.)"""
 
-# A poll that brings nothing returns after this time, so that deadlines are looked at.
+# A poll without records returns after this time, so that deadlines are checked.
 _POLL_MS = 500
 
-# One question for offsets to the brokers. They wait for an election themselves; the next attempt follows at once.
+# Limit for one request for offsets. Brokers wait for an election themselves; the next attempt follows at once.
 _ASK_MS = 5_000
 
-# Between attempts that failed at once (connection refused), so that an outage costs no CPU.
+# Pause after an attempt that failed at once (connection refused), so that an outage costs no CPU.
 _PAUSE_S = 0.2
 
-# Right after a change of leaders the last stable offset may be behind what the old leader told (KIP-207 narrows
-# this, older brokers do not know it). A log that is still too short after this time has lost the records.
+# Right after a change of leaders the last stable offset may be behind the old leader's (KIP-207 narrows this; older
+# brokers do not have it). A log that is still too short after this time has lost the records.
 _SETTLE_S = 15.0
 
 
@@ -64,14 +64,14 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """Offsets [start, end) that no longer exist, or never will, and why.
+    """Offsets [start, end) that no longer exist, or never will, and the reason.
 
     Attributes:
         start: The first of them.
         end: Exclusive end.
         reason: Why, as far as it is known.
-        before_log: They lie before the log's first offset; for a range that merely meant "from the beginning" they
-            are no loss.
+        before_log: They are before the log's first offset; a range that merely meant "from the beginning" loses
+            nothing by that.
     """
 
     start: int
@@ -83,9 +83,9 @@ class Gone:
 class RangeReader:
     """Reads ranges of offsets through a consumer that is kept from one use to the next.
 
-    `read_runs` and `read` take several ranges at once, of different partitions, and are used up, or given up, before
-    the next call. They wait out restarts of brokers and changes of leaders, and never hang: what cannot be had is told
-    as `Gone`, or by an exception.
+    `read_runs` and `read` take several ranges at once, of different partitions, and must be read to the end, or given
+    up, before the next call. They wait out restarts of brokers and changes of leaders, and never hang: what cannot be
+    read comes as `Gone`, or as an exception.
     """
 
     def __init__(self, consumer: KafkaConsumer, *, patience_s: float, settle_s: float = _SETTLE_S) -> None:
@@ -95,7 +95,7 @@ class RangeReader:
             consumer: Made by `take_whole_batches`; without a group, isolation level `read_committed`,
                 `auto_offset_reset="none"`.
             patience_s: Time without any progress after which reading fails.
-            settle_s: Time that a log is given to reach the end of a range.
+            settle_s: How long to wait for a log to reach the end of a range.
         """
         self._consumer = consumer
         self._patience_s = patience_s
@@ -106,7 +106,7 @@ class RangeReader:
 
         Args:
             topic: The topic.
-            fresh: Ask the brokers, rather than what the client remembers.
+            fresh: Ask the brokers rather than use the client's metadata.
 
         Raises:
             KafkaError: The brokers cannot be reached.
@@ -117,14 +117,14 @@ class RangeReader:
         return found
 
     def identity(self, topics: Mapping[str, str]) -> Identity:
-        """What the brokers say they are, as the client's metadata has it: some seconds old at the most.
+        """The brokers' identity from the client's metadata: a few seconds old at most.
 
         Args:
-            topics: Names by what the topics are to us.
+            topics: Names by the topics' roles.
         """
         cluster = self._consumer._cluster  # noqa: SLF001 - see the module's docstring
         found = {name: cluster.topic_id(topic) for name, topic in topics.items()}
-        # (Of a topic that is not there brokers tell an id of zeros, which is not printed.)
+        # (Brokers give a topic that does not exist an id of zeros, which is never printed.)
         ids = {name: printed(topic_id.bytes) for name, topic_id in found.items() if topic_id is not None}
         return Identity(cluster.cluster_id, {name: text for name, text in ids.items() if text is not None})
 
@@ -139,7 +139,7 @@ class RangeReader:
     def read(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None
     ) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
-        """Read ranges batch by batch, whatever is missing in them; else as `read_runs`."""
+        """Read ranges batch by batch, without `Missing`; otherwise as `read_runs`."""
         for where, item in self.read_runs(ranges, patience_s):
             if isinstance(item, FetchedRun):
                 yield from ((where, batch) for batch in item.batches())
@@ -149,20 +149,20 @@ class RangeReader:
     def read_runs(
         self, ranges: Iterable[OffsetRange], patience_s: float | None = None
     ) -> Iterator[tuple[OffsetRange, FetchedRun | FetchedBatch | Missing | Gone]]:
-        """Read ranges; batches of one partition come in order, those of several in turns.
+        """Read ranges; batches of one partition come in order, those of several alternate.
 
-        Each item comes with its range, which begins later than the one asked for after offsets were `Gone`, and ends
-        where the log does when it was open. Its first and last batch can hold records before and after the range: trim
-        both ends (`walk`, `lanes`). Aborted transactions and control records are left out. What compaction removed is
-        told as `Missing` before the records behind it, and can be told again; of batches before magic 2, which do not
-        tell, it is not.
+        Each item comes with its range. The range begins later than requested after offsets were `Gone`, and an open one
+        ends where the log does. The first and last batch can hold records outside the range: trim both ends (`walk`,
+        `lanes`). Aborted transactions and control records are left out. Records that compaction removed are reported as
+        `Missing` before the records behind them, possibly twice; for batches before magic 2, which do not show it, they
+        are not.
 
         Args:
             ranges: At most one per partition; empty ones are allowed.
-            patience_s: In place of the reader's own.
+            patience_s: Instead of the reader's own.
 
         Raises:
-            UnreadableTopicError: Nothing came for longer than the reader's patience, or a right is missing.
+            UnreadableTopicError: No records came for longer than the reader's patience, or a right is missing.
         """
         open_ranges = {TopicPartition(r.topic, r.partition): r for r in ranges if r.start < r.end}
         patience = _Patience(self._patience_s if patience_s is None else patience_s)
@@ -194,8 +194,8 @@ class RangeReader:
                     inside = item.between(wanted[partition], current.end)
                     if inside is not None:
                         yield current, inside
-                # A hole can lie over records that come after it, which the next poll may bring: only records move on.
-                # What has neither is passed by the consumer's own position (`_finish`).
+                # A hole can cover records behind it that the next poll brings: only records advance the range. A range
+                # with neither advances by the consumer's own position (`_finish`).
                 reached = (item.offset + 1 for item in batches if not isinstance(item, Missing))
                 wanted[partition] = max([wanted[partition], *reached])
                 patience.progressed()
@@ -207,7 +207,7 @@ class RangeReader:
     def _begin(
         self, open_ranges: dict[TopicPartition, OffsetRange], wanted: dict[TopicPartition, int]
     ) -> Iterator[tuple[OffsetRange, Gone]]:
-        """Place the consumer, and tell what of the ranges does not exist."""
+        """Set the consumer's positions, and report the part of the ranges that does not exist."""
         starts = self.starts(list(open_ranges))
         ends = self._settled_ends(open_ranges)
         for partition in list(open_ranges):
@@ -219,7 +219,7 @@ class RangeReader:
                 until = min(first, current.end)
                 reason = f"the log begins at {first} now: older records were deleted"
                 yield current, Gone(wanted[partition], until, reason, before_log=True)
-                # A batch that holds the new beginning still brings the deleted records before it.
+                # A batch around the new beginning still brings the deleted records before it.
                 open_ranges[partition] = current = replace(current, start=until)
                 wanted[partition] = until
             if last < current.end:
@@ -232,10 +232,10 @@ class RangeReader:
         # A kept consumer remembers positions and pauses; it forgets them with its assignment.
         self._consumer.unsubscribe()
         self._consumer.assign(list(open_ranges))
-        # Not all of it: what was fetched of a paused partition beyond its range stays parked, and kafka-python 3.0.12
-        # neither gives it back while the records before it in line are merely used up (`fetched_records` asks for
-        # `_next_partition_records is None`), nor fetches a partition of which anything is parked: it would stand
-        # still for ever.
+        # But it does not forget everything: the records fetched for a paused partition beyond its range stay parked.
+        # kafka-python 3.0.12 neither returns them while the records before them in line are merely used up
+        # (`fetched_records` asks for `_next_partition_records is None`), nor fetches a partition that has parked
+        # records: it would stand still for ever.
         fetcher = self._consumer._fetcher  # noqa: SLF001 - see the module's docstring
         fetcher._paused_partition_records.clear()  # noqa: SLF001
         fetcher._paused_completed_fetches.clear()  # noqa: SLF001
@@ -252,7 +252,7 @@ class RangeReader:
             time.sleep(_PAUSE_S)
 
     def _finish(self, open_ranges: dict[TopicPartition, OffsetRange], wanted: dict[TopicPartition, int]) -> bool:
-        """Drop the ranges that are read; tells whether any position moved."""
+        """Drop the ranges that are read; returns whether any position moved."""
         moved = False
         for partition in list(open_ranges):
             state = self._consumer._subscription.assignment.get(partition)  # noqa: SLF001 - `position()` may block
@@ -279,7 +279,7 @@ class RangeReader:
 
 
 class _Patience:
-    """Waits for progress, not for ever."""
+    """Gives up after a time without progress."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

@@ -1,8 +1,8 @@
-"""Of which cluster and topics a query's offsets are, and where it goes on when those are others, or were cut back.
+"""Which cluster and topics a query's offsets belong to, and where it continues after the topics were replaced or cut.
 
-A topic that was deleted and created again, or cut back by an unclean election, begins a stretch of its own: a batch
-that holds nothing but the change (`turn`), so that what was before it and what comes after never meet in one batch.
-The rows of `gaps` that tell it follow from the two positions alone (`gaps_of_turn`), in whichever process.
+A topic that was deleted and created again, or cut back by an unclean election, starts a new stretch with a batch that
+holds nothing but the change (`turn`), so that records from before and after it never meet in one batch. Its rows of
+`gaps` follow from the two positions alone (`gaps_of_turn`), in any process.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from streaming.records import LogGap
 __all__ = ["Identity", "Shorter", "another_cluster", "gaps_of_turn", "named", "recreated", "turn"]
 
 LOG, EVENTS, ROUNDS = "log", "events", "rounds"
-"""What the three topics are to us: keys of `Positions.topics`."""
+"""Roles of the three topics: keys of `Positions.topics`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What the brokers say they are.
+    """The brokers' identity.
 
     Attributes:
         cluster_id: Kafka's own cluster id; None from brokers that have none.
-        topics: Topic ids by what the topics are to us, as far as the brokers tell (Kafka 2.8 on).
+        topics: Topic ids by the topics' roles, as far as the brokers give them (Kafka 2.8 on).
     """
 
     cluster_id: str | None = None
@@ -35,12 +35,12 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Shorter:
-    """Ends that lie before what was read.
+    """Ends before the offsets that were already read.
 
     Attributes:
         log: End by partition of the offsets log.
         events: The same of the events topic.
-        rounds: End of the rounds topic; None when it does not lie before.
+        rounds: End of the rounds topic; None when it is not before.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
@@ -52,7 +52,7 @@ class Shorter:
 
 
 def another_cluster(start: Positions, here: Identity, cluster: str) -> str | None:
-    """The sentence with which another cluster than that of the offsets is refused; None when it is the same."""
+    """The message that refuses another cluster than that of the offsets; None when it is the same."""
     if start.cluster_id is None or here.cluster_id is None or start.cluster_id == here.cluster_id:
         return None
     return (
@@ -62,27 +62,27 @@ def another_cluster(start: Positions, here: Identity, cluster: str) -> str | Non
 
 
 def named(end: Positions, here: Identity) -> Positions:
-    """Positions that say whose they are; what is not known now stays as it was."""
+    """The positions with the ids of their cluster and topics; an id that is not known now stays as it was."""
     return replace(end, cluster_id=end.cluster_id or here.cluster_id, topics={**end.topics, **here.topics})
 
 
 def recreated(start: Positions, here: Identity) -> frozenset[str]:
-    """Which of the topics are others than the offsets are of."""
+    """The topics that are not the ones the offsets belong to."""
     return frozenset(name for name, topic_id in start.topics.items() if here.topics.get(name, topic_id) != topic_id)
 
 
 def turn(start: Positions, here: Identity, shorter: Shorter) -> Positions:
-    """Where the query goes on: at the beginning of topics that were created again, at the end of those cut back.
+    """Where the query continues: at the beginning of recreated topics, at the end of those cut back.
 
-    Numbers of rounds go on growing: `base` grows by as much as the offsets of the rounds topic fall.
+    Round numbers keep growing: `base` grows by as much as the offsets of the rounds topic fall.
 
     Args:
-        start: Where it stands.
-        here: What the brokers say.
-        shorter: Ends before what was read, that have stayed so.
+        start: The query's positions.
+        here: The brokers' identity.
+        shorter: Ends before what was read, confirmed over time.
 
     Returns:
-        The very `start` where nothing has changed.
+        The same object `start` where nothing has changed.
     """
     anew = recreated(start, here)
     end = start
@@ -95,8 +95,8 @@ def turn(start: Positions, here: Identity, shorter: Shorter) -> Positions:
     elif shorter.events:
         end = replace(end, events={**end.events, **shorter.events})
     if ROUNDS in anew or shorter.rounds is not None:
-        # Without ids nobody can tell one that was created again from one that was cut back; read from its beginning,
-        # rounds of before are passed over, because the log was read beyond them.
+        # Without ids a recreated topic and one that was cut back look the same; read from the beginning, earlier
+        # rounds are passed over, because the log was read beyond them.
         cut_back = ROUNDS not in anew and ROUNDS in start.topics and shorter.rounds is not None
         rounds = (shorter.rounds or 0) if cut_back else 0
         end = replace(end, rounds=rounds, base=start.base + start.rounds - rounds)
@@ -104,7 +104,7 @@ def turn(start: Positions, here: Identity, shorter: Shorter) -> Positions:
 
 
 def gaps_of_turn(start: Positions, end: Positions, settings: SourceSettings) -> list[LogGap]:
-    """What a batch tells that holds nothing but a change of topics; nothing for every other batch."""
+    """The gaps of a batch that is nothing but a change of topics; none for every other batch."""
     found = []
     for name, topic, before, after in (
         (LOG, settings.offsets_topic, start.log, end.log),

@@ -1,14 +1,13 @@
-"""From the probe's events to observations: one per group and round, whole or not at all.
+"""From the probe's events to observations: one per group and round, complete or not at all.
 
-The events of one group and round lie in one partition of the events topic: a `GroupEvent`, then exactly as many
-`TopicEvent`s as it announces; or a lone `GroupGone`. An event counts if its round is one of the batch's rounds and
-it lies between that round's positions in its partition; all others are skipped, as their round never closed, or was
-passed over. An observation with a topic missing would show a group without lag where there is some, so it is not made:
-its first record goes to `quarantine`. Events of types that this release does not know may stand anywhere between them.
+The events of one group and round are in one partition of the events topic: a `GroupEvent`, then exactly as many
+`TopicEvent`s as it announces; or a lone `GroupGone`. An event counts if its round is one of the batch's rounds and its
+offset is between that round's positions in its partition; all others are skipped, because their round never closed or
+was passed over. An observation without one of its topics would show a group without lag where there is some, so it is
+dropped: its first record goes to `quarantine`. Events of types that this release does not know may be anywhere between.
 
-Nothing here is held without a bound, whatever is written: an observation waits for its topics no longer than to its
-round's end, those that wait take no more than `_WAITING_BYTES`, and a round's events no more than its closing record
-tells.
+Everything held here is limited, whatever the topic contains: an observation waits for its topics until its round's end
+at most, all that wait take at most `_WAITING_BYTES`, and a round's events at most the bytes in its closing record.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ __all__ = ["EventRound", "ObservationAssembler", "event_rounds"]
 
 _LARGEST = 2**63 - 1
 
-# Of observations whose topics did not all come yet. A probe writes the topics of a group right behind it, so those of
-# one group wait at a time: this is enough for half a million partitions with their racks.
+# For observations whose topics have not all come yet. A probe writes a group's topics right behind it, so only one
+# group waits at a time: this is enough for half a million partitions with their racks.
 _WAITING_BYTES = 128 * 1024 * 1024
 
-# What an event, and a topic of it, takes as an observation, beside its strings and offsets.
+# Memory of an event, and of each topic of it, as an observation, in addition to its strings and offsets.
 _EVENT_BYTES = 500
 
 
@@ -42,13 +41,13 @@ class EventRound:
 
     Attributes:
         round: Number of the round.
-        opened: Offset of its opening record, which its events name.
+        opened: Offset of its opening record, which its events carry.
         time: The round's time, ms.
         first: First offset of the round's events in the partition.
         end: Exclusive end of them.
         log: The round's position in each partition of the offsets log.
         elapsed: As in `GroupObservation`, ms.
-        size: Bytes of the round's events in all partitions, as it tells; 0 when it does not.
+        size: Bytes of the round's events in all partitions, from its closing record; 0 when it does not give them.
     """
 
     round: int
@@ -82,7 +81,7 @@ def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRoun
 
 @dataclass(slots=True)
 class _Open:
-    """A group's events of one round, as far as they came; `record` is the first of them."""
+    """A group's events of one round, as far as they have come; `record` is the first of them."""
 
     event: GroupEvent
     record: LogRecord
@@ -94,12 +93,12 @@ class _Open:
 class ObservationAssembler:
     """Puts the events of one partition together.
 
-    Call `add` for every record of the partition, in order, `take` whenever enough observations are made, and at the end
-    `finish` and `take` once more.
+    Call `add` for every record of the partition, in order, `take` whenever enough observations are complete, and at the
+    end `finish` and `take` once more.
 
     Attributes:
-        made: Bytes of the observations made since the last `take`, about.
-        unread: What goes to `quarantine`.
+        made: Approximate bytes of the observations completed since the last `take`.
+        unread: The records for `quarantine`.
     """
 
     def __init__(
@@ -117,8 +116,8 @@ class ObservationAssembler:
             topic: The events topic.
             partition: The partition.
             rounds: The batch's rounds.
-            start: Where the batch starts in this partition. Records before it are read again for the sake of a
-                round that began there; what is undecodable among them is in `quarantine` already.
+            start: Where the batch starts in this partition. Records before it are read again for a round that began
+                there; the undecodable ones among them are in `quarantine` already.
             watches: Whether a group passes the filters.
             watches_topic: Whether a topic passes the filters.
         """
@@ -138,16 +137,16 @@ class ObservationAssembler:
         self._gone_below = 0
 
     def gap(self, end: int) -> None:
-        """Tell that records below `end` no longer exist. Rounds that lost events are incomplete without any blame."""
+        """Report that records below `end` no longer exist. Rounds that lost events are then incomplete, not wrong."""
         self._gone_below = max(self._gone_below, end)
 
     def reject(self, record: LogRecord, reason: str) -> None:
-        """Leave a record unread, unless the batch before has read it."""
+        """Put a record in `unread`, unless the batch before has read it."""
         if record.offset >= self._start:
             self.unread.reject(record, reason)
 
     def add(self, record: Record) -> None:
-        """Take the next record. Never raises on what a topic can hold."""
+        """Process the next record. Never raises, whatever the topic holds."""
         plain = LogRecord(*record)
         self._next = plain.offset + 1
         if plain.offset >= self._first_end:
@@ -163,7 +162,7 @@ class ObservationAssembler:
         current = self._rounds.get(event.round)
         if current is None or not current.first <= plain.offset < current.end:
             return
-        # The filters that silence a group now would silence its end, too: `GroupGone` tells that it is filtered.
+        # A group that the filters exclude now must still end: `GroupGone` is what reports it as filtered.
         if not isinstance(event, GroupGone) and not self._watches(event.group):
             return
         size = len(plain.value or b"")
@@ -178,18 +177,18 @@ class ObservationAssembler:
             self._give_up(lambda _: True)
 
     def take(self) -> dict[str, list[GroupObservation]]:
-        """The observations made so far, per group, in order of their last events; they are forgotten here."""
+        """Return the observations completed so far, per group, ordered by their last events, and forget them."""
         observations, self._observations, self.made = self._observations, {}, 0
-        # Of rounds that lie behind no second event can come.
+        # Rounds behind the current offset get no further events.
         self._done = {key for key in self._done if self._rounds[key[0]].end > self._next}
         return observations
 
     def finish(self) -> None:
-        """Give up on observations whose topics did not all come."""
+        """Give up observations whose topics did not all come."""
         self._give_up(lambda _: True)
 
     def _give_up(self, behind: Callable[[EventRound], bool]) -> None:
-        """Make no observations of the open events of some rounds."""
+        """Drop the open events of some rounds, without observations."""
         for key, opened in list(self._open.items()):
             current = self._rounds[key[0]]
             if not behind(current):
@@ -202,7 +201,7 @@ class ObservationAssembler:
         self._first_end = min((self._rounds[number].end for number, _ in self._open), default=_LARGEST)
 
     def _too_much(self, current: EventRound, size: int) -> str | None:
-        """Why an event is one too many: the batch was made as large as the rounds told."""
+        """Why an event exceeds the limit: the batch was sized by the bytes that the rounds announced."""
         total = self._sizes[current.round] = self._sizes.get(current.round, 0) + size
         if not current.size or total <= current.size:
             return None
@@ -274,12 +273,12 @@ class ObservationAssembler:
         return current.first < self._gone_below
 
     def _reject(self, record: LogRecord, reason: str) -> None:
-        # (Wherever it lies: no batch before has judged the events of a round of this batch.)
+        # (Before `start`, too: no earlier batch has judged the events of this batch's rounds.)
         self.unread.reject(record, reason)
 
 
 def _windows(rounds: Iterable[EventRound]) -> Windows:
-    """The windows of the partition, each named by the round with whose events it is read, which lies above."""
+    """The windows of the partition, each named by the round above it, with whose events it is read."""
     above = sorted(rounds, key=lambda current: current.end)
     windows: list[Window] = []
     day = 0

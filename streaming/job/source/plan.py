@@ -1,12 +1,11 @@
 """Which rounds make a batch, and how far it reads: decided from offsets and closing records alone.
 
-A batch is a whole number of rounds (DESIGN.md 1). The same decision is taken twice: by the driver when it looks
-for new data, and again, possibly in another process after a crash, when Spark asks to read between two offsets
-that it kept. So nothing here depends on a clock, on memory, or on how earlier batches were cut: the judgement of
-a closing record follows from the positions that are taken before it, the record, and a limit (`Limits`): the ends
-of the topics when the driver asks, the end of the batch when it is planned again. Both limits give the same
-judgement, because positions only grow: what lay beyond the topics lies beyond the batch, and what was taken does
-not.
+A batch is a whole number of rounds (DESIGN.md 1). The same decision is made twice: by the driver when it looks for new
+data, and again, possibly in another process after a crash, when Spark asks to read between two offsets that it kept. So
+nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing record
+follows from the positions before it, the record, and a limit (`Limits`): the ends of the topics when the driver asks,
+the end of the batch when it is planned again. Both limits give the same judgement, because positions only grow:
+positions beyond the topics are beyond the batch, and those that were taken are not.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ class RoundRecord:
         timestamp: Its append time, ms.
         key: Key bytes; None when null.
         value: Value bytes; None when null.
-        content: What it says.
-        more: Further records right behind it that say nothing either, and are not kept.
+        content: The decoded record.
+        more: Number of records right behind it that are not ours either, and are not kept.
         last: Offset of the last of these; -1 for none.
     """
 
@@ -57,10 +56,10 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Ends beyond which no round may point, per partition; a partition that is missing does not exist.
+    """Ends that no round may point beyond, per partition; a partition that is missing does not exist.
 
     Attributes:
-        log: Last stable offsets of the offsets log, asked after the closing records were read.
+        log: Last stable offsets of the offsets log, requested after the closing records were read.
         events: The same of the events topic.
     """
 
@@ -70,12 +69,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class MostRead:
-    """How much one batch takes at the most, so that a backlog fits into memory. One round is always taken.
+    """Limits of one batch, so that a backlog fits into memory. One round is always taken.
 
     Attributes:
         rounds: Rounds.
         records: Offsets of the log and events together.
-        size: Bytes of events, as the rounds tell. (How many bytes the log's records have nobody knows before they are
+        size: Bytes of events, as the rounds give them. (Nobody knows the bytes of the log's records before they are
             read: tasks hand over what they hold before it is too much, `read.py`.)
     """
 
@@ -90,7 +89,7 @@ class TakenRound:
 
     Attributes:
         closed: The record's content.
-        summary: What the core keeps of it.
+        summary: The part that the core keeps.
         offset: Its offset.
     """
 
@@ -116,13 +115,13 @@ class VoidRecord:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a batch is made of.
+    """A batch: its end, the rounds it takes, and the records it refuses.
 
     Attributes:
         end: Where it ends; equal to its start when there is nothing to take.
         rounds: The rounds taken, in order of their closing records, all with the same number of log partitions.
         void: Records in the range of the batch that do not count.
-        interval_ms: Interval that the probe keeps, from the last round taken; None without one.
+        interval_ms: The probe's interval, from the last round taken; None without one.
     """
 
     end: Positions
@@ -131,19 +130,19 @@ class Batch:
     interval_ms: int | None = None
 
 
-# Last millisecond of the year 9999: beyond it no table and no datetime can show a time, so it cannot be one.
+# Last millisecond of the year 9999: no table and no datetime can hold a later time, so a later one is not a real time.
 LATEST_MS = 253_402_300_799_999
 
-# Opening and closing record are appended by the leader of one partition; where it changes between them, two brokers'
-# clocks may be apart. A time further beyond its own closing is no clock's, and was made up.
+# The leader of one partition appends opening and closing record; if it changes between them, two brokers' clocks may
+# differ. A time further than this beyond its own closing record is not a clock's, but made up.
 _CLOCKS_APART_MS = 300_000
 
-# Numbers travel on as int64.
+# Numbers are passed on as int64.
 _LARGEST = 2**63 - 1
 
 
 class _Order(enum.Enum):
-    """What is done after a record was judged."""
+    """What to do after a record was judged."""
 
     GO_ON = enum.auto()
     STOP_BEFORE = enum.auto()
@@ -176,10 +175,10 @@ def plan_batch(
 ) -> Batch:
     """Take rounds until the limits are reached, or the records end.
 
-    A closing record is void when it points beyond what exists, names a partition twice as known and then not
-    (fewer partitions than before), closes the newest round again, or is no record of ours: these go to
-    `quarantine`. It is passed over when a newer round, or a batch without rounds, has already gone beyond it, or
-    when it belongs to another cluster by its name; of another by Kafka's own id it goes to `quarantine`.
+    A closing record is void when it points beyond what exists, has fewer log partitions than a round before it, closes
+    the newest round again, or is not a valid record of ours: these go to `quarantine`. It is passed over when a newer
+    round, or a batch without rounds, has already gone beyond it, or when it belongs to another cluster by its name; if
+    it belongs to another by Kafka's own id it goes to `quarantine`.
 
     A batch ends before a round with another number of log partitions than the rounds already in it, so that every
     stretch of the log is read with the number of partitions that its round saw.
@@ -189,7 +188,7 @@ def plan_batch(
         records: Records of the rounds topic from `start.rounds` on, in order.
         limits: What exists, or the end of the batch when it is planned again.
         cluster: Configured name of the cluster.
-        most: How much is taken; None takes all.
+        most: Limits of the batch; None takes all.
     """
     running = _Running(
         dict(start.log),
@@ -258,8 +257,8 @@ def _judge(running: _Running, record: RoundRecord, limits: Limits, cluster: str,
 
 
 def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, limits: Limits) -> str | None:
-    # A round's number is the offset of its opening record. Without this check one absurd number would put every
-    # later round into the past.
+    # A round's number is the offset of its opening record. Without this check one absurd number would put every later
+    # round into the past.
     if not 0 <= closed.round < record.offset:
         return f"it closes a round that cannot have been opened before it, number {_short(closed.round)}"
     if not (0 <= closed.time <= LATEST_MS and 0 <= record.timestamp <= LATEST_MS):
@@ -296,15 +295,15 @@ def _distance(running: _Running, closed: RoundClosed) -> int:
 
 
 def _events(running: _Running, closed: RoundClosed) -> int:
-    """Records of the events topic that the round makes a batch read, whatever it says."""
+    """Number of records of the events topic that the round makes a batch read, by its positions."""
     read = sum(max(0, end - running.events.get(int(name), 0)) for name, (_, end) in closed.events.items())
     return max(read, closed.written)
 
 
 def _size(closed: RoundClosed) -> int:
-    """Bytes of the round's events, as it tells; a round that does not tell is taken alone.
+    """Bytes of the round's events, as its closing record gives them; a round that does not is taken alone.
 
-    What it tells is not trusted: tasks make no observations of what goes beyond (`observations.py`).
+    The number is not trusted: tasks make no observations of events beyond it (`observations.py`).
     """
     return closed.size or (_LARGEST if closed.events else 0)
 
@@ -313,12 +312,12 @@ def elapsed_after(time: int, elapsed: int, closed: RoundClosed) -> int:
     """Time that has passed at a round since the first one, ms.
 
     Steps from round to round are summed, each clamped to 0 to 3 of the probe's intervals. So a broker whose clock is a
-    day ahead for one round adds three intervals, and its return nothing; and of a longer pause nobody can say what held
-    in it.
+    day ahead for one round adds three intervals, and its return nothing; and nobody knows what was true during a longer
+    pause.
 
     Args:
         time: Time of the round before, ms; -1 when there is none.
-        elapsed: What had passed at it, ms.
+        elapsed: Elapsed time at that round, ms.
         closed: The round.
     """
     if time < 0:

@@ -1,7 +1,8 @@
-"""The driver's half: looks for new rounds, decides how far the next batch goes, plans it.
+"""The driver's half: finds new rounds, decides how far the next batch goes, plans it.
 
-Lives as long as the query, in a Python process of its own beside Spark's driver. What it remembers makes it fast and
-patient, never right: every decision that ends in a checkpoint is one that `plan_batch` takes again from the topics.
+It lives as long as the query, in a Python process of its own beside Spark's driver. Its memory makes it fast and
+patient but never decides: every decision that ends in a checkpoint is one that `plan_batch` makes again from the
+topics.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from streaming.terminal import visible
 
 __all__ = ["Planner"]
 
-# A topic shorter than what was read of it was cut back, or shows an old end right after a change of leaders.
+# A topic shorter than the offsets already read was cut back, or shows an old end right after a change of leaders.
 _CUT_BACK_S = 60.0
 
-# Between attempts at something that must not fail for a broker's restart.
+# Pause between attempts that must not fail because of a broker's restart.
 _PAUSE_S = 0.5
 
-# Records of the rounds topic that count for nothing, told one by one: the table quarantine has the others. Likewise of
-# other clusters' names.
+# Void records of the rounds topic that are logged one by one: the table quarantine has the others. Also the names of
+# other clusters that are logged at all.
 _VOID_TOLD = 10
 
 _LOG = logging.getLogger("evenkeel.source")
@@ -54,7 +55,7 @@ _LOG = logging.getLogger("evenkeel.source")
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Where a run over what is available now ends."""
+    """The end of a run over what is available now."""
 
     rounds: int
     limits: Limits
@@ -62,13 +63,13 @@ class _Target:
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the rounds topic has to offer.
+    """What was found in the rounds topic.
 
     Attributes:
         batch: The batch of the next rounds; without rounds when there are none to take.
-        limits: What the closing records were judged by; None when there were none.
-        full: There was too much to look further.
-        after: Offset after the last record that was looked at.
+        limits: What the closing records were judged by; None when there were no closing records.
+        full: The batch is full; later records were not read.
+        after: Offset after the last record that was read.
     """
 
     batch: Batch
@@ -86,12 +87,12 @@ class Planner:
         connect: Callable[[SourceSettings, float], RangeReader],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prepare; nothing is asked yet.
+        """Prepare; no request is sent yet.
 
         Args:
             settings: Settings of the source.
-            connect: Gives the process's reader; its second argument is how long to try, in s.
-            clock: Seconds that only grow; for nothing but patience.
+            connect: Returns the process's reader; its second argument is how long to try, in s.
+            clock: Seconds that only grow; used for patience alone.
         """
         self._settings = settings
         self._connect = connect
@@ -127,17 +128,17 @@ class Planner:
         """Where the next batch ends.
 
         Whole rounds, as far as they are closed, at most `max_rounds` of them. If no round has closed for three
-        intervals, the ends of the log without rounds, once an interval: membership goes on. A round that closes later
+        intervals, the ends of the log without rounds, once per interval: membership goes on. A round that closes later
         with positions that such a batch has gone beyond is passed over. In a run over what is available now the log is
-        read without rounds only where there was never a round.
+        read without rounds only if there was never a round.
 
         Args:
             offsets: Where the batch starts, as Spark keeps it.
             max_rounds: Rounds at the most; None for all.
 
         Returns:
-            The very `offsets` when there is nothing new, when the source is held (`SourceSettings.hold`), or when the
-            brokers cannot be reached: an outage is waited out.
+            The same object `offsets` when there is nothing new, when the source is held (`SourceSettings.hold`), or
+            when the brokers cannot be reached: an outage is waited out.
 
         Raises:
             AnotherClusterError: The brokers belong to another cluster than the offsets.
@@ -159,13 +160,13 @@ class Planner:
         return offsets if written == offsets else written
 
     def newest(self) -> dict[str, Any] | None:
-        """The newest ends that `latest` saw, in the form of offsets: the backlog is these less the batch's end."""
+        """The newest ends that `latest` saw, as offsets: the backlog is these minus the batch's end."""
         if self._seen is None:
             return None
         return Positions(self._seen.log, self._seen.events, self._topic.end).write()
 
     def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[SourceTask]:
-        """What a batch reads; the same after a restart as before, as long as the rounds topic holds its records.
+        """The tasks of a batch; the same after a restart as before, as long as the rounds topic holds its records.
 
         Raises:
             UnreadableTopicError: The rounds topic could not be read for too long.
@@ -188,7 +189,7 @@ class Planner:
         return share_out(first, last, batch, rows, self._settings.tasks)
 
     def _tell(self, void: Sequence[VoidRecord]) -> None:
-        """Say in the log what of the rounds topic does not count."""
+        """Log the void records of the rounds topic."""
         told = [each for each in void if self._is_news(each)]
         for each in told[:_VOID_TOLD]:
             reason = visible(each.reason)
@@ -197,7 +198,7 @@ class Planner:
             _LOG.warning("evenkeel source: and %d further records of that kind", len(told) - _VOID_TOLD)
 
     def _is_news(self, void: VoidRecord) -> bool:
-        """Whether a void record is worth a line; rounds of another cluster are once, because it may share the bus."""
+        """Whether to log a void record; rounds of another cluster once, because that cluster may share the bus."""
         content = void.record.content
         if not isinstance(content, RoundClosed) or self._is_ours(content):
             return True
@@ -232,8 +233,8 @@ class Planner:
             return named(look.batch.end, here)
         if limits is None or not self._is_silent(start):
             return replace(start, rounds=look.after) if look.full else start
-        # The ends that the closing records were judged by, where there were any: the batch is planned again from
-        # its end, and must then come to the same judgement.
+        # The ends that the closing records were judged by, where there were any: the batch is planned again from its
+        # end, and must then come to the same judgement.
         log = {p: max(end, start.log.get(p, 0)) for p, end in limits.log.items()}
         if all(start.log.get(p) == end for p, end in log.items()):
             return start
@@ -241,7 +242,7 @@ class Planner:
         return named(replace(start, log={**start.log, **log}, rounds=max(look.after, start.rounds)), here)
 
     def _turned(self, start: Positions, here: Identity, shorter: Shorter) -> Positions:
-        """Go on in topics that were created again, or cut back."""
+        """Continue in topics that were created again, or cut back."""
         end = turn(start, here, shorter)
         for gap in gaps_of_turn(start, end, self._settings):
             _LOG.warning("evenkeel source: partition %d: %s", gap.partition, gap.reason)
@@ -265,7 +266,7 @@ class Planner:
             limits = None
             batch = Batch(start, (), ())
             if closed:
-                # After the closing records, never before: then a position beyond the ends is a lie, not a delay.
+                # Requested after the closing records, not before: then a position beyond the ends is false, not early.
                 limits = self._limits(reader)
                 if _names_unknown_partitions(closed, limits) and not self._target:
                     limits = self._limits(reader, fresh=True)
@@ -285,8 +286,8 @@ class Planner:
             return start.round < 0
         interval_s = min(max(self._interval_ms, self._settings.interval_ms), LONGEST_INTERVAL_MS) / 1000
         now = self._clock()
-        # The trigger is shorter than an interval, so that a round waits for nothing; a batch at each trigger would
-        # cost several times what a batch a round does, for days if need be.
+        # The trigger is shorter than an interval, so that no round has to wait; a batch at each trigger would cost
+        # several times as much as a batch per round, possibly for days.
         if now - self._last_without < interval_s:
             return False
         return now - self._last_round > SILENT_INTERVALS * interval_s

@@ -1,15 +1,15 @@
 """How far a query has read: the offsets that Spark keeps in the checkpoint.
 
 As JSON: `{"log": {"0": n, ...}, "events": {"0": n, ...}, "rounds": n}`. Each n is an exclusive end: the next offset to
-read of that partition. A partition that is missing is read from its beginning; so the constant with which a query
+read from that partition. A partition that is missing is read from its beginning; so the constant with which a query
 starts (`INITIAL`, which must not depend on the cluster: Spark asks for it again after a crash in the first batch)
 covers partitions that appear later, too.
 
-After the first round there are also `round`, the number of the newest round that was taken, `time`, its time, and
-`elapsed`, the time that passed over all rounds. `cluster_id` and `topics` say of which cluster and topics the offsets
-are: those of another are refused, or taken up from their beginning; `rounds_of`, which cluster the rounds tell of.
-`base` is there after the rounds topic was created again: a round's number is its opening record's offset plus this, so
-that numbers go on growing.
+After the first round there are also `round`, the number of the newest round taken, `time`, its time, and `elapsed`, the
+time that passed over all rounds. `cluster_id` and `topics` name the cluster and topics of the offsets: offsets of
+another cluster are refused, other topics are read from their beginning; `rounds_of` names the cluster that the rounds
+are about. `base` is there after the rounds topic was created again: a round's number is its opening record's offset
+plus this, so that numbers keep growing.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ INITIAL: dict[str, Any] = {"log": {}, "events": {}, "rounds": 0}
 
 @dataclass(frozen=True, slots=True)
 class Positions:
-    """Offsets in code form.
+    """The offsets as a value.
 
     Attributes:
         log: Next offset per partition of the offsets log.
         events: Next offset per partition of the events topic.
         rounds: Next offset of the rounds topic.
-        round: Number of the newest round that was taken; -1 before the first.
+        round: Number of the newest round taken; -1 before the first.
         time: Its time, ms; -1 before the first.
         elapsed: Time that passed from the first round taken to the newest one, ms: see `plan.elapsed_after`.
-        base: Number of a round less the offset of its opening record.
-        cluster_id: Kafka's own id of the cluster that the offsets are of; None where it is not known.
-        rounds_of: Kafka's own id of the cluster that the rounds told; None before one did. It is another where topics
-            were copied to a cluster that did not see the rounds.
-        topics: Topic ids by what they are to us (`log`, `events`, `rounds`), as far as they are known.
+        base: Number of a round minus the offset of its opening record.
+        cluster_id: Kafka's own id of the cluster of the offsets; None where it is not known.
+        rounds_of: Kafka's own id of the cluster that the rounds are about; None before any round had one. It is a
+            different one where topics were copied to a cluster that did not see the rounds.
+        topics: Topic ids by the topics' roles (`log`, `events`, `rounds`), as far as they are known.
     """
 
     log: Mapping[int, int] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Positions:
         )
 
     def write(self) -> dict[str, Any]:
-        """As JSON values. Spark compares offsets as text, so partitions are written in order."""
+        """As JSON values. Spark compares offsets as text, so partitions are sorted."""
         offsets: dict[str, Any] = {
             "log": {str(partition): self.log[partition] for partition in sorted(self.log)},
             "events": {str(partition): self.events[partition] for partition in sorted(self.events)},

@@ -1,7 +1,7 @@
-"""What a task does: fetch its shares, hand them to the codec, give rows.
+"""The work of a task: fetch its shares, pass them to the codec, return rows.
 
-One row per key: a group's inputs from the log, its observations from the events, and what nobody can read under a key
-of its partition. Keys can come several times; the operator puts their inputs in order.
+One row per key: a group's inputs from the log, its observations from the events, and unreadable records under the key
+of their partition. A key can come several times; the operator sorts its inputs.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ Row = tuple[str, bytes]
 # An Arrow batch travels to the JVM as one message: small enough that neither side holds much of it.
 _BATCH_BYTES = 8 * 1024 * 1024
 
-# What a task holds of the log before it hands over what it has. Parts of a window merge wherever they were cut, so
-# this may come at any record; smaller, and a window comes in more parts than it must.
+# What a task holds of the log before it hands over. Parts of a window merge wherever they were split, so this may
+# happen at any record; with a smaller limit a window would come in more parts than necessary.
 _HELD_BYTES = 128 * 1024 * 1024
 
-# How much of observations a partition holds before it hands them over: a round of thousands of groups, and little
-# beside what is held of the log.
+# What a partition holds of observations before it hands them over: a round of thousands of groups, and little compared
+# with the records of the log.
 _TICKS_BYTES = 8 * 1024 * 1024
 
-# Bytes of values that wait to be decoded together, which is done anyhow after some thousand records. A value can have a
+# Bytes of values that wait to be decoded together; some thousand records are decoded in any case. One value can have a
 # megabyte.
 _WAITING_BYTES = 16 * 1024 * 1024
 
-# How many records of one batch are taken before it is asked how much is held: some MB, and the asking costs nothing.
+# Records of one batch between two checks of how much is held: some MB, and the check costs nothing.
 _WEIGHED_AT_ONCE = 4_096
 
 
@@ -119,7 +119,7 @@ class _LogTask:
         yield from self._hand_over()
 
     def _hand_over(self) -> Iterator[Row]:
-        """The rows of what was folded so far; nothing is held then, and every partition begins anew."""
+        """The rows of what was folded so far; afterwards nothing is held, and every partition starts over."""
         for partition in self._shares:
             unread = self._gaps.pop(partition, [])
             compactor = self._compactors.pop(partition, None)
@@ -145,7 +145,7 @@ class _LogTask:
         return found
 
     def _compacted_rows(self, partition: int) -> Iterator[Row]:
-        """Tell the groups that may have lost records."""
+        """Rows for the groups that may have lost records."""
         for group, stretches in self._compacted[partition].groups():
             if self._watches(group) and partition_for(group, self._log_partitions) == partition:
                 inputs: list[GroupInput] = list(stretches)
@@ -158,7 +158,7 @@ class _LogTask:
             self._gaps.setdefault(partition, []).append(gap)
 
     def _take(self, where: OffsetRange, piece: FetchedBatch | RecordColumns) -> Iterator[Row]:
-        """Take records, and hand over what is held whenever it is much: one batch can have millions of them."""
+        """Process records, and hand over whenever much is held: one batch can have millions of them."""
         if isinstance(piece, RecordColumns):
             compacted = self._compacted[where.partition]
             if compacted.open:
@@ -275,7 +275,7 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
 
 
 def _input_size(item: GroupInput) -> int:
-    """About the bytes of an input, without packing it."""
+    """Approximate bytes of an input, without packing it."""
     if isinstance(item, GroupObservation):
         told = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
         return 200 + sum(len(text or "") for text in told) + sum(map(_topic_size, item.topics))

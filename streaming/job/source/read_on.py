@@ -1,10 +1,10 @@
-"""Reads on behind a task's shares, until it is clear whom a compacted stretch concerns.
+"""Reads on behind a task's shares, until the groups that a compacted stretch concerns are known.
 
-A stretch often ends far behind the share in which it begins or goes on: over a backlog every batch would read the rest
-of it once more. So the process keeps where a stretch was found to end. That is only believed where the record is still
-there by which it was found (`StretchEnd`), which is asked after the share was read: one small read a batch. A process
-that has nothing kept, as after a restart or where a partition comes to another worker, reads on for itself, and finds
-the same.
+A stretch often ends far behind the share in which it begins or continues: over a backlog every batch would read the
+rest of it again. So the process remembers where a stretch was found to end. It relies on that only if the record that
+showed the end is still there (`StretchEnd`), which it checks after the share was read: one small read per batch. A
+process without this memory, as after a restart or where a partition moves to another worker, reads on by itself, and
+finds the same.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from streaming.record_batches import walk
 
 __all__ = ["read_on"]
 
-# By the reader, which is one cluster's: the newest end found of each partition. Holds a name per group in the stretch.
+# By reader, of which there is one per cluster: the newest end found of each partition. Has a name per group in it.
 _FOUND: WeakKeyDictionary[RangeReader, dict[TopicPartition, StretchEnd]] = WeakKeyDictionary()
 
 
 def read_on(reader: RangeReader, topic: str, shares: Mapping[int, tuple[CompactedStretches, int]]) -> None:
-    """Bring every stretch that is open to its end, or to that of the log.
+    """Read every open stretch up to its end, or to that of the log.
 
     Args:
         reader: Reader of this process.
         topic: The offsets log.
-        shares: By partition what was found in its share, and the share's exclusive end.
+        shares: By partition, what was found in its share, and the share's exclusive end.
 
     Raises:
-        UnreadableTopicError: The brokers gave nothing for too long.
+        UnreadableTopicError: The brokers returned nothing for too long.
     """
     found = _FOUND.setdefault(reader, {})
     places = {TopicPartition(topic, partition): share for partition, share in shares.items()}
@@ -69,7 +69,7 @@ def read_on(reader: RangeReader, topic: str, shares: Mapping[int, tuple[Compacte
 
 
 def _there(reader: RangeReader, ends: Mapping[TopicPartition, StretchEnd]) -> set[TopicPartition]:
-    """The partitions in which the record by which the end was found is still there."""
+    """The partitions whose record that showed the end is still there."""
     found = set()
     wanted = [OffsetRange(p.topic, p.partition, end.record, end.record + 1) for p, end in ends.items()]
     for where, item in reader.read_runs(wanted):
@@ -91,7 +91,7 @@ def _follow(stretches: CompactedStretches, reader: RangeReader, rest: OffsetRang
 
 
 def _keys(where: OffsetRange, item: FetchedRun | FetchedBatch) -> Iterator[tuple[int, bytes | None]]:
-    """Offsets and keys of the records; what cannot be taken apart is told by the batch that it belongs to."""
+    """Offsets and keys of the records; undecodable ones are reported by the batch that they belong to."""
     for piece in pieces(item, where.start, where.end):
         if isinstance(piece, RecordColumns):
             yield from zip(piece.offset.tolist(), piece.keys(np.arange(len(piece), dtype=np.int64)), strict=True)

@@ -1,4 +1,4 @@
-"""The rounds topic as the driver reads it: records kept from the last look to the next."""
+"""The rounds topic as the driver reads it; records are kept from one look to the next."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from streaming.records import ONE_BY_ONE
 
 __all__ = ["RoundsTopic", "SeenRecord", "Upcoming"]
 
-# Records fetched at once while looking for enough rounds: an opening and a closing a round, so a few hundred rounds.
+# Records fetched at once in search of enough rounds: each has an opening and a closing record, so some hundred rounds.
 _STEP = 1_000
 
-# Records looked at for one batch with a limit. Without any round to take among so many (openings of a probe that never
-# closes, junk) the batch goes past them, so that they are not kept in memory and judged again and again.
+# Records read for one batch with a limit. If there is no round among so many (openings of a probe that never closes,
+# junk) the batch goes past them, so that they are not kept in memory and judged again and again.
 _MOST_RECORDS = 10_000
 
-# Likewise of their bytes, as objects. A closing record has 1 to 2 KB with 50 partitions of the log, and 25 KB with a
-# thousand: this holds hundreds of the largest, and batches have some dozens.
+# The same limit in bytes, as objects. A closing record has 1 to 2 KB with 50 partitions of the log, and 25 KB with a
+# thousand: this holds hundreds of the largest, and a batch has some dozens.
 _MOST_BYTES = 64 * 1024 * 1024
 
-# What a record takes as an object, beside its bytes, and what it becomes when it is one of ours, by its bytes.
+# Memory of a record as an object, in addition to its bytes; and of a decoded record of ours, by its bytes.
 _RECORD_BYTES = 500
 _DECODED = 8
 
-# Junk in a row that is kept record by record: `quarantine` shows no more of a day, and counts the others.
+# Junk in a row that is kept record by record: `quarantine` shows no more per day, and counts the others.
 _JUNK_KEPT = ONE_BY_ONE + 1
 
-# Looking for new rounds holds up the query's stop; the next trigger looks again.
+# A look for new rounds delays the query's stop; the next trigger looks again.
 _LOOK_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class SeenRecord:
-    """A record, with what the planner asks of it.
+    """A record, with what the planner needs to know of it.
 
     Attributes:
         record: The record.
-        size: Bytes it takes, about.
+        size: Approximate bytes in memory.
     """
 
     record: RoundRecord
@@ -60,13 +60,13 @@ class SeenRecord:
 
 @dataclass(frozen=True, slots=True)
 class Upcoming:
-    """What `RoundsTopic.upcoming` finds.
+    """The result of `RoundsTopic.upcoming`.
 
     Attributes:
         records: The records, in order.
         after: Offset behind the last of them.
-        complete: They are all there are.
-        full: No more are looked at for one batch.
+        complete: There are no more.
+        full: One batch reads no more.
     """
 
     records: list[SeenRecord]
@@ -76,14 +76,14 @@ class Upcoming:
 
 
 class RoundsTopic:
-    """Reads the one partition of the rounds topic, and keeps what was not taken yet.
+    """Reads the one partition of the rounds topic, and keeps the records that were not taken yet.
 
     Attributes:
-        end: Exclusive end of what was read.
+        end: Exclusive end of the records read.
     """
 
     def __init__(self, topic: str) -> None:
-        """Start with nothing; `topic` is its name."""
+        """Start empty; `topic` is its name."""
         self.end = 0
         self._topic = topic
         self._begin = 0
@@ -91,7 +91,7 @@ class RoundsTopic:
         self._kept: deque[SeenRecord] = deque()
 
     def upcoming(self, reader: RangeReader, start: int, until: int, rounds: int | None) -> Upcoming:
-        """Records from `start` on, until they hold so many closing records (or are much), or `until`.
+        """Records from `start` on, until they hold so many closing records (or reach the limits), or `until`.
 
         Args:
             reader: Reader of this process.
@@ -120,7 +120,7 @@ class RoundsTopic:
             self._fetch(reader, until, _LOOK_S)
 
     def between(self, reader: RangeReader, start: int, end: int) -> tuple[list[RoundRecord], Gone | None]:
-        """All records of [start, end), and what of it no longer exists.
+        """All records of [start, end), and the part that no longer exists.
 
         Raises:
             KafkaError, UnreadableTopicError: The topic could not be read.
@@ -132,7 +132,7 @@ class RoundsTopic:
         return [seen.record for seen in self._kept if seen.record.offset < end], gap
 
     def _forget_before(self, start: int) -> None:
-        # A query that goes back (a batch planned again after a failure) begins anew.
+        # A query that goes back (a batch planned again after a failure) starts over.
         if start < self._begin or start > self.end:
             self._kept.clear()
             self.end = start
@@ -144,14 +144,14 @@ class RoundsTopic:
             self._gap = None
 
     def _fetch(self, reader: RangeReader, until: int, patience_s: float | None) -> None:
-        """Read on by some records, at the most to `until`."""
+        """Read some more records, up to `until`."""
         where = OffsetRange(self._topic, 0, self.end, until)
         gap, fetched, end = self._gap, _Fetched(), until
         for _, item in reader.read([where], patience_s):
             if isinstance(item, Gone):
                 gap = item if gap is None else Gone(gap.start, item.end, item.reason, item.before_log)
                 continue
-            # A batch can have millions of records: those left of one that was not read to its end come next time.
+            # A batch can have millions of records: those not read this time come next time.
             reached = _walk(item, where, fetched)
             if fetched.much:
                 end = reached
@@ -162,7 +162,7 @@ class RoundsTopic:
 
 
 class _Fetched:
-    """Records on their way to be kept; of junk in a row the first, and how much follows."""
+    """Records about to be kept; the first of junk in a row, and how many follow."""
 
     def __init__(self) -> None:
         self.records: list[SeenRecord] = []
@@ -188,7 +188,7 @@ class _Fetched:
 
 
 def _walk(batch: FetchedBatch, where: OffsetRange, fetched: _Fetched) -> int:
-    """Take the records of a batch, as far as they are not too much; the offset behind the last one."""
+    """Take the records of a batch up to the limits; returns the offset behind the last one."""
     try:
         for offset, timestamp, key, value in walk(batch, where.start, where.end):
             fetched.add(RoundRecord(offset, timestamp, key, value, decode_round(value)))

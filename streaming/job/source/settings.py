@@ -1,4 +1,4 @@
-"""What the source is told: one JSON option without secrets."""
+"""The source's settings: one JSON option without secrets."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ __all__ = ["SourceSettings"]
 
 
 class SourceSettings(BaseModel):
-    """Settings of the source, as they stand in Spark's option `settings`.
+    """Settings of the source, as Spark's option `settings` has them.
 
     Attributes:
         cluster: Configured name of the cluster; rounds of another are passed over.
-        kafka: `KafkaSettings.public()`: secrets are taken from the environment or from files where the clients
-            are made (`KafkaSettings.from_public`).
-        bus: The same of the Kafka that holds events and rounds; None when the watched cluster does.
+        kafka: `KafkaSettings.public()`: secrets come from the environment or from files where the clients are created
+            (`KafkaSettings.from_public`).
+        bus: The same for the Kafka that holds events and rounds; None when the watched cluster does.
         filters: What is watched.
         offsets_topic: The offsets log.
         events_topic: The probe's events.
         rounds_topic: The probe's rounds.
-        interval_ms: Interval between rounds until a closing record has told the probe's own.
+        interval_ms: Interval between rounds, used until a closing record gives the probe's own.
         max_rounds: Rounds per batch at the most.
-        max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds
-            the memory of a catch-up: there are never more windows than records, at some 300 bytes each.
-        max_bytes: Bytes of events per batch at the most, unless one round alone has more: a row of `lag` comes of some
-            25 of them, so this bounds the rows of a batch, which the driver holds.
+        max_records: Offsets of the log and events per batch at the most, unless one round alone has more. Bounds the
+            memory of a catch-up: there are never more windows than records, at some 300 bytes each.
+        max_bytes: Bytes of events per batch at the most, unless one round alone has more: a row of `lag` comes from
+            some 25 of them, so this bounds the rows of a batch, which the driver holds.
         tasks: Tasks per batch.
         patience_s: Time without progress after which a task that reads fails.
-        hold: A file on the driver's machine; while it exists no further batch begins. None for none.
+        hold: A file on the driver's machine; while it exists no further batch begins. None when there is none.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,7 +78,7 @@ class SourceSettings(BaseModel):
         """Read what `option` wrote.
 
         Raises:
-            SourceOptionsError: It is missing, or not one of ours.
+            SourceOptionsError: It is missing or invalid.
         """
         if text is None:
             message = 'The source "evenkeel" needs the option "settings": give it SourceSettings.of(...).option().'

@@ -1,9 +1,9 @@
 """The Spark side: format "evenkeel", a streaming data source in Python.
 
-Facts of pyspark 4.2.0 that shape it: the class must live in an importable module, else worker processes cache
-nothing; an exception from `latestOffset` ends the query for good; offsets are compared as JSON text, so "nothing
-new" is the very dict that came in; `initialOffset` is asked again after a crash in the first batch, so it is a
-constant; options that are wrong should be refused in `DataSource.__init__`, where the message arrives clean.
+Properties of pyspark 4.2.0 that shape it: the class must be in an importable module, otherwise worker processes cache
+nothing; an exception from `latestOffset` ends the query for good; offsets are compared as JSON text, so "nothing new"
+is the same dict object that came in; `initialOffset` is requested again after a crash in the first batch, so it is a
+constant; wrong options should be refused in `DataSource.__init__`, from which the message arrives unwrapped.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _DDL = "key string, payload binary"
 class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not followed by mypy here
     """Reads the offsets log, the probe's events and rounds of one cluster.
 
-    Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, in place of the one
-    in the settings.
+    Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, instead of the value in
+    the settings.
 
     Columns, one row per key and task (or a few): `key`, see `streaming.records.keys`; `payload`, the packed inputs of
     a group (`encode_inputs`), of a partition (`encode_partition_inputs`), or the closed rounds
@@ -73,7 +73,7 @@ class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not follow
 class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
     """Adapts `Planner` (in the driver's planning process) and `task_rows` (in the workers) to Spark.
 
-    Spark pickles a fresh reader into the workers; the planner is made at its first use.
+    Spark pickles a fresh reader into the workers; the planner is created at its first use.
     """
 
     def __init__(self, settings: SourceSettings) -> None:
@@ -85,7 +85,7 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return INITIAL
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - pyspark's name
-        """Rounds per batch, told as rows: pyspark knows no limit of its own kind."""
+        """Rounds per batch, given as rows: pyspark has no limit of our own kind."""
         return ReadMaxRows(self._settings.max_rounds)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802 - pyspark's name

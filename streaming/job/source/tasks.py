@@ -1,4 +1,4 @@
-"""What one task of a batch reads, and how a batch is shared out among tasks."""
+"""The tasks of a batch: what each one reads, and how a batch is divided among them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streaming.times import DAY_MS
 
 __all__ = ["EventsShare", "LogShare", "SourceTask", "ready_rows", "share_out"]
 
-# An event is JSON and larger than a log record, but is only decoded, not folded: in CPU one of them is about four
+# An event is JSON and larger than a log record, but is only decoded, not folded: it takes the CPU time of about four
 # commits.
 _EVENT_WEIGHT = 4
 
@@ -32,10 +32,10 @@ class LogShare:
         partition: Partition of the offsets log.
         start: First offset wanted.
         end: Exclusive end.
-        known: The partition was read before: then offsets that are gone are a gap. Otherwise it is read from its
+        known: The partition was read before: then offsets that no longer exist are a gap. Otherwise it is read from its
             beginning, wherever that is.
         boundaries: The rounds' positions inside the range, ascending.
-        windows: The stretches between rounds' positions: by them is counted what cannot be read. None for those
+        windows: The stretches between rounds' positions, by which unreadable records are counted. None for those
             between `boundaries`.
     """
 
@@ -49,12 +49,12 @@ class LogShare:
 
 @dataclass(frozen=True, slots=True)
 class EventsShare:
-    """What a batch reads of one partition of the events topic.
+    """A batch's part of one partition of the events topic.
 
     Attributes:
         partition: Partition of the events topic.
-        read_from: First offset that a round of the batch needs; may lie below `start`.
-        start: Where the batch starts: what is undecodable before it was told before.
+        read_from: First offset that a round of the batch needs; may be below `start`.
+        start: Where the batch starts: undecodable records before it were reported before.
         end: Exclusive end.
         known: As in `LogShare`.
         rounds: The batch's rounds with events here.
@@ -75,7 +75,7 @@ class SourceTask(InputPartition):  # type: ignore[misc]  # pyspark is not follow
         log_partitions: Partition count of the offsets log in this batch.
         log: Its shares of the offsets log.
         events: Its shares of the events topic.
-        rows: Rows that the driver knew already: (key, payload).
+        rows: Rows that the driver already had: (key, payload).
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class SourceTask(InputPartition):  # type: ignore[misc]  # pyspark is not follow
 def share_out(
     start: Positions, end: Positions, batch: Batch, rows: Sequence[tuple[str, bytes]], tasks: int
 ) -> list[SourceTask]:
-    """Share a batch out among tasks, the largest ranges first, each to the task with the least so far.
+    """Divide a batch among tasks, the largest ranges first, each to the task with the least so far.
 
     Empty ranges make no share, and nothing at all makes no task.
 
@@ -103,14 +103,14 @@ def share_out(
         start: Where the batch starts.
         end: Where it ends.
         batch: Its rounds.
-        rows: What the driver knew already; goes to the first task.
+        rows: Rows that the driver already had; they go to the first task.
         tasks: Tasks at the most.
     """
     shares: list[tuple[int, LogShare | EventsShare]] = []
     shares.extend((share.end - share.start, share) for share in _log_shares(start, end, batch))
     shares.extend((_EVENT_WEIGHT * (share.end - share.read_from), share) for share in _events_shares(start, end, batch))
     shares.sort(key=lambda weighed: weighed[0], reverse=True)
-    # With fewer shares than tasks the rest would have nothing; rows alone need one.
+    # With fewer shares than tasks the other tasks would have nothing to do; rows alone need one task.
     count = min(tasks, max(len(shares), 1 if rows else 0))
     loads = [(0, number) for number in range(count)]
     log: list[list[LogShare]] = [[] for _ in range(count)]
@@ -137,7 +137,7 @@ def gap_rows(gaps: Sequence[LogGap]) -> list[tuple[str, bytes]]:
 
 
 def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -> list[tuple[str, bytes]]:
-    """The rows that come from the rounds topic: the rounds taken, what of it cannot be read, what is gone of it.
+    """The rows from the rounds topic: the rounds taken, its unreadable records, its gap.
 
     Args:
         topic: The rounds topic.
@@ -174,12 +174,12 @@ def _log_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[LogS
 
 
 def _windows(marks: Iterable[tuple[int, TakenRound]], start: Positions, first: int, batch: Batch) -> Windows:
-    """The windows of a range, each named by the round below it: the one before the batch, where none of its own is.
+    """The windows of a range, each named by the round below it, or by the one before the batch if that has none.
 
     Args:
-        marks: The batch's rounds, each with the first offset that lies behind it.
+        marks: The batch's rounds, each with the first offset behind it.
         start: Where the batch starts.
-        first: Where the range does.
+        first: Where the range starts.
         batch: The batch. One without rounds ends inside a window.
     """
     closed = bool(batch.rounds)
@@ -199,7 +199,7 @@ def _events_shares(start: Positions, end: Positions, batch: Batch) -> Iterable[E
     for partition, reached in end.events.items():
         first = start.events.get(partition, 0)
         rounds = event_rounds(batch.rounds, partition)
-        # Rounds can lie below what was read: two probes at once, or a topic that was created again.
+        # Rounds can be below what was read: two probes at once, or a topic that was created again.
         read_from = min([first, *(r.first for r in rounds)])
         last = max([reached if first < reached else 0, *(r.end for r in rounds)])
         if read_from < last:

@@ -1,4 +1,4 @@
-"""What nobody can read of a partition, as rows of the source under the partition's key."""
+"""The unreadable records of a partition, as rows of the source under the partition's key."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streaming.records import CountedRecords, LogGap, PartitionInput, encode_par
 __all__ = ["ROW_BYTES", "partition_rows", "unwalkable"]
 
 ROW_BYTES = 512 * 1024
-"""About what a row has at the most: a row of all inputs of a key could outgrow an Arrow batch."""
+"""Approximate limit of a row: a row with all inputs of a key could outgrow an Arrow batch."""
 
 
 def partition_rows(topic: str, partition: int, inputs: Iterable[PartitionInput]) -> Iterator[tuple[str, bytes]]:
@@ -32,7 +32,7 @@ def partition_rows(topic: str, partition: int, inputs: Iterable[PartitionInput])
 
 
 def unwalkable(batch: FetchedBatch, error: CorruptRecordError) -> tuple[LogRecord, str]:
-    """A batch that cannot be taken apart: what stands for it, and the sentence that says so."""
+    """A batch that cannot be decoded: the record that stands for it, and the reason."""
     said = error.args[0] if error.args else error
     reason = f"the record batch of offsets {batch.base_offset} to {batch.offset} cannot be taken apart: {said}"
     return LogRecord(batch.base_offset, batch.timestamp, None, None), reason

@@ -10,8 +10,8 @@
       generationId     int32                2+, -1 = none
       rackId           string?              3+, "" = none
 
-Newer versions only append fields: a higher version is read as 3, and bytes after the last known field are
-passed over, as Java does. An assignment of zero bytes is an empty one: the leader did not return that member.
+Newer versions only append fields: a higher version is read as 3, and bytes after the last known field are skipped, as
+Java does. An assignment of zero bytes is an empty one: the leader did not return that member.
 
 Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, `ConsumerProtocol.java`,
 kafka-clients 4.3.1; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
@@ -33,7 +33,7 @@ _LEAST_TOPIC_PARTITIONS = 2 + 4
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a member asked for when it joined.
+    """A member's subscription, as it joined.
 
     Attributes:
         version: As written, even beyond 3.
@@ -54,7 +54,7 @@ class Subscription:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader gave to a member.
+    """A member's assignment, as the leader made it.
 
     Attributes:
         version: As written; None for an assignment of zero bytes.
@@ -110,7 +110,7 @@ def _topic_partitions(reader: Reader, field: str) -> TopicPartitions:
         topic = reader.string("topic")
         partitions = reader.int32_array("partitions")
         if partitions and min(partitions) < 0:
-            # Java would take it; but no assignor means it, and a verdict on it would be a guess.
+            # Java would accept it; but no assignor produces it, and a verdict on it would be a guess.
             message = f"partition {min(partitions)} of a topic in {field} is negative"
             raise MalformedError(message)
         topics.append((topic, partitions))

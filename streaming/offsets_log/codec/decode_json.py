@@ -4,9 +4,8 @@
     out  {"type": "OffsetCommit", "key_type": 1, "value_version": 4 | null, "key": {...}, "value": {...} | null}
          {"error": reason}
 
-Fields are those that Kafka's generated `...JsonConverter` classes print for the value's version
-(`interpreter.py`). Of group metadata with protocol type "consumer", subscriptions and assignments become objects where
-they decode.
+The fields are those that Kafka's generated `...JsonConverter` classes print for the value's version (`interpreter.py`).
+In group metadata with protocol type "consumer", subscriptions and assignments become objects where they decode.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ def _key(key: OffsetKey | GroupKey | OtherKey) -> tuple[int, dict[str, Any]]:
         key_type, values = GROUP_METADATA, (key.group,)
     else:
         key_type, values = key.key_type, (key.group, key.part)
-    # (Shorter where the type has no second part.)
+    # (There are fewer values where the type has no second part.)
     return key_type, {field.name: value for field, value in zip(RECORD_TYPES[key_type].key, values, strict=False)}
 
 

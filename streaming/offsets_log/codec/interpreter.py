@@ -1,18 +1,18 @@
-"""Makes readers of layouts: a schema and a version become closures that read bytes, and print as Kafka does.
+"""Compiles layouts into readers: a schema and a version become closures that read bytes and print as Kafka does.
 
-A struct is read into a named tuple with all fields that any version has, under Kafka's names; a field that the
-version lacks, or a tagged one that was not written, has its default, as in Kafka's generated classes. Bytes and
-UUIDs stay bytes; arrays are tuples.
+A struct is read into a named tuple with the fields of all versions, under Kafka's names; a field that the version
+lacks, or a tagged one that was not written, has its default, as in Kafka's generated classes. Bytes and UUIDs stay
+bytes; arrays are tuples.
 
-Printed as Kafka's generated `...JsonConverter` classes print: a field that the version lacks is absent, a tagged
-field with its default too (so one that was not written and one written with the default look alike), UUIDs as Kafka
-prints them, bytes as base64.
+The output is that of Kafka's generated `...JsonConverter` classes: a field that the version lacks is absent, and so is
+a tagged field with its default (so one that was not written and one written with the default look alike), UUIDs are
+printed as Kafka prints them, bytes as base64.
 
-kafka-python's protocol layer (3.0.12) was weighed for this and left, for it is made for a peer that it trusts: its
-compiled readers take a length beyond the end as a shorter string, any negative one as null, and make a list of as
-many elements as a count claims; they pass over the size of a known tag and over what follows the last field, read
-a nullable struct inside a tag with the marker of a plain one, and print nothing as Kafka does. Nor may the codec
-import a client. It would not be faster: most of the time goes into making the values.
+kafka-python's protocol layer (3.0.12) was considered and rejected, because it is made for a peer that it trusts. Its
+compiled readers take a length beyond the end as a shorter string and any negative one as null, and build a list of as
+many elements as a count claims; they ignore the size of a known tag and any bytes after the last field, read a nullable
+struct inside a tag with the marker of a plain one, and print nothing as Kafka does. Also, the codec must not import a
+client. It would not be faster: most of the time goes into building the values.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _Read = Callable[[Reader], Any]
 _Print = Callable[[Any], Any]
 
 _EMPTY: dict[str, Any] = {"string": "", "bytes": b"", "uuid": bytes(16)}
-# Bytes that a value takes at least: whole, in the plain encodings, or in the flexible one.
+# Bytes of a value: its exact size, or its minimum in the plain encodings and in the flexible one.
 _SIZES = {"int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
 _LEAST_PLAIN = {"string": 2, "bytes": 4}
 _LEAST_PLAIN_ARRAY = 4
 
-# Before a nullable struct: an int8 in its place among the fields, a uvarint where it is tagged.
+# Marker before a nullable struct: an int8 among plain fields, a uvarint where the struct is tagged.
 _NULL, _PRESENT = -1, 1
 _TAGGED_NULL = 0
 
@@ -50,9 +50,9 @@ class Layout:
 
     Attributes:
         read: Reads it; raises `MalformedError`.
-        printed: Prints what was read, as JSON values.
-        default: It with every field at its default.
-        least: Bytes that it takes at least.
+        printed: Converts the value read to JSON values.
+        default: The struct with every field at its default.
+        least: Minimum size in bytes.
     """
 
     read: _Read
@@ -69,7 +69,7 @@ def key_layout(schema: RecordSchema) -> Layout:
 def value_layout(schema: RecordSchema, version: int) -> Layout:
     """Layout of the value behind its version, which the schema must have.
 
-    The reader that it is given must be set to flexible as `is_flexible` says.
+    The reader passed to it must be set to flexible as `is_flexible` says.
     """
     return _Compiler(schema, version, flexible=is_flexible(schema, version)).struct(f"{schema.name}Value", schema.value)
 
@@ -88,7 +88,7 @@ class _Compiler:
         self._flexible = flexible
 
     def struct(self, name: str, fields: tuple[Field, ...]) -> Layout:
-        """Compile one struct with all that is in it."""
+        """Compile one struct with everything in it."""
         shape: Any = namedtuple(name, [field.name for field in fields])  # type: ignore[misc]  # made at run time
         parts = [self._field(field) for field in fields]
         here = [field.is_in(self._version) for field in fields]
@@ -142,7 +142,7 @@ class _Compiler:
 
 
 _NEVER = object()
-"""Equal to no value: a plain field is printed whatever it holds."""
+"""Equal to no value: a plain field is printed whatever its value."""
 
 
 def _struct_reader(shape: Any, plain: list[_Read], tags: dict[int, tuple[int, _Read]] | None) -> _Read:

@@ -1,4 +1,4 @@
-"""Keys of `__consumer_offsets`: which kind of record, of which group.
+"""Keys of `__consumer_offsets`: the type of a record and its group.
 
     int16 type, then the fields that the type's schema names (`schemas/`), never flexible
 
@@ -66,7 +66,7 @@ class OtherKey:
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """Key of a type that this codec does not know: a newer broker wrote it, or junk."""
+    """Key of a type that this codec does not know: written by a newer broker, or junk."""
 
     key_type: int
 
@@ -96,7 +96,7 @@ def decode_key(data: bytes | None) -> Key:
 
 
 def offset_commit_parts(data: bytes) -> tuple[str, str, int] | None:
-    """Group, topic and partition of a key of type 1 in one step: the commonest key, met first in every batch.
+    """Group, topic and partition of a key of type 1 in one step: the most common key, and the first step for each.
 
     None for every other key, and for one that breaks its layout: `decode_key` then says how.
     """

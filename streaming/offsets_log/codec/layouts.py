@@ -1,4 +1,4 @@
-"""Layouts of records as data: what stands in `schemas/*.toml`, parsed and checked.
+"""Layouts of records as data: the files `schemas/*.toml`, parsed and checked.
 
     type     = 5                          # the int16 at the head of the key
     name     = "ConsumerGroupMemberMetadata"
@@ -15,11 +15,11 @@ A field is its name in Kafka's camelCase, its type, and options:
     int8 int16 uint16 int32 int64 string bytes uuid Endpoint     the types
     []string                                                     an array
     string?                                                      null is allowed
-    versions=3+ | versions=1 | versions=2-3                      versions that have it; all without
+    versions=3+ | versions=1 | versions=2-3                      versions that have it; default: all
     tag=0                                                        a tagged field, absent when it has its default
-    default=-1 | default=null                                    where absent; without: 0, "", empty, all zero
+    default=-1 | default=null                                    value where absent; default: 0, "", empty, all zero
 
-The reading rules of each type stand in `wire.py`; what Java's classes do with defaults in `interpreter.py`.
+`wire.py` has the reading rules of each type; `interpreter.py` how Java's classes treat defaults.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Field:
     Attributes:
         name: Name in Kafka's camelCase.
         kind: Scalar type, or the name of a struct.
-        array: Whether it is an array of these.
+        array: Whether it is an array of that type.
         nullable: Whether it (not its elements) may be null.
         versions: Versions that have it.
         tag: Tag of a tagged field; None for a plain one.

@@ -1,4 +1,4 @@
-"""From a group metadata value to the core's membership record: the bytes inside are decoded where they can be."""
+"""From a group metadata value to the core's membership record; the bytes inside are decoded where possible."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def decode_membership(
 ) -> MembershipRecord | UnknownVersion | Rejected:
     """Decode the value of a group metadata record (key type 2). Never raises.
 
-    A subscription or assignment that does not decode leaves the record standing: the member says so in
+    A subscription or assignment that does not decode does not reject the record: the member has the reason in
     `undecodable`.
 
     Args:
@@ -65,7 +65,7 @@ def _consumer(member: Any) -> Member:
         subscription_version=read.version if read else None,
         topics=read.topics if read else None,
         owned=read.owned if read else (),
-        # As Java's Subscription: a negative generation stands for none. (An empty rack does too, save to librdkafka.)
+        # As Java's Subscription: a negative generation means none. (So does an empty rack, except for librdkafka.)
         generation=read.generation if read and read.generation >= 0 else None,
         rack=read.rack if read else None,
         user_data=read.user_data if read else None,

@@ -1,4 +1,4 @@
-"""From the records of modern groups (types 3 to 23) to the core's inputs of them (`records/modern.py`)."""
+"""From the records of modern groups (types 3 to 23) to the core's inputs (`records/modern.py`)."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _epoch(where: _Where, _: str, value: Any) -> GroupEpoch:
 
 def _consumer_member(where: _Where, member_id: str, value: Any) -> ModernMember:
     classic = value.classicMemberMetadata
-    # An absent tag reads as a struct of nothing, as in Kafka; a member of the classic protocol supports something.
+    # An absent tag reads as an empty struct, as in Kafka; a member of the classic protocol supports some protocol.
     protocols = tuple([protocol.name for protocol in classic.supportedProtocols]) if classic is not None else ()
     return ModernMember(
         *where,
@@ -79,7 +79,7 @@ def _consumer_member(where: _Where, member_id: str, value: Any) -> ModernMember:
         client_id=value.clientId,
         client_host=value.clientHost,
         topics=value.subscribedTopicNames,
-        # The broker has written "" for none too.
+        # Brokers have also written "" for none.
         regex=value.subscribedTopicRegex or None,
         rebalance_timeout=value.rebalanceTimeoutMs,
         assignor=value.serverAssignor,
@@ -191,7 +191,7 @@ def _tasks(tasks: Iterable[Any]) -> IdPartitions:
 def _checked(partitions: list[tuple[str, tuple[int, ...]]]) -> IdPartitions:
     for name, numbers in partitions:
         if numbers and min(numbers) < 0:
-            # Java would take it; but no coordinator means it, and whatever were made of it would be a guess.
+            # Java would accept it; but no coordinator writes it, and any use of it would be a guess.
             message = f"partition {min(numbers)} of {name} is negative"
             raise MalformedError(message)
     return tuple(partitions)

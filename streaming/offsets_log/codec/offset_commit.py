@@ -1,7 +1,7 @@
-"""Values of offset commits (key type 1, and key type 0 whose only version is 0), as the fold takes them.
+"""Values of offset commits (key type 1, and key type 0 whose only version is 0), decoded for the fold.
 
-The layouts stand in `schemas/OffsetCommit.toml` and `schemas/LegacyOffsetCommit.toml`. This is the plain way, by
-the schema; nearly all commits of a log take the vectorised one (`offset_commits.py`).
+The layouts are `schemas/OffsetCommit.toml` and `schemas/LegacyOffsetCommit.toml`. This is the plain decoder, by the
+schema; nearly all commits of a log take the vectorised one (`offset_commits.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def decode_offset_commit(key_type: int, data: bytes) -> OffsetCommit | UnknownVe
     """Decode the value of an offset commit. Never raises.
 
     Args:
-        key_type: 0 or 1: of the legacy type only version 0 was ever written.
+        key_type: 0 or 1: only version 0 of the legacy type was ever written.
         data: The whole value; trailing bytes are refused.
     """
     value = decode_record_value(key_type, data)

@@ -1,6 +1,6 @@
-"""Many values of offset commits (key type 1) at once, vectorised; the layouts stand in `offset_commit.py`.
+"""Many values of offset commits (key type 1) at once, vectorised; `offset_commit.py` has the layouts.
 
-A broker writes a handful of shapes. With m bytes of metadata they are, in whole bytes, checked all of them:
+A broker writes only a few shapes. With m bytes of metadata these are, in whole bytes, all of them checked:
 
     v0, v2   20 + m    version 2, offset 8, metadata 2 + m, commitTimestamp 8
     v1       28 + m    the same, expireTimestamp 8
@@ -8,8 +8,8 @@ A broker writes a handful of shapes. With m bytes of metadata they are, in whole
     v4       24 + m    version 2, offset 8, leaderEpoch 4, metadata 1 + m, commitTimestamp 8, no tagged field 00
     v4       42 + m    the same with one tagged field 01, tag 0 00, size 16 10, topic id 16
 
-Whatever has another shape, or metadata beyond ASCII, is left to the plain decoder, which alone says what is
-wrong with a value. So this one may refuse good values, and never takes a bad one.
+A value of another shape, or with metadata beyond ASCII, is left to the plain decoder, which alone says what is wrong
+with a value. So this one may refuse good values, and never accepts a bad one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, row
 
 __all__ = ["CommitColumns", "decode_offset_commits", "joined"]
 
-# The first 16 bytes hold all that a commit is folded by, whatever its version; metadata's size stands at 10
-# up to v2, at 14 from v3 (one byte in v4).
+# The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
+# to v2, at 14 from v3 (one byte in v4).
 _HEAD = 16
 _HEAD_TYPE = np.dtype([("version", ">i2"), ("offset", ">i8"), ("epoch", ">i4"), ("metadata", ">i2")])
 _OLD_METADATA_AT = 10
@@ -34,10 +34,10 @@ _V4_METADATA_AT = 14
 _TAGS_SIZE = 19
 _TAGS_HEAD = (1, 0, 16)
 
-# Metadata starts here, by version.
+# Offset of the metadata, by version.
 _METADATA_FROM = np.array((12, 12, 12, 16, 15))
 
-# Of each byte the bit that no ASCII character has, for the first so many bytes of a word.
+# Masks of the bit that no ASCII character has, for the first bytes of a word, by their number.
 _WORD = 8
 _BEYOND_ASCII = np.array([int.from_bytes(b"\x80" * size, "little") for size in range(_WORD + 1)], "<u8")
 
@@ -47,7 +47,7 @@ class CommitColumns:
     """Offset commits as columns, one row per value.
 
     Attributes:
-        decoded: Whether the row was decoded here; where not, the other columns say nothing.
+        decoded: Whether the row was decoded here; otherwise the other columns mean nothing.
         offset: Committed offset, int64.
         leader_epoch: int64; -1 when not recorded.
         topic_id: uint8, 16 a row; zero when not recorded.
@@ -69,9 +69,9 @@ def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColum
     """Decode those values that have one of the shapes above. Never raises.
 
     Args:
-        data: Holds the values, and `PADDING` bytes more behind them.
+        data: Holds the values, and `PADDING` further bytes behind them.
         starts: Where each value begins.
-        sizes: Its bytes; what has none is not decoded.
+        sizes: Its bytes; a value without bytes is not decoded.
     """
     ends = starts + sizes
     heads = rows_at(data, starts, _HEAD)
@@ -85,7 +85,7 @@ def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColum
     bare_v4 = is_v4 & (rest == 24)
     bare_v4[bare_v4] = data[ends[bare_v4] - 1] == 0
     with_topic = is_v4 & (rest == 24 - 1 + _TAGS_SIZE)
-    # (The end of what has no tags may lie anywhere: it is read as if it lay there, and not looked at.)
+    # (A value without tags has no such end: the start is read in its place, and ignored.)
     tags = rows_at(data, np.where(with_topic, ends - _TAGS_SIZE, starts), _TAGS_SIZE)
     for at, byte in enumerate(_TAGS_HEAD):
         with_topic &= tags[:, at] == byte
@@ -108,7 +108,7 @@ def decode_offset_commits(data: Bytes, starts: Ints, sizes: Ints) -> CommitColum
 
 
 def _ascii(data: Bytes, starts: Ints, sizes: Ints) -> npt.NDArray[np.bool_]:
-    """Which texts hold nothing beyond ASCII; sizes of 1 and more."""
+    """Which texts are pure ASCII; for sizes of 1 and more."""
     plain = np.ones(starts.size, np.bool_)
     rows, at, left = np.arange(starts.size), starts, sizes
     while rows.size:

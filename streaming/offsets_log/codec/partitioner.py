@@ -1,4 +1,4 @@
-"""Which partition of the offsets log holds a group: `Utils.abs(groupId.hashCode()) % partitions`.
+"""The partition of the offsets log that holds a group: `Utils.abs(groupId.hashCode()) % partitions`.
 
 Source: `GroupMetadataManager.partitionFor` (Kafka 3.9.1), `GroupCoordinatorService.partitionFor` (4.x).
 `hashCode` is Java's String hash over UTF-16 code units, wrapping at 32 bits; `Utils.abs(Integer.MIN_VALUE)`
@@ -13,7 +13,7 @@ import numpy as np
 
 __all__ = ["java_hash", "partition_for"]
 
-# Groups of the largest clusters we know of; a miss costs some microseconds, an entry about 200 bytes.
+# As many groups as the largest clusters we know of; a miss costs some microseconds, an entry about 200 bytes.
 _GROUPS_KEPT = 65_536
 
 

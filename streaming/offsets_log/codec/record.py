@@ -8,7 +8,7 @@ __all__ = ["LogRecord"]
 
 
 class LogRecord(NamedTuple):
-    """A record and where it stood; a named tuple, because it is made on the hot path.
+    """A record and its place in the log; a named tuple, because it is created on the hot path.
 
     Attributes:
         offset: Log offset.

@@ -1,4 +1,4 @@
-"""Records as columns over one buffer: what a reader of record batches hands over instead of Python values."""
+"""Records as columns over one buffer: what a reader of record batches returns instead of Python values."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 
 PADDING = 256
-"""Bytes that follow the last record's in the buffer: reads of a fixed width may run over a record's end."""
+"""Bytes that follow the last record's in the buffer: reads of a fixed width may go beyond a record's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordColumns:
-    """One record a row, in log order.
+    """One row per record, in log order.
 
     Attributes:
-        data: Holds keys and values, and at least `PADDING` bytes more behind them.
+        data: Holds keys and values, and at least `PADDING` further bytes behind them.
         offset: Log offset, ascending.
         timestamp: Record timestamp, ms.
         key_start: Where the key begins in `data`.
@@ -46,11 +46,11 @@ class RecordColumns:
         return RecordColumns(self.data, *(getattr(self, name)[start:end] for name in _COLUMNS))
 
     def where(self, mask: npt.NDArray[np.bool_]) -> RecordColumns:
-        """The rows that a mask keeps."""
+        """The rows selected by a mask."""
         return RecordColumns(self.data, *(getattr(self, name)[mask] for name in _COLUMNS))
 
     def keys(self, rows: Ints) -> list[bytes | None]:
-        """Keys of several rows: a fifth of the time of asking for each."""
+        """Keys of several rows: a fifth of the time of reading each by itself."""
         data = self.data.data
         places = zip(self.key_start[rows].tolist(), self.key_size[rows].tolist(), strict=True)
         return [None if size < 0 else data[start : start + size].tobytes() for start, size in places]
@@ -72,7 +72,7 @@ _COLUMNS = [field.name for field in fields(RecordColumns)][1:]
 
 def rows_at(data: Bytes, starts: Ints, width: int) -> Bytes:
     """The `width` bytes at each start, one row each, copied."""
-    # NumPy copies an item of a void type in one piece, however it is aligned: twice as fast as a row of a sliding
+    # NumPy copies an item of a void type in one piece, whatever its alignment: twice as fast as a row of a sliding
     # window, and ten times as fast as a structured item.
     overlapping: npt.NDArray[np.void] = np.ndarray((data.size - width + 1,), f"V{width}", data, 0, (1,))
     return overlapping[starts].view(np.uint8).reshape(starts.size, width)

@@ -1,4 +1,4 @@
-"""Every record type by the int16 at the head of its key, and its keys and values read by their schemas."""
+"""Every record type by the int16 at the head of its key; keys and values are read by their schemas."""
 
 from __future__ import annotations
 

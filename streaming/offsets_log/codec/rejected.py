@@ -9,7 +9,7 @@ __all__ = ["Rejected", "UnknownVersion"]
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Bytes that are not what their type promises.
+    """Bytes that do not follow the layout of their type.
 
     Attributes:
         reason: What is wrong and where, in one sentence, without the bytes.
@@ -20,7 +20,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class UnknownVersion:
-    """A value of a version that this codec does not know: a newer broker wrote it, it is not damaged.
+    """A value of a version that this codec does not know: written by a newer broker, not damaged.
 
     Attributes:
         version: The int16 at the head of the value.

@@ -11,10 +11,9 @@ Integers are big endian. Two families of encodings (KIP-482 calls the second one
                                                    that many bytes
     uvarint   -                                    7 bits a byte, least significant first, at most 5 bytes
 
-As in Kafka's generated readers (`MessageDataGenerator`, read in 4.3.1) a string is at most 32,767 bytes, and
-a length or count beyond what is left is an error before anything is allocated. Stricter than Java: UTF-8 must
-be valid (a broker encodes strings itself, so what it writes always is), and a tagged field must end where its
-size says.
+As in Kafka's generated readers (`MessageDataGenerator`, read in 4.3.1) a string has at most 32,767 bytes, and a length
+or count beyond the remaining bytes is an error before anything is allocated. Stricter than Java: UTF-8 must be valid (a
+broker encodes strings itself, so its own always are), and a tagged field must end where its size says.
 """
 
 from __future__ import annotations
@@ -29,19 +28,19 @@ _UINT16 = struct.Struct(">H")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 
-# Kafka's limit of any string (`Short.MAX_VALUE`); the flexible encoding could say more, Java refuses it.
+# Kafka's limit of any string (`Short.MAX_VALUE`); the flexible encoding could express more, but Java refuses it.
 _LONGEST_STRING = 0x7FFF
-# A uvarint of Kafka holds 32 bits: five bytes of seven, and four bits of the fifth.
+# A uvarint of Kafka holds 32 bits: seven in each of four bytes, and four in the fifth.
 _LONGEST_UVARINT = 5
 _LARGEST_UVARINT = 0xFFFF_FFFF
 
 
 class MalformedError(Exception):
-    """Bytes do not hold what the schema says. Stays inside the codec: its surface returns `Rejected`."""
+    """Bytes do not match the schema. Stays inside the codec: its public functions return `Rejected`."""
 
 
 class Reader:
-    """Reads fields one after the other; each call moves on by what it read.
+    """Reads fields one after the other; each call advances by the bytes it read.
 
     Every method takes the field's name for the message, and raises `MalformedError` when the bytes cannot
     hold the field.
@@ -158,11 +157,11 @@ class Reader:
         return value
 
     def nullable_count(self, field: str, element_size: int) -> int | None:
-        """How many elements an array has; None when it is null.
+        """Number of elements of an array; None when it is null.
 
         Args:
             field: Name of the array.
-            element_size: Least bytes of one element; more elements than the rest can hold are refused.
+            element_size: Minimum bytes of one element; more elements than the rest can hold are refused.
         """
         start = self.position
         count = self.uvarint(field) - 1 if self.flexible else self.int32(field)
@@ -174,7 +173,7 @@ class Reader:
         return count
 
     def count(self, field: str, element_size: int) -> int:
-        """How many elements an array has that must not be null; see `nullable_count`."""
+        """Number of elements of an array that must not be null; see `nullable_count`."""
         start = self.position
         value = self.nullable_count(field, element_size)
         if value is None:
@@ -193,7 +192,7 @@ class Reader:
             known: How to read the payload of each known tag; it must take exactly the bytes of its size.
 
         Returns:
-            What was read by tag; of a tag that stands there twice the last, as in Java.
+            The value by tag; for a tag that appears twice the last one, as in Java.
         """
         found: dict[int, object] = {}
         if not self.flexible:
@@ -207,7 +206,7 @@ class Reader:
         return found
 
     def _inside(self, read: Callable[[Reader], object], start: int, tag: int) -> object:
-        """Read the payload of a tag, which reaches from `start` to where the reader stands."""
+        """Read the payload of a tag, which extends from `start` to the reader's position."""
         outer, stop = self._end, self.position
         self._end, self.position = stop, start
         try:
@@ -225,7 +224,7 @@ class Reader:
         return value
 
     def end(self, what: str) -> None:
-        """Nothing may follow: trailing bytes mean that this is another layout than it says."""
+        """Require the end: trailing bytes mean that the layout is another than the version claims."""
         if self.position != self._end:
             message = f"{self.remaining} bytes follow the end of the {what} at byte {self.position}"
             raise MalformedError(message)

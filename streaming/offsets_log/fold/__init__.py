@@ -1,1 +1,1 @@
-"""Records of a stretch of the offsets log, folded into what the core needs of them."""
+"""Folds the records of a stretch of the offsets log into the inputs of the core."""

@@ -17,31 +17,31 @@ from streaming.records import CommitWindow
 
 __all__ = ["CommitFold", "canonical"]
 
-# Rows are merged when there are this many, and this many times those that the last merge left: so memory stays
-# within a few times what the windows themselves will take (a row has 130 bytes), and merging stays rare.
+# Rows are merged when there are this many, and this many times those left by the last merge: so memory stays within a
+# few times that of the windows themselves (a row has 130 bytes), and merges stay rare.
 _LEAST_MERGED = 262_144
 _GROWTH = 4
 
-# Windows that are made together: their columns then stay in the processor's cache. Ten times more is slower.
+# Windows built together: their columns then stay in the processor's cache. Ten times more is slower.
 _BUILT_AT_ONCE = 4_096
 
 _CANONICAL = struct.Struct(">hqiBqBBB16s")
 
 
 def canonical(commit: OffsetCommit) -> bytes:
-    """A value of the commonest shape (v4) with what the fold takes of a commit, however it was written."""
+    """A value of the most common shape (v4) with the fields that the fold needs, in whatever shape it was written."""
     return _CANONICAL.pack(4, commit.offset, commit.leader_epoch, 1, 0, 1, 0, 16, commit.topic_id)
 
 
 class CommitFold:
-    """Windows that are being folded.
+    """Windows in the making.
 
-    Append one element per record, in log order, to each of `slots`, `records`, `times` and `values` (and the
-    record's index to `tombstones`, with the value b"", where it has no value); `fold` every now and then;
-    `windows` at the end. `fold` empties the lists in place.
+    Append one element per record, in log order, to each of `slots`, `records`, `times` and `values` (and the record's
+    index to `tombstones`, with the value b"", where it has no value); call `fold` every now and then, and `windows` at
+    the end. `fold` empties the lists in place.
 
     Attributes:
-        slots: Slot of the record: a number for group, topic and partition, anew after each membership record.
+        slots: Slot of the record: a number for group, topic and partition, a new one after each membership record.
         records: Log offset.
         times: Record timestamp, ms.
         values: Value bytes.
@@ -54,8 +54,8 @@ class CommitFold:
         """Start empty.
 
         Args:
-            boundaries: Log positions that part windows, ascending.
-            decode_plain: Asked for what `decode_offset_commits` leaves: slot, log offset, record timestamp,
+            boundaries: Log positions that separate windows, ascending.
+            decode_plain: Called for values that `decode_offset_commits` leaves: slot, log offset, record timestamp,
                 value. None leaves the record out of the fold (the callee keeps it elsewhere).
         """
         self.slots: list[int] = []
@@ -70,11 +70,11 @@ class CommitFold:
         self._merge_at = _LEAST_MERGED
 
     def __len__(self) -> int:
-        """Windows held, those of one slot and era that are not merged yet each for itself."""
+        """Windows held; those of one slot and era that are not merged yet count separately."""
         return self._rows
 
     def fold(self) -> None:
-        """Fold in what was appended, and empty the lists."""
+        """Fold in the appended records, and empty the lists."""
         if not self.slots:
             return
         slots, records, times = (np.array(column, np.int64) for column in (self.slots, self.records, self.times))
@@ -85,11 +85,11 @@ class CommitFold:
         self._add(slots, RecordColumns(data, records, times, starts, sizes, starts, sizes))
 
     def fold_columns(self, slots: Ints, records: RecordColumns) -> None:
-        """Fold in records that come as columns; those that were appended before must be folded first.
+        """Fold in records that come as columns; records appended before must be folded first.
 
         Args:
             slots: Slot of each record.
-            records: The records; their keys are not looked at.
+            records: The records; their keys are not read.
         """
         if slots.size:
             self._add(slots, records)
@@ -107,7 +107,7 @@ class CommitFold:
     def windows(
         self, owners: Sequence[int], names: Sequence[tuple[str, int]]
     ) -> Iterator[tuple[int, list[CommitWindow]]]:
-        """Fold what is left, and give the windows of each owner, in log order; owners ascending.
+        """Fold the rest, and yield the windows of each owner, in log order; owners ascending.
 
         Args:
             owners: Owner of each slot, as a number.
@@ -130,7 +130,7 @@ class CommitFold:
             yield int(owner[start]), built[start - first : end - first]
 
     def _decoded(self, slots: Ints, records: RecordColumns) -> WindowRows:
-        """One row per record that can be read."""
+        """One row per record that can be decoded."""
         deleted = records.value_size < 0
         columns = decode_offset_commits(records.data, records.value_start, records.value_size)
         readable = columns.decoded | deleted
@@ -168,7 +168,7 @@ class CommitFold:
 
 
 def _built(rows: WindowRows, order: Ints, names: Sequence[tuple[str, int]]) -> list[CommitWindow]:
-    """Rows as the core takes them, in the order given."""
+    """Rows as the core's windows, in the given order."""
     topic_ids = rows.topic_id[order].view("V16")[:, 0].tolist()
     texts = {raw: printed(raw) for raw in set(topic_ids)}
     places = [names[slot] for slot in rows.slot[order].tolist()]

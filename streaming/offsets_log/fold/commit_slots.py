@@ -1,7 +1,7 @@
-"""Which slot of the fold an offset commit belongs to, by its key: one key at a time, or thousands.
+"""The slot of the fold for an offset commit, by its key: one key at a time, or thousands.
 
-A place is a partition that a group committed for, and stays; a slot is a place between two membership records of its
-group, and is opened by the first commit after one.
+A place is a partition that a group committed for, and is permanent; a slot is a place between two membership records of
+its group, and is opened by the first commit after one.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from streaming.offsets_log.fold.key_table import UNKNOWN, KeyTable
 __all__ = ["DROPPED", "UNKNOWN", "CommitSlots", "Place"]
 
 DROPPED = 0
-"""In the place of a place's number: all records with this key are dropped."""
+"""Instead of a place's number: all records with this key are dropped."""
 
-# In the place of a slot: none is open; there will never be one.
+# Instead of a slot: none is open; there will never be one.
 _CLOSED = -1
 _NEVER = -2
 
 _LEAST_PLACES = 1_024
 
-# Keys whose records are dropped and that are remembered, so that a log of ever new ones cannot fill the memory.
+# Limit of remembered keys whose records are dropped, so that a log of ever new ones cannot fill the memory.
 _DROPPED_KEPT = 65_536
 
 
@@ -30,11 +30,11 @@ class Place:
     """One partition that a group committed for.
 
     Attributes:
-        owner: Stands for the group.
+        owner: Number of the group.
         opened: The places of the group that have a slot now; shared by all of them.
         name: Topic and partition.
         key: Record key of type 1.
-        number: Stands for the place; from 1 on.
+        number: Number of the place, from 1 up.
     """
 
     __slots__ = ("key", "name", "number", "opened", "owner")
@@ -61,8 +61,8 @@ class CommitSlots:
         self.places: list[Place] = []
         self._numbered: dict[bytes, Place] = {}
         self._by_number: list[Place | None] = [None]
-        # What `find` and `assign` ask: a number by key, a slot by number. Keys come into the table when `find` missed
-        # them once, so that it costs nothing where nobody asks.
+        # For `find` and `assign`: a number by key, a slot by number. A key enters the table after `find` has missed it
+        # once, so the table costs nothing where nobody calls `find`.
         self._table = KeyTable()
         self._met: dict[bytes, int] = {}
         self._dropped = 0
@@ -71,15 +71,15 @@ class CommitSlots:
 
     @property
     def made(self) -> int:
-        """Places made."""
+        """Number of places created."""
         return len(self._numbered)
 
     def place(self, key: bytes) -> Place | None:
-        """The place of a key of type 1, if it was made before."""
+        """The place of a key of type 1, if there is one."""
         return self._numbered.get(key)
 
     def make(self, owner: int, opened: list[Place], name: tuple[str, int], key: bytes) -> Place:
-        """A new place; arguments as the attributes of one."""
+        """A new place; the arguments are its attributes."""
         place = self._numbered[key] = Place(owner, opened, name, key, len(self._by_number))
         self._by_number.append(place)
         if place.number >= self._slots.size:
@@ -104,25 +104,25 @@ class CommitSlots:
         opened.clear()
 
     def find(self, records: RecordColumns) -> Ints:
-        """Numbers of the places of many keys: `DROPPED` for one dropped before, `UNKNOWN` for all the table has not."""
+        """Numbers of the places of many keys: `DROPPED` for a dropped one, `UNKNOWN` for one not in the table."""
         if self._met:
             self._table.add(self._met)
             self._met = {}
         return self._table.find(records.data, records.key_start, records.key_size)
 
     def met(self, place: Place) -> int:
-        """The number of a place whose key `find` did not know; it will."""
+        """The number of a place whose key `find` did not know; from now on it does."""
         self._met[place.key] = place.number
         return place.number
 
     def drop(self, key: bytes) -> None:
-        """Remember a key all whose records are dropped."""
+        """Remember a key whose records are all dropped."""
         if self._dropped < _DROPPED_KEPT:
             self._dropped += key not in self._met
             self._met[key] = DROPPED
 
     def assign(self, numbers: Ints) -> Ints:
-        """The open slots of places by number, opened where there is none; below 0 for `DROPPED`."""
+        """The open slots of places by number, opened where there is none; negative for `DROPPED`."""
         slots = self._slots[numbers]
         closed = slots == _CLOSED
         if closed.any():

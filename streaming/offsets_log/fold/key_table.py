@@ -1,8 +1,8 @@
-"""Numbers of record keys, looked up for thousands of keys at once.
+"""A table from record keys to numbers, looked up for thousands of keys at once.
 
-An open-addressing table in NumPy, one for each width of keys (their bytes filled up with zeros). A key is found by a
-hash of 64 bits, and then all its bytes are compared: keys that collide are never taken for each other; the second of
-them is simply not found, and whoever asks must know another way.
+An open-addressing table in NumPy, one for each width of keys (padded with zeros). A key is found by a hash of 64 bits,
+and then all its bytes are compared: keys that collide are never mistaken for each other. The second of them is simply
+not found, and the caller must look it up in another way.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = ["UNKNOWN", "KeyTable"]
 UNKNOWN = -1
 """Number of a key that is not in the table."""
 
-# Keys are held in rows of so many bytes: few widths, so that a fetch has one or two of them (a key is 12 bytes and
-# the names of a group and a topic); longer keys are never held. No more than `PADDING`.
+# Keys are held in rows of these widths in bytes: few of them, so that a fetch has one or two (a key is 12 bytes and the
+# names of a group and a topic); longer keys are never held. No more than `PADDING`.
 _WIDTHS = (32, 48, 64, 96, 128, 192, 256)
 
 _WORD = 8
 
-# Every second entry is free, so most keys stand where their hash points. One that would stand further off than this
-# is not held: nobody can make the table slow by names that collide.
+# Every second entry is free, so most keys are where their hash points. A key that would be further off than this is not
+# held: nobody can slow the table down with names that collide.
 _FARTHEST = 16
 _LEAST_ROWS = 512
 
@@ -36,14 +36,14 @@ Words = npt.NDArray[np.uint64]
 
 
 class KeyTable:
-    """Numbers by keys. `add` keys, `find` them; none is ever forgotten."""
+    """Numbers by keys. `add` keys, `find` them; none is ever removed."""
 
     def __init__(self) -> None:
-        """Start empty; a table comes with its first key."""
+        """Start empty; the table of a width is created with its first key."""
         self._tables: dict[int, _OfWidth] = {}
 
     def add(self, numbers: Mapping[bytes, int]) -> None:
-        """Hold keys that are not held yet (those that are too long, or too far off, are left out).
+        """Add new keys, except those that are too long or too far off.
 
         Args:
             numbers: Numbers from 0 on, by key.
@@ -58,10 +58,10 @@ class KeyTable:
                 self._tables[width].add(keys, [numbers[key] for key in keys])
 
     def find(self, data: Bytes, starts: Ints, sizes: Ints) -> Ints:
-        """The number of each key; `UNKNOWN` where it is not held, or null.
+        """The number of each key; `UNKNOWN` where it is not held, or is null.
 
         Args:
-            data: Holds the keys, and `PADDING` bytes more behind them.
+            data: Holds the keys, and `PADDING` further bytes behind them.
             starts: Where each key begins.
             sizes: Its bytes; -1 for null.
         """
@@ -84,7 +84,7 @@ class KeyTable:
 
 @cache
 def _masks(width: int) -> Words:
-    """Which bytes of a row are a key's, by its size."""
+    """Masks of the bytes of a row that belong to the key, by its size."""
     kept = np.arange(width)[None, :] < np.arange(width + 1)[:, None]
     masks: Words = (kept * np.uint8(0xFF)).view(np.uint64)
     return masks
@@ -92,14 +92,14 @@ def _masks(width: int) -> Words:
 
 @cache
 def _factors(width: int) -> Words:
-    """What the words of a row are multiplied by; the last one is its size's."""
-    # The same every time, so that nothing depends on chance; odd, so that no bit of a word is lost.
+    """Factors of a row's words; the last one is for its size."""
+    # A fixed seed, so that nothing depends on chance; odd, so that no bit of a word is lost.
     factors: Words = np.random.default_rng(width).integers(0, 2**64, width // _WORD + 1, np.uint64) | np.uint64(1)
     return factors
 
 
 class _OfWidth:
-    """Keys of up to so many bytes. One row per key; an entry of the table is a row, or -1."""
+    """Keys up to one width. One row per key; an entry of the table is a row, or -1."""
 
     def __init__(self, width: int) -> None:
         self._width = width
@@ -125,7 +125,7 @@ class _OfWidth:
             row[missed] = self._entries[at[missed]]
             there = missed[row[missed] >= 0]
             missed = there[self._hashes[row[there]] != hashes[there]]
-        # (Where there is no key the row is -1, which reads the last one.)
+        # (An entry without a key is -1, which reads the last row.)
         packed = self._words.view(f"V{self._width}")[:, 0]
         held = packed[row].view(np.uint64).reshape(words.shape)
         different = words[:, 0] ^ held[:, 0]
@@ -142,7 +142,7 @@ class _OfWidth:
         data = np.frombuffer(b"".join([*keys, bytes(PADDING)]), np.uint8)
         words = self._read(data, ends - sizes, sizes)
         hashes = self._hash(words, sizes)
-        # Of keys with the same hash the first one is held.
+        # Keys with the same hash: the first one is held.
         kept = np.sort(np.unique(hashes, return_index=True)[1])
         rows = slice(self._rows, self._rows + kept.size)
         self._words[rows], self._hashes[rows], self._sizes[rows] = words[kept], hashes[kept], sizes[kept]
@@ -151,12 +151,12 @@ class _OfWidth:
         self._enter(np.arange(rows.start, rows.stop))
 
     def _enter(self, rows: Ints) -> None:
-        """Let entries point to rows; none does to one that finds no place, or whose hash stands there already."""
+        """Point entries to rows; a row without a free entry, or whose hash is already there, gets none."""
         at = self._home(self._hashes[rows])
         for _ in range(_FARTHEST):
             there = self._entries[at]
             free = there < 0
-            # Several may want the same entry: the first of them has it, the others go on.
+            # Several may want the same entry: the first of them gets it, the others move on.
             self._entries[at[free][::-1]] = rows[free][::-1]
             left = self._entries[at] != rows
             left &= self._hashes[self._entries[at]] != self._hashes[rows]
@@ -174,11 +174,11 @@ class _OfWidth:
             new[: self._rows] = old[: self._rows]
             setattr(self, name, new)
         self._entries = np.full(2 * size, -1, np.int64)
-        # One that now finds no place is lost to the table, which it may be.
+        # A key without a free entry is now lost to the table, which is allowed.
         self._enter(np.arange(self._rows))
 
     def _read(self, data: Bytes, starts: Ints, sizes: Ints) -> Words:
-        """The keys' bytes, zeros behind them."""
+        """The keys' bytes, padded with zeros."""
         words: Words = rows_at(data, starts, self._width).view(np.uint64)
         words &= self._masks[sizes]
         return words
@@ -187,12 +187,12 @@ class _OfWidth:
         hashes: Words = sizes.astype(np.uint64) * self._factors[-1]
         for column in range(words.shape[1]):
             hashes += words[:, column] * self._factors[column]
-        # The last byte of a word, which is what tells partitions apart, has come no further than the first bits.
+        # The last byte of a word, in which partitions differ, has only reached the first bits so far.
         hashes ^= hashes >> np.uint64(32)
         hashes *= self._factors[0]
         return hashes
 
     def _home(self, hashes: Words) -> Ints:
-        """Entry where a hash points to."""
+        """The entry that a hash points to."""
         bits = int(self._entries.size).bit_length() - 1
         return (hashes >> np.uint64(64 - bits)).astype(np.int64)

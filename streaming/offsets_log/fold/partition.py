@@ -1,14 +1,14 @@
-"""Folds the records of one partition of the offsets log into what the core needs of them.
+"""Folds the records of one partition of the offsets log into the inputs of the core.
 
-Offset commits are a flood (thousands a second), and of most of them only the last counts. So commits become
-windows (`CommitWindow`); membership records, and the records of modern groups, are few and stay as they are. The
-fold does not depend on the cut: windows are closed at boundaries and membership records alone, and two parts
-of a window merge into the whole (`merge_windows`).
+Offset commits are a flood (thousands a second), and only the last of most of them counts. So commits become windows
+(`CommitWindow`); membership records, and the records of modern groups, are few and stay as they are. The fold does not
+depend on how the log is split: only boundaries and membership records close windows, and two parts of a window merge
+into the whole (`merge_windows`).
 
-`Compactor.add` is the hot path of the whole job. Of an offset commit with a known key it only notes the slot
-of its window; thousands of them are then decoded and folded at once (`commit_fold.py`). All else takes the plain
-way: other types, tombstones, and the first record of a key after a membership record. `add_columns` finds the slots
-of thousands of records at once, too; only what is no offset commit with a known key takes the plain way there.
+`Compactor.add` is the hot path of the whole job. For an offset commit with a known key it only notes the slot of its
+window; thousands of them are then decoded and folded at once (`commit_fold.py`). Everything else takes the plain way:
+other types, tombstones, and the first record of a key after a membership record. `add_columns` also finds the slots of
+thousands of records at once; there only records that are not offset commits with a known key take the plain way.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ from streaming.records import (
 
 __all__ = ["Compactor"]
 
-# Offset commits that wait to be folded together: enough that NumPy's cost per call is spread (below 2,000 it
-# shows), few enough that their values (some MB) stay in the processor's cache and out of the way.
+# Offset commits that wait to be folded together: enough to spread NumPy's cost per call (below 2,000 it is noticeable),
+# few enough that their values (some MB) stay in the processor's cache.
 _FOLDED_AT_ONCE = 16_384
 
-# Keys that lead to no window (dropped, junk, other types) and are remembered decoded, and their bytes. Cleared when
+# Limits, in keys and in bytes, of the decoded keys that lead to no window (dropped, junk, other types). Cleared when
 # full, so that a log of ever new keys cannot fill the memory.
 _KEYS_KEPT = 65_536
 _KEY_BYTES_KEPT = 16 * 1024 * 1024
 
-# Fewer records than this are taken quicker one by one than as columns.
+# Fewer records than this are faster one by one than as columns.
 _FEW_RECORDS = 150
 
-# How many records are looked up together at first, and again after ever new keys.
+# Records looked up together at first, and again after many new keys.
 _LEAST_CHUNK = 2_048
 
-# What is held takes about so many bytes, beside names and keys: of a key its place and its row of the table, of a
-# window its row, here and merged; of a record that is kept, with what it decodes to; of the name of a group or a topic.
+# Approximate memory in bytes, in addition to names and keys: of a key, its place and its row of the table; of a window,
+# its row, here and merged; of a kept record, with its decoded value; of the name of a group or a topic.
 _PLACE_BYTES = 1_000
 _WINDOW_BYTES = 300
 _RECORD_BYTES = 500
@@ -79,10 +79,10 @@ _LEGACY = LEGACY_OFFSET_COMMIT.to_bytes(2, "big")
 
 
 class _Group:
-    """What came of one watched group so far, but for its commits.
+    """The results for one watched group so far, except for its commits.
 
     Attributes:
-        number: Stands for the group in the fold.
+        number: Number of the group in the fold.
         items: Membership records, records of modern groups, and tombstones of both, in log order.
         places: Its partitions.
         open: Places with a slot since the last membership record.
@@ -99,7 +99,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Misplaced:
-    """A group whose records stand on a partition of the log that is not its own; and the sentence that says so."""
+    """A group whose records are on a partition of the log that is not its own, and the reason for `quarantine`."""
 
     reason: str
 
@@ -110,9 +110,8 @@ class Compactor:
     Call `add` for every record, or `add_columns` for several, in log order; then `groups` and `unread`.
 
     Attributes:
-        dropped: Records of groups and topics that are not watched. So every record is found again:
-            records added = commits, tombstones and records in the inputs of `groups`, plus records in
-            `unread`, plus `dropped`.
+        dropped: Number of records of groups and topics that are not watched. Every record is accounted for: records
+            added = commits, tombstones and records in the inputs of `groups`, plus records in `unread`, plus `dropped`.
     """
 
     def __init__(
@@ -129,10 +128,10 @@ class Compactor:
         Args:
             partition: Partition of the offsets log.
             partitions: Actual partition count of the offsets log.
-            boundaries: Log positions of rounds, in any order: B parts the records below B from the others.
-            watches: Whether a group passes the filters; asked once per group.
-            watches_topic: Whether a topic passes the filters; asked once per topic.
-            windows: By what is counted what cannot be read; None for the stretches between the boundaries.
+            boundaries: Log positions of rounds, in any order: B separates the records below B from the others.
+            watches: Whether a group passes the filters; called once per group.
+            watches_topic: Whether a topic passes the filters; called once per topic.
+            windows: The stretches by which unreadable records are counted; None for those between the boundaries.
         """
         self.dropped = 0
         self._partition = partition
@@ -151,7 +150,7 @@ class Compactor:
         self._commit_slots = CommitSlots()
         self._chunk = _LEAST_CHUNK
         self._kept_bytes = 0
-        # Slots by record key (type 1): what `add` needs at hand, with the lists it appends to.
+        # Slots by record key (type 1): what `add` needs to reach quickly, with the lists it appends to.
         self._open = self._commit_slots.by_key
         self._slots = self._fold.slots
         self._records = self._fold.records
@@ -159,7 +158,7 @@ class Compactor:
         self._values = self._fold.values
 
     def add(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
-        """Take the next record. Never raises on what a log can hold.
+        """Process the next record. Never raises, whatever the log holds.
 
         Args:
             offset: Log offset, larger than the one before.
@@ -179,23 +178,23 @@ class Compactor:
             self._fold.fold()
 
     def add_columns(self, records: RecordColumns) -> None:
-        """Take the next records: as `add` on each, and several times faster where they are many."""
+        """Process the next records: as `add` on each, and several times faster where there are many."""
         if len(records) < _FEW_RECORDS:
             for row in range(len(records)):
                 self.add(int(records.offset[row]), int(records.timestamp[row]), records.key(row), records.value(row))
             return
-        # What waits comes before them.
+        # Records that wait come before them.
         self._fold.fold()
         start = 0
         while start < len(records):
             chunk = records.part(start, start + min(self._chunk, _FOLDED_AT_ONCE))
             start += len(chunk)
             one_by_one = self._add_chunk(chunk)
-            # Keys that are met for the first time come one by one until their chunk is done.
+            # New keys come one by one until their chunk is done.
             self._chunk = _LEAST_CHUNK if 2 * one_by_one > len(chunk) else min(2 * self._chunk, _FOLDED_AT_ONCE)
 
     def reject(self, record: LogRecord, reason: str) -> None:
-        """Take what nobody can read, in place of records: a batch that cannot be taken apart.
+        """Process an undecodable batch, in place of its records.
 
         Args:
             record: Its first offset and its time.
@@ -204,12 +203,12 @@ class Compactor:
         self._unread.reject(record, reason)
 
     def fold(self) -> None:
-        """Decode now what waits to be decoded together."""
+        """Decode now the records that wait to be decoded together."""
         self._fold.fold()
 
     @property
     def held(self) -> int:
-        """Bytes that it holds, about."""
+        """Approximate bytes held in memory."""
         windows = len(self._fold) + len(self._slots)
         return _PLACE_BYTES * self._commit_slots.made + _WINDOW_BYTES * windows + self._kept_bytes + self._unread.held
 
@@ -231,12 +230,12 @@ class Compactor:
                 yield name, found
 
     def unread(self) -> list[PartitionInput]:
-        """What could not be read, in log order."""
+        """The unreadable records, in log order."""
         self._fold.fold()
         return self._unread.inputs()
 
     def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
-        """Take a record whose key has no slot yet, or that is a tombstone, or no offset commit at all."""
+        """Process a record whose key has no slot yet, or a tombstone, or a record that is not an offset commit."""
         if key is not None:
             place = self._commit_slots.place(key) or self._new_place(key)
             if place is not None:
@@ -245,10 +244,10 @@ class Compactor:
         self._add_plain(LogRecord(offset, timestamp, key, value))
 
     def _add_chunk(self, records: RecordColumns) -> int:
-        """Take columns: the slots are found at once of all records between two that are no offset commits.
+        """Process columns: slots are found at once for all records between two that are not offset commits.
 
         Returns:
-            How many records were taken one by one.
+            How many records were processed one by one.
         """
         numbers = self._commit_slots.find(records)
         self.dropped += int(np.count_nonzero(numbers == DROPPED))
@@ -261,7 +260,7 @@ class Compactor:
             if place is not None:
                 numbers[row] = self._commit_slots.met(place)
                 continue
-            # It has no slot itself, and may close those that are open.
+            # It has no slot itself, and may close open ones.
             numbers[row] = DROPPED
             slots[done : row + 1] = self._commit_slots.assign(numbers[done : row + 1])
             done = row + 1
@@ -288,7 +287,7 @@ class Compactor:
             self._fold.fold_columns(slots[with_slot], records.where(with_slot))
 
     def _is_dropped(self, key: Key) -> bool:
-        """Whether all records with this key are: the group is not watched, or the topic."""
+        """Whether all records with this key are dropped: the group is not watched, or the topic."""
         if isinstance(key, Rejected | UnknownKey):
             return False
         group = self._group(key.group)
@@ -297,7 +296,7 @@ class Compactor:
         )
 
     def _new_place(self, key: bytes) -> Place | None:
-        """The place of a good key of type 1 that is met for the first time; None for any other key."""
+        """The place of a new, valid key of type 1; None for any other key."""
         parts = offset_commit_parts(key)
         if parts is None:
             return None
@@ -330,10 +329,10 @@ class Compactor:
             self._add_modern(record, key, group)
 
     def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
-        """Take a commit of the legacy key type 0; those of type 1 have a place before they could come here."""
+        """Process a commit of the legacy key type 0; those of type 1 have a place before they could come here."""
         value = record.value
         if value is not None:
-            # Its version 0 is the only one, so it is decoded here, and folded as if it were a v4.
+            # Version 0 is its only one, so it is decoded here, and folded as if it were a v4.
             commit = decode_offset_commit(key.key_type, value)
             if not isinstance(commit, OffsetCommit):
                 self._leave_unread(record, commit)
@@ -344,7 +343,7 @@ class Compactor:
         self._put(place, record.offset, record.timestamp, value)
 
     def _put(self, place: Place, offset: int, timestamp: int, value: bytes | None) -> None:
-        """Append a record to the fold, under the slot of its place."""
+        """Append a record to the fold, under its place's slot."""
         slot = self._commit_slots.slot(place)
         if value is None:
             self._fold.tombstones.append(len(self._slots))
@@ -357,7 +356,7 @@ class Compactor:
             self._fold.fold()
 
     def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> OffsetCommit | None:
-        """What the fold could not decode: decoded here, or kept as unread."""
+        """Decode a value that the fold could not decode, or keep it as unread."""
         commit = decode_offset_commit(OFFSET_COMMIT, value)
         if isinstance(commit, OffsetCommit):
             return commit
@@ -408,7 +407,7 @@ class Compactor:
         return decoded
 
     def _group(self, name: str) -> _Group | _Misplaced | None:
-        """The group of a name; None when it is not watched."""
+        """The group with this name; None when it is not watched."""
         try:
             return self._groups[name]
         except KeyError:

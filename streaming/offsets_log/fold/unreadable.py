@@ -1,7 +1,7 @@
-"""What nobody can read of one partition, on its way to `quarantine`: kept one by one up to a number, else counted.
+"""Unreadable records of one partition, on their way to `quarantine`: kept one by one up to a limit, then counted.
 
-How much is kept follows from what the rows of a day need (`streaming.log_health.quarantine`), whatever of the day was
-read before: so it is bounded, and does not depend on how the log was cut.
+The limit is what the rows of a day need (`streaming.log_health.quarantine`), whatever was read of that day before: so
+memory is bounded, and the result does not depend on how the log was split.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ __all__ = ["OFFSETS_LOG", "Unread", "Windows", "unknown_type"]
 
 OFFSETS_LOG = "__consumer_offsets"
 
-# Kept of key and of value each. Real records of the offsets log stay below (a broker accepts 1 MiB by default);
-# larger ones are told apart by their digest, so that junk cannot fill the lake.
+# Limit of key and of value each. Real records of the offsets log stay below (a broker accepts 1 MiB by default); larger
+# ones are identified by their digest, so that junk cannot fill the lake.
 _LARGEST_KEPT = 64 * 1024
 
 _NO_END = 2**63
 
-# What a record that is kept, or a kind that is counted, takes beside its key and value, about.
+# Approximate memory of a kept record, or a counted kind, in addition to its key and value.
 _ITEM_BYTES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """The stretches of one partition that the positions of rounds part.
+    """The stretches of one partition between the positions of rounds.
 
     Attributes:
-        positions: Ascending; B parts the records below B from the others.
+        positions: Ascending; B separates the records below B from the others.
         windows: One more than positions.
     """
 
@@ -51,12 +51,12 @@ class Windows:
     windows: Sequence[Window] = (Window(),)
 
     def of(self, offset: int) -> Window:
-        """The window that a record lies in."""
+        """The window of a record."""
         return self.windows[bisect_right(self.positions, offset)]
 
 
 class _Counted:
-    """Records of one kind in one window."""
+    """Counted records of one kind in one window."""
 
     __slots__ = ("last_offset", "records", "sample")
 
@@ -77,7 +77,7 @@ class _Kept:
 
 
 class _Kinds:
-    """The first kinds of unknown records of one day, each with its first offset, which lies below `end`."""
+    """The first kinds of unknown records of one day, each with its first offset, which is below `end`."""
 
     __slots__ = ("end", "first")
 
@@ -87,16 +87,16 @@ class _Kinds:
 
 
 class Unread:
-    """Collects what is unreadable of one partition.
+    """Collects the unreadable records of one partition.
 
     Call `reject` and `unknown` per record, in any order; then `inputs`.
 
     Attributes:
-        held: Bytes that it holds, about.
+        held: Approximate bytes held in memory.
     """
 
     def __init__(self, partition: int, windows: Windows, topic: str = OFFSETS_LOG, *, typed: bool = True) -> None:
-        """Begin.
+        """Start empty.
 
         Args:
             partition: Partition of the topic.
@@ -109,18 +109,18 @@ class Unread:
         self._partition = partition
         self._windows = windows
         self._typed = typed
-        # Per day.
+        # By day.
         self._kept: dict[int, _Kept] = {}
         self._kinds: dict[int, _Kinds] = {}
         self._counted: dict[tuple[str, int], _Counted] = {}
 
     def reject(self, record: LogRecord, reason: str, records: int = 1, last_offset: int = -1) -> None:
-        """Take a record of a known type that could not be decoded, or that stands where it cannot be.
+        """Collect a record of a known type that could not be decoded, or that is where it cannot belong.
 
         Args:
             record: The record.
-            reason: What is wrong, in one sentence; names in it are made visible here.
-            records: How many it stands for. The others come behind it and `ONE_BY_ONE` more of the same window.
+            reason: What is wrong, in one sentence; names in it are escaped here.
+            records: How many it represents. The others come behind it and `ONE_BY_ONE` more of the same window.
             last_offset: Offset of the last of them.
         """
         window = self._windows.of(record.offset)
@@ -136,11 +136,11 @@ class Unread:
             self._count(UNDECODABLE, record, reason, window, records, last_offset)
 
     def unknown(self, record: LogRecord, kind: str, reason: str) -> None:
-        """Count a record of an unknown type or newer version; `kind` names both, parted by a slash."""
+        """Count a record of an unknown type or newer version; `kind` names both, separated by a slash."""
         self._count(kind, record, reason, self._windows.of(record.offset), 1, -1)
 
     def inputs(self) -> list[PartitionInput]:
-        """All that was collected, by offset of the (first) record."""
+        """Everything collected, by offset of the (first) record."""
         for kept in self._kept.values():
             self._keep_the_first(kept)
         for day in self._kinds:
@@ -175,7 +175,7 @@ class Unread:
         counted.last_offset = max(counted.last_offset, record.offset, last_offset)
 
     def _is_shown(self, kind: str, day: int, offset: int) -> bool:
-        """Whether the sample is kept with its bytes, for now: the first of its kind and day, of one of few kinds."""
+        """Whether the sample keeps its bytes, so far: it is the first of its kind and day, of one of few kinds."""
         kinds = self._kinds.setdefault(day, _Kinds())
         if offset >= kinds.first.get(kind, kinds.end):
             return False
@@ -185,7 +185,7 @@ class Unread:
         return kind in kinds.first
 
     def _show_the_first(self, day: int) -> None:
-        # As with those that are kept, what comes later may lie before.
+        # As with the kept records, later ones may have lower offsets.
         kinds = self._kinds[day]
         ranked = sorted(kinds.first.items(), key=lambda named: named[1])
         kinds.first = dict(ranked[:KINDS])
@@ -226,7 +226,7 @@ def _bare(record: LogRecord) -> LogRecord:
 
 
 def unknown_type(record: LogRecord) -> tuple[str, str]:
-    """Kind of a record of the offsets log of an unknown type or newer version, and the sentence that says so."""
+    """Kind of a record of the offsets log of an unknown type or newer version, and the reason for `quarantine`."""
     key_type, version = _int16(record.key), _int16(record.value)
     what = f"type {key_type}" if version is None else f"type {key_type}, value version {version},"
     return f"{key_type}/{version}", f"{what} is not known to this release; a newer broker may have written it"

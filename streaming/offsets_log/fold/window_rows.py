@@ -1,7 +1,7 @@
 """Commit windows as columns, and their merge: `merge_windows` for many rows at once.
 
-One record is a window too, of itself alone; so records become windows, and windows larger ones, by the same
-rule, in whatever pieces they come.
+A single record is a window, too; so records become windows, and windows larger ones, by the same rule, in whatever
+pieces they come.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["Ints", "WindowRows", "concatenated", "merged"]
 
 @dataclass(frozen=True, slots=True)
 class WindowRows:
-    """One window a row, in log order of the rows of each slot; fields as in `CommitWindow`, but for these.
+    """One row per window, in log order of the rows of each slot; fields as in `CommitWindow`, except for these.
 
     Attributes:
-        slot: Stands for group, topic and partition, anew after each membership record of the group.
-        era: Between which boundaries; windows of the same slot and era are parts of one.
-        step_back: Unsigned: between two int64 offsets can lie more than an int64 holds.
+        slot: Number of group, topic and partition, a new one after each membership record of the group.
+        era: The boundaries that it is between; windows of the same slot and era are parts of one.
+        step_back: Unsigned: two int64 offsets can be further apart than an int64 holds.
         topic_id: 16 bytes a row; zero when not recorded.
     """
 
@@ -47,7 +47,7 @@ class WindowRows:
         return int(self.slot.size)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> WindowRows:
-        """The rows that a mask keeps."""
+        """The rows selected by a mask."""
         return WindowRows(*(getattr(self, field.name)[mask] for field in fields(WindowRows)))
 
 
@@ -74,7 +74,7 @@ def merged(rows: WindowRows) -> WindowRows:
     if not rows.tombstones.any():
         return _merged_commits(rows, order, begins, starts, ends)
     commits = rows.commits[order]
-    # First and last row with a commit; where there is none, any row will do: all say -1.
+    # First and last row with a commit; where there is none, any row will do: all are -1.
     places = np.arange(slot.size)
     first = np.minimum(np.minimum.reduceat(np.where(commits > 0, places, slot.size), starts), ends)
     last = np.maximum(np.maximum.reduceat(np.where(commits > 0, places, -1), starts), starts)
@@ -125,7 +125,7 @@ def _merged_commits(
 
 
 def _steps(rows: WindowRows, order: Ints, commits: Ints, starts: Ints) -> npt.NDArray[np.uint64]:
-    """Per row the larger of its own step back, and the step to it from the row with a commit before it."""
+    """Per row the larger of its own step back and the step to it from the previous row with a commit."""
     steps = rows.step_back[order]
     with_commit = np.flatnonzero(commits > 0)
     if with_commit.size > 1:
@@ -136,7 +136,7 @@ def _steps(rows: WindowRows, order: Ints, commits: Ints, starts: Ints) -> npt.ND
         after = rows.first_offset[order[with_commit[1:]]]
         back = (before > after) & (run[1:] == run[:-1])
         there = with_commit[1:][back]
-        # As unsigned numbers the difference of a larger and a smaller int64 is right, however far apart.
+        # As unsigned numbers the difference of a larger and a smaller int64 is right, however far apart they are.
         steps[there] = np.maximum(steps[there], before[back].view(np.uint64) - after[back].view(np.uint64))
     return steps
 

@@ -1,7 +1,7 @@
 """Messages of Kafka's protocol that kafka-python 3.0.12 has no schema for; it builds the classes from JSON files.
 
 Source of the layouts: KIP-848, `ConsumerGroupDescribeRequest.json` and `…Response.json` of Kafka 4.3.1 (API key 69,
-version 1 since 4.0). To go when kafka-python has them.
+version 1 since 4.0). Remove when kafka-python has them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The questions of a round, batched per broker: of topics, of groups, of partitions.
+"""The requests of a round, batched per broker: for topics, for groups, for partitions.
 
 How many a round sends, with B brokers, L of them leading partitions of the offsets log, g watched groups on a
 broker and p partitions of their topics on a broker:
@@ -11,8 +11,8 @@ broker and p partitions of their topics on a broker:
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
     DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
 
-Partitions whose leader moved meanwhile are asked for once more (a Metadata, the ListOffsets of these), groups that
-are no longer listed too (at most a DescribeGroups per GROUPS_PER_REQUEST and a ListGroups per broker).
+Partitions whose leader moved meanwhile are asked for once more (a Metadata, their ListOffsets), and so are groups that
+are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a ListGroups per broker).
 """
 
 from __future__ import annotations

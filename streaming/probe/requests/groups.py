@@ -1,4 +1,4 @@
-"""What coordinators tell of groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch."""
+"""Requests to coordinators about groups: ListGroups, DescribeGroups, ConsumerGroupDescribe, OffsetFetch."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from streaming.probe.requests.refused import GROUP_FORBIDDEN, Refused, demand, r
 __all__ = ["GROUPS_PER_REQUEST", "Answer", "Committed", "GroupRequests"]
 
 GROUPS_PER_REQUEST = 100
-"""An answer holds the members' subscriptions and assignments: at 100 groups of 50 members some megabytes.
+"""An answer holds the members' subscriptions and assignments: some megabytes for 100 groups of 50 members.
 
-Fewer would cost round trips (each under a millisecond at best), many more could pass the 100 MB that a client reads.
+Fewer would cost round trips (each takes a millisecond or more), many more could exceed the 100 MB that a client reads.
 """
 
-# A described group, of the class that kafka-python builds from the message's schema.
+# A described group, in the class that kafka-python builds from the message's schema.
 Answer = Any
 
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """What a group has committed.
+    """A group's committed offsets, condensed.
 
     Attributes:
         topics: Topics that it has offsets for.
-        mark: Stands for all its offsets: the same as long as none of them changes.
+        mark: Hash of all its offsets: equal as long as none of them changes.
     """
 
     topics: frozenset[str]
@@ -48,7 +48,7 @@ class GroupRequests:
         self._connections = connections
 
     def list_groups(self, brokers: Iterable[int], deadline: Deadline) -> list[Group]:
-        """Ask brokers for the groups that they coordinate; a group that two of them list comes twice.
+        """Ask brokers for the groups that they coordinate; a group that two of them list appears twice.
 
         Raises:
             RoundAbandonedError: A broker did not answer, or is still loading groups, so that some would be missing.
@@ -94,7 +94,7 @@ class GroupRequests:
     def describe_consumer_groups(self, groups: Mapping[str, int], deadline: Deadline) -> dict[str, Answer | Refused]:
         """Ask coordinators for groups of the consumer protocol (KIP-848); as `describe_groups`.
 
-        Kafka 4 refuses to tell of a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
+        Kafka 4 refuses to describe a group with a topic that we may not describe: `Refused.FORBIDDEN` too.
         """
         if not self._connections.knows(ConsumerGroupDescribeRequest):
             return dict.fromkeys(groups, Refused.UNKNOWN)
@@ -112,7 +112,7 @@ class GroupRequests:
         }
 
     def forbidden_groups(self, groups: Sequence[str], broker: int, deadline: Deadline) -> list[str]:
-        """Which of some groups we may not describe; any broker knows, whether or not the groups exist.
+        """Which of these groups we may not describe; any broker can answer, whether or not the groups exist.
 
         Raises:
             RoundAbandonedError: The broker did not answer.
@@ -135,7 +135,7 @@ class GroupRequests:
             return self._committed_one_by_one(groups, deadline)
         one = OffsetFetchRequest.OffsetFetchRequestGroup
         work = [
-            # v10 names topics by id only.
+            # From v10 on topics have ids only.
             (
                 node,
                 OffsetFetchRequest(groups=[one(group_id=g, topics=None) for g in chunk], min_version=8, max_version=9),

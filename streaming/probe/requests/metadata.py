@@ -1,4 +1,4 @@
-"""Where topics live: Metadata, asked of any broker."""
+"""Leaders and replicas of topics: Metadata requests, sent to any broker."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Leader = int | None
 
 @dataclass(frozen=True, slots=True)
 class TopicPlaces:
-    """Where a topic lives.
+    """The leaders and racks of one topic.
 
     Attributes:
-        topic_id: Kafka's printed id; None when the broker tells none.
+        topic_id: Kafka's printed id; None when the broker gives none.
         leaders: Per partition.
-        racks: Racks of the replicas per partition; a replica whose broker has none, or is down, is left out.
+        racks: Racks of the replicas per partition, without replicas whose broker has no rack or is down.
     """
 
     topic_id: str | None
@@ -53,17 +53,17 @@ class Metadata:
 
 
 class MetadataRequests:
-    """Asks where topics live."""
+    """Asks any broker for the places of topics."""
 
     def __init__(self, connections: Connections) -> None:
         """Ask over these connections."""
         self._connections = connections
 
     def metadata(self, topics: Iterable[str], deadline: Deadline) -> Metadata:
-        """Ask any broker where topics live, and which brokers there are; never creates a topic.
+        """Ask any broker for topics and for the brokers that are up; never creates a topic.
 
         Raises:
-            RoundAbandonedError: No answer in time, or an error that passes.
+            RoundAbandonedError: No answer in time, or a temporary error.
         """
         request = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in topics], allow_auto_topic_creation=False
@@ -89,7 +89,7 @@ def _places(topic: Any, racks: Mapping[int, str | None]) -> TopicPlaces | Refuse
         printed(topic.topic_id.bytes) if topic.topic_id else None,
         tuple(partition.leader_id if partition.leader_id in racks else None for partition in partitions),
         tuple(
-            # (An empty rack is one: clients take it for a rack like any other.)
+            # (An empty rack counts: clients treat it like any other.)
             tuple([rack for replica in partition.replica_nodes if (rack := racks.get(replica)) is not None])
             for partition in partitions
         ),

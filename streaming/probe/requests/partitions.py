@@ -1,4 +1,4 @@
-"""What leaders tell of partitions, and who writes to them: ListOffsets, DescribeProducers, ListTransactions."""
+"""Requests to leaders about partitions and their writers: ListOffsets, DescribeProducers, ListTransactions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from streaming.probe.requests.refused import OK
 __all__ = ["PARTITIONS_PER_REQUEST", "OffsetKind", "PartitionRequests"]
 
 PARTITIONS_PER_REQUEST = 20_000
-"""About 1 MB of answer; a broker seldom leads more partitions."""
+"""About 1 MB of answer; few brokers lead more partitions."""
 
 
 class OffsetKind(Enum):
-    """Which offset ListOffsets is asked for: (timestamp, isolation level) of the request."""
+    """The kinds of offset that ListOffsets returns: (timestamp, isolation level) of the request."""
 
     END = (-1, 0)
     STABLE = (-1, 1)
@@ -44,8 +44,8 @@ class PartitionRequests:
             deadline: Of the round.
 
         Returns:
-            Offset per (topic, partition); a partition that its leader refused (it moved, is gone, has no offset to
-            tell yet) is missing.
+            Offset per (topic, partition); a partition whose leader refused (it moved, is gone, has no offset yet) is
+            missing.
 
         Raises:
             RoundAbandonedError: A leader did not answer.
@@ -84,11 +84,11 @@ class PartitionRequests:
 
         Args:
             leaders: Leader (node id) per (topic, partition).
-            deadline: Of the question.
+            deadline: For all answers.
 
         Returns:
-            Per (topic, partition) the producer id of each open transaction by its first offset; a partition that its
-            leader does not tell of (the right Read on the topic is missing, a broker before 2.8) is missing.
+            Producer id of each open transaction by its first offset, per (topic, partition); a partition whose leader
+            does not answer for it (the right Read on the topic is missing, a broker before 2.8) is missing.
 
         Raises:
             RoundAbandonedError: A leader did not answer.

@@ -1,4 +1,4 @@
-"""What an error code in place of an answer means: that there is none to be had, or that the round must be abandoned."""
+"""What an error code in an answer means: that there is no answer, or that the round must be abandoned."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def refusal_of_topic(answer: Any) -> Refused | None:
     """Why a topic's metadata are missing; None when they are there.
 
     Raises:
-        RoundAbandonedError: For a reason that passes.
+        RoundAbandonedError: For a temporary reason.
     """
     if answer.error_code == _TOPIC_FORBIDDEN:
         return Refused.FORBIDDEN
@@ -38,10 +38,10 @@ def refusal_of_topic(answer: Any) -> Refused | None:
 
 
 def refusal_of_group(answer: Any, group: str) -> Refused | None:
-    """Why a coordinator tells nothing of a group; None when it does.
+    """Why a coordinator does not answer for a group; None when it does.
 
     Raises:
-        RoundAbandonedError: For a reason that passes.
+        RoundAbandonedError: For a temporary reason.
     """
     if answer.error_code in (GROUP_FORBIDDEN, _TOPIC_FORBIDDEN):
         return Refused.FORBIDDEN

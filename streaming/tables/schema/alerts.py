@@ -24,7 +24,11 @@ ALERTS: Final = Table(
         Column("group_id", STRING, "Group id; NULL for a rule about the cluster"),
         Column("topic", STRING, "Topic; NULL for a rule about groups or the cluster"),
         Column("partition", INT, "Partition; NULL for a rule about groups or the cluster"),
-        Column("entity", STRING, "Key of the row that the rule read, as a JSON object without the cluster"),
+        Column(
+            "entity",
+            STRING,
+            "Key of the row that the rule read, as a JSON object without the cluster and without columns that are NULL",
+        ),
         Column("labels", LABELS, "The rule's labels, filled in, by name"),
         Column(
             "state",

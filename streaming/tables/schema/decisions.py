@@ -10,9 +10,10 @@ from streaming.tables.schema.shared import (
     GROUP,
     INCARNATION,
     LOG_PARTITION,
+    OF_DECISION,
     RECORD_DATE,
-    RECORD_OFFSET,
     RECORD_TIME,
+    SOURCE,
     VERDICT_ROUND,
 )
 from streaming.tables.schema.table import Column, Table
@@ -35,7 +36,7 @@ REBALANCE_CHURN: Final = Table(
     "rebalance_churn",
     "One row per decision of a group; further revisions as its cost becomes known",
     (
-        *DECISION,
+        *OF_DECISION,
         Column("revision", INT, "1: as the record came; later ones: with what has become known of its cost"),
         Column(
             "kind",
@@ -53,7 +54,7 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "follows",
             LONG,
-            "record_offset of the first half of a cooperative rebalance, or of the migration that left partitions over; NULL when it is no second half",
+            "decision of the first half of a cooperative rebalance, or of the migration that left partitions over; NULL when it is no second half",
         ),
         Column("protocol_type", STRING, "Protocol type: consumer, connect, ..."),
         Column(
@@ -96,7 +97,7 @@ REBALANCE_CHURN: Final = Table(
             "Upper bound of the same, from the last commit before (where the broker assigns also: from when the owner last said that it has the partition) to the first commit after; NULL while or where it is open",
         ),
     ),
-    key=("cluster", "group_id", "log_partition", "record_offset"),
+    key=("cluster", "group_id", "decision"),
     newest_by=("revision",),
 )
 
@@ -104,7 +105,8 @@ DRIFT: Final = Table(
     "drift",
     "One row per verdict on a decision",
     (
-        *DECISION,
+        *OF_DECISION,
+        Column("topic", STRING, "Topic, where a group decides topic by topic (RocketMQ); NULL for Kafka"),
         INCARNATION,
         Column("generation", INT, "Generation"),
         *VERDICT_ROUND,
@@ -125,11 +127,11 @@ DRIFT: Final = Table(
         Column(
             "drifted_partitions",
             DRIFTED,
-            "Partitions whose owner is not the expected one: misplaced, unassigned, doubly_assigned, not_subscribed",
+            "Partitions whose owner is not the expected one: misplaced, unassigned, doubly_assigned, not_subscribed; broker as in lag, NULL for Kafka",
         ),
     ),
-    key=("cluster", "group_id"),
-    newest_by=("round", "record_offset"),
+    key=("cluster", "group_id", "topic"),
+    newest_by=("round", "decision"),
 )
 
 MEMBERS: Final = Table(
@@ -138,9 +140,10 @@ MEMBERS: Final = Table(
     (
         CLUSTER,
         GROUP,
+        DECISION,
         Column("member_id", STRING, "Member id"),
+        SOURCE,
         LOG_PARTITION,
-        RECORD_OFFSET,
         RECORD_TIME,
         RECORD_DATE,
         Column("ended", BOOLEAN, "The member has left; the row has the record that shows it"),
@@ -153,11 +156,15 @@ MEMBERS: Final = Table(
         Column("leader", BOOLEAN, "It led this generation"),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
         Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
-        Column("partitions", ASSIGNED, "Assigned partitions by topic; NULL when they cannot be read"),
+        Column(
+            "partitions",
+            ASSIGNED,
+            "Assigned partitions by topic; broker as in lag, NULL for Kafka. NULL when they cannot be read",
+        ),
         Column("undecodable", STRING, "Why subscription or assignment cannot be read; NULL when they can"),
     ),
     key=("cluster", "group_id", "member_id"),
-    newest_by=("record_offset",),
+    newest_by=("decision",),
     closes=True,
 )
 
@@ -165,7 +172,7 @@ WHAT_IF: Final = Table(
     "what_if",
     "One row per strategy of a decision that has its verdict: how even it would have left the group, at how many moves; none of the first half of a cooperative rebalance",
     (
-        *DECISION,
+        *OF_DECISION,
         INCARNATION,
         Column("generation", INT, "Generation, or epoch of the target assignment"),
         *VERDICT_ROUND,
@@ -203,5 +210,5 @@ WHAT_IF: Final = Table(
         Column("reason", STRING, "Why moves, or both, are NULL; NULL when they are not"),
     ),
     key=("cluster", "group_id", "strategy"),
-    newest_by=("round", "record_offset"),
+    newest_by=("round", "decision"),
 )

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.shared import CLUSTER, GROUP, INCARNATION, LOG_PARTITION, ROUND, ROUND_DATE, ROUND_TIME
+from streaming.tables.schema.shared import (
+    BROKER,
+    CLUSTER,
+    GROUP,
+    INCARNATION,
+    LOG_PARTITION,
+    ROUND,
+    ROUND_DATE,
+    ROUND_TIME,
+    SOURCE,
+)
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.types import BOOLEAN, DOUBLE, FINDINGS, INT, LONG, STRING, TIMESTAMP
 
@@ -17,7 +27,9 @@ LAG: Final = Table(
         CLUSTER,
         GROUP,
         Column("topic", STRING, "Topic"),
+        BROKER,
         Column("partition", INT, "Partition"),
+        SOURCE,
         ROUND,
         ROUND_TIME,
         ROUND_DATE,
@@ -61,7 +73,7 @@ LAG: Final = Table(
         Column("client_id", STRING, "The owner's client id"),
         Column("client_host", STRING, "The owner's host, as the broker recorded it"),
     ),
-    key=("cluster", "group_id", "topic", "partition"),
+    key=("cluster", "group_id", "topic", "broker", "partition"),
     newest_by=("round",),
     closes=True,
 )
@@ -73,6 +85,7 @@ GROUP_HEALTH: Final = Table(
         CLUSTER,
         Column("cluster_id", STRING, "Kafka's own cluster id; NULL when the broker gives none"),
         GROUP,
+        SOURCE,
         LOG_PARTITION,
         ROUND,
         ROUND_TIME,

@@ -44,7 +44,7 @@ TIMESTAMP: Final = Type("TIMESTAMP", pa.timestamp("us", "UTC"))
 DATE: Final = Type("DATE", pa.date32())
 STRINGS: Final = Type("ARRAY<STRING>", pa.list_(pa.string()))
 DRIFTED: Final = Type(
-    "ARRAY<STRUCT<topic: STRING, partition: INT, kind: STRING, expected: STRING, actual: ARRAY<STRING>>>",
+    "ARRAY<STRUCT<topic: STRING, partition: INT, kind: STRING, expected: STRING, actual: ARRAY<STRING>, broker: STRING>>",
     pa.list_(
         pa.struct(
             [
@@ -53,6 +53,7 @@ DRIFTED: Final = Type(
                 ("kind", pa.string()),
                 ("expected", pa.string()),
                 ("actual", pa.list_(pa.string())),
+                ("broker", pa.string()),
             ]
         )
     ),
@@ -68,8 +69,8 @@ REPLACED: Final = Type(
     ),
 )
 ASSIGNED: Final = Type(
-    "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>>>",
-    pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32()))])),
+    "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>, broker: STRING>>",
+    pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32())), ("broker", pa.string())])),
 )
 LABELS: Final = Type(
     "ARRAY<STRUCT<name: STRING, value: STRING>>",

@@ -43,7 +43,7 @@ def test_a_group_made_by_a_join_that_wrote_nothing_else_is_created() -> None:
 
 def test_a_row_tells_the_decision() -> None:
     (row,) = churn(make_record(5, even("x", 3, "a", "b")))
-    assert (row.cluster, row.group_id, row.log_partition, row.record_offset) == ("test", GROUP, LOG_PARTITION, 5)
+    assert (row.cluster, row.group_id, row.log_partition, row.decision) == ("test", GROUP, LOG_PARTITION, 5)
     assert (row.record_time, row.join_completed_time) == (START + 5 * SECOND, START + 5 * SECOND - 20)
     assert (row.kind, row.revision, row.incarnation, row.generation) == ("rebalance", 1, 5, 1)
     assert (row.protocol_type, row.strategy, row.leader) == ("consumer", "range", "a")
@@ -252,7 +252,7 @@ def test_the_cost_is_bounded_once_every_partition_has_committed_again() -> None:
 
 def test_the_next_decision_ends_the_waiting_and_leaves_the_bound_open() -> None:
     rows = churn(first_owner(), *committed(8), two_owners(20), two_owners(25, 3), *committed(30), make_observation(40))
-    assert [(row.record_offset, row.revision) for row in rows] == [(5, 1), (20, 1), (25, 1), (25, 2)]
+    assert [(row.decision, row.revision) for row in rows] == [(5, 1), (20, 1), (25, 1), (25, 2)]
 
 
 def test_a_group_that_became_empty_ends_the_waiting() -> None:
@@ -286,7 +286,7 @@ def test_a_cooperative_rebalance_costs_only_what_moved() -> None:
         make_commits(25, 11, topic="x", partition=1),
         make_observation(30),
     )
-    assert [(row.record_offset, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (22, 2)]
+    assert [(row.decision, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (22, 2)]
     assert (rows[3].unassigned_partition_seconds_min, rows[3].unassigned_partition_seconds_max) == (0.02, 17.0)
 
 
@@ -310,14 +310,14 @@ def test_a_static_member_s_return_does_not_end_the_waiting() -> None:
     rows = churn(
         record(5, "m", 1), *committed(8), record(20, "m", 2), record(22, "m2", 2), *committed(25), make_observation(30)
     )
-    assert [(row.record_offset, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (20, 2)]
+    assert [(row.decision, row.revision) for row in rows] == [(5, 1), (20, 1), (22, 1), (20, 2)]
 
 
 # Members.
 
 
 def members_of(life: Life) -> list[tuple[str, int, bool, int | None]]:
-    return [(row.member_id, row.record_offset, row.ended, row.partition_count) for row in life.rows.members]
+    return [(row.member_id, row.decision, row.ended, row.partition_count) for row in life.rows.members]
 
 
 def test_every_member_of_a_decision_has_a_row() -> None:

@@ -103,7 +103,7 @@ def test_everything_on_one_member_is_drifted_though_the_topic_was_first_seen_sec
 
 def test_the_row_tells_decision_and_round() -> None:
     row = judged(*even("x", 2, "a", "b"), counts={"x": 2})
-    assert (row.cluster, row.group_id, row.log_partition, row.record_offset) == ("test", GROUP, LOG_PARTITION, 5)
+    assert (row.cluster, row.group_id, row.log_partition, row.decision) == ("test", GROUP, LOG_PARTITION, 5)
     assert (row.record_time, row.round, row.round_time) == (START + 5 * SECOND, 10, START + 10 * SECOND)
     assert (row.incarnation, row.generation, row.strategy) == (5, 1, "range")
 
@@ -202,7 +202,7 @@ def test_a_static_member_s_return_is_not_judged() -> None:
     back = make_member("b2", ("y",), {"x": (1,)}, group_instance_id="i2")
     life.take(make_record(5, (a, b)), make_observation(6, make_topic("x", 2)), make_record(7, (a, back)))
     life.take(make_observation(10, make_topic("x", 2), make_topic("y", 1)))
-    assert [row.record_offset for row in life.rows.drift] == [5]
+    assert [row.decision for row in life.rows.drift] == [5]
     assert life.rows.group_health[-1].verdict == "identical"
 
 

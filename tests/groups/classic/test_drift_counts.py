@@ -147,7 +147,7 @@ def test_a_later_verdict_ends_the_waiting_of_earlier_decisions() -> None:
         make_record(6, even("x", 2, "a", "b"), generation=2),
         make_observation(10, make_topic("x", 2)),
     )
-    assert [(row.record_offset, row.verdict) for row in life.rows.drift] == [(5, "unverified"), (6, "identical")]
+    assert [(row.decision, row.verdict) for row in life.rows.drift] == [(5, "unverified"), (6, "identical")]
     assert life.rows.group_health[-1].verdict == "identical"
 
 

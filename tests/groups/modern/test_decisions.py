@@ -35,9 +35,9 @@ def test_a_decision_is_a_row_of_churn_with_its_moves() -> None:
     life = Life()
     life.take(*read(FIRST + SECOND_MEMBER))
     first, second = life.rows.rebalance_churn
-    assert (first.kind, first.record_offset, first.generation, first.previous_generation) == ("rebalance", 13, 1, None)
+    assert (first.kind, first.decision, first.generation, first.previous_generation) == ("rebalance", 13, 1, None)
     assert (first.joined, first.left, first.partitions_moved, first.members, first.partitions) == (("a",), (), 0, 1, 4)
-    assert (second.record_offset, second.generation, second.previous_generation) == (19, 2, 1)
+    assert (second.decision, second.generation, second.previous_generation) == (19, 2, 1)
     assert (second.joined, second.partitions_moved, second.partitions, second.strategy) == (("b",), 2, 4, "uniform")
     assert first.incarnation == second.incarnation == 13
     assert second.protocol_type == "consumer"
@@ -47,12 +47,12 @@ def test_members_are_told_at_the_next_round_with_the_names_of_their_topics() -> 
     life = Life()
     assert life.take(*read(FIRST)).members == []
     (row,) = life.take(observation(15)).members
-    assert (row.member_id, row.record_offset, row.generation, row.ended) == ("a", 13, 1, False)
+    assert (row.member_id, row.decision, row.generation, row.ended) == ("a", 13, 1, False)
     assert (row.group_instance_id, row.client_id, row.subscription) == ("i", "client", ("orders",))
     assert (row.partition_count, row.partitions) == (4, (TopicAssignment("orders", (0, 1, 2, 3)),))
     assert row.undecodable is None
     rows = life.take(*read([*gone("a"), epoch(2)], 15), observation(19)).members
-    assert [(row.member_id, row.ended, row.record_offset) for row in rows] == [("a", True, 18)]
+    assert [(row.member_id, row.ended, row.decision) for row in rows] == [("a", True, 18)]
 
 
 def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason() -> None:
@@ -71,7 +71,7 @@ def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_
     life.take(*inputs, observation(500))
     told: dict[str, int] = {}
     for row in life.rows.members:
-        told.setdefault(row.member_id, row.record_offset)
+        told.setdefault(row.member_id, row.decision)
     assert told == {name: record + 3 for name, record in joined.items()}
     assert not any(row.ended for row in life.rows.members)
 
@@ -113,7 +113,7 @@ def test_the_end_of_the_group_closes_its_members_once() -> None:
     life.take(*read(FIRST), observation(15))
     tombstones = [*gone("a"), (other_key(6, GROUP), None), (other_key(3, GROUP), None)]
     rows = life.take(*read(tombstones, 15))
-    assert [(row.member_id, row.ended, row.record_offset) for row in rows.members] == [("a", True, 19)]
+    assert [(row.member_id, row.ended, row.decision) for row in rows.members] == [("a", True, 19)]
     assert life.take(observation(30, gone="deleted")).members == []
     assert life.state is None
 
@@ -186,7 +186,7 @@ def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_n
     life.take(*read(FIRST), observation(20))
     returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
     rows = life.take(*read(returned, 30), observation(40))
-    assert [(row.member_id, row.ended, row.record_offset, row.group_instance_id) for row in rows.members] == [
+    assert [(row.member_id, row.ended, row.decision, row.group_instance_id) for row in rows.members] == [
         ("a", True, 33, "i"),
         ("a2", False, 33, "i"),
     ]

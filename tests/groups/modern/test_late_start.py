@@ -95,16 +95,15 @@ def settled(group: Coordinator) -> Coordinator:
 def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
     told = {decision.record: decision for decision in group.decisions}
     for row in rows.rebalance_churn:
-        real = told[row.record_offset]
+        real = told[row.decision]
         assert row.members == len(real.members)
         assert row.joined in (None, real.joined)
         assert row.left in ((), real.left)
     moves = {
-        row.record_offset: row.partitions_moved
-        for row in lived(records_of(group), [0], len(group.log), {1}).rebalance_churn
+        row.decision: row.partitions_moved for row in lived(records_of(group), [0], len(group.log), {1}).rebalance_churn
     }
     for row in rows.rebalance_churn:
-        assert row.partitions_moved in (None, moves[row.record_offset]), row
+        assert row.partitions_moved in (None, moves[row.decision]), row
     assert "drifted" not in {row.verdict for row in rows.drift}
 
 

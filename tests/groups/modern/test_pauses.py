@@ -36,7 +36,7 @@ def costs(*inputs: GroupInput, offset: int = 19) -> list[tuple[int, float | None
     """Revision and bounds of each row of the decision at a log offset."""
     life = Life()
     life.take(*inputs)
-    return [bounds(row) for row in life.rows.rebalance_churn if row.record_offset == offset]
+    return [bounds(row) for row in life.rows.rebalance_churn if row.decision == offset]
 
 
 def bounds(row: ChurnRow) -> tuple[int, float | None, float | None]:

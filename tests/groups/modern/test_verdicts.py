@@ -38,7 +38,7 @@ def test_a_target_that_the_assignor_gives_is_identical() -> None:
     first, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2))
     assert (first.verdict, first.reason, first.strategy) == ("identical", None, "uniform")
     assert (second.verdict, second.matching_library, second.candidates) == ("identical", "broker:3.8.1", 1)
-    assert (second.record_offset, second.generation, second.incarnation) == (19, 2, 13)
+    assert (second.decision, second.generation, second.incarnation) == (19, 2, 13)
 
 
 def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:

@@ -46,7 +46,7 @@ def test_every_strategy_is_told_for_the_same_decision() -> None:
     # range gives 2 to b, 4 and 5 to c; roundrobin deals all but 0 and 4 anew; one of each is the least.
     assert told(rows) == {"range": (3, 0.0), "roundrobin": (4, 0.0), "sticky": (2, 0.0), "cooperative-sticky": (2, 0.0)}
     assert {(row.partitions_moved_optimal, row.imbalance_optimal, row.reason) for row in rows} == {(2, 0.0, None)}
-    assert {(row.record_offset, row.generation, row.incarnation, row.round) for row in rows} == {(12, 2, 5, 20)}
+    assert {(row.decision, row.generation, row.incarnation, row.round) for row in rows} == {(12, 2, 5, 20)}
 
 
 def test_the_strategy_that_runs_is_marked_and_stands_for_what_the_group_did() -> None:
@@ -193,7 +193,7 @@ def test_of_a_storm_between_two_rounds_only_the_newest_decisions_are_worked_out(
         life.take(make_record(generation, even("t", 6, "a", "b", *"cd"[: generation % 3]), generation=generation))
     rows = life.take(make_observation(30, make_topic("t", 6))).what_if
 
-    of = [[row for row in rows if row.record_offset == record] for record in range(1, 21)]
+    of = [[row for row in rows if row.decision == record] for record in range(1, 21)]
     assert [len(rows) for rows in of] == [1] * 12 + [4] * 8
     reason = "more than 8 decisions came between two rounds: only the newest are worked out"
     assert {row.reason for rows in of[:12] for row in rows} == {reason}
@@ -206,7 +206,7 @@ def test_each_of_two_decisions_between_two_rounds_has_its_own_least() -> None:
     life.take(make_record(5, two), make_record(6, three, generation=2))
     rows = life.take(make_observation(10, make_topic("t", 3))).what_if
     # Three partitions on two members: two are a third above the mean.
-    assert {(row.record_offset, round(row.imbalance_optimal or 0, 3)) for row in rows} == {(5, 0.333), (6, 0.0)}
+    assert {(row.decision, round(row.imbalance_optimal or 0, 3)) for row in rows} == {(5, 0.333), (6, 0.0)}
 
 
 def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:

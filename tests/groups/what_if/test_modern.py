@@ -31,8 +31,8 @@ def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list
     life.take(*read(list(log)))
     orders = make_topic("orders", count, topic_id=TOPIC_ID)
     rows = life.take(make_observation(10 + len(log), orders, state=None, group_type="consumer")).what_if
-    newest = max((row.record_offset for row in rows), default=None)
-    return [row for row in rows if row.record_offset == newest]
+    newest = max((row.decision for row in rows), default=None)
+    return [row for row in rows if row.decision == newest]
 
 
 def test_both_assignors_of_the_broker_are_told() -> None:
@@ -48,7 +48,7 @@ def test_both_assignors_of_the_broker_are_told() -> None:
         0.0,
     )
     assert (uniform.partitions_moved_optimal, uniform.imbalance_optimal, uniform.reason) == (2, 0.0, None)
-    assert (uniform.record_offset, uniform.generation, uniform.incarnation) == (19, 2, 13)
+    assert (uniform.decision, uniform.generation, uniform.incarnation) == (19, 2, 13)
     assert the_row(rows, "range").runs is False
 
 
