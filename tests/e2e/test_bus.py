@@ -69,9 +69,16 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     settings = _settings(watched, bus, tmp_path / "lake")
     topic, group = watched.topic(), f"{watched.unique}-g"
     watched.produce(topic, [5, 5, 5])
-    member = KafkaConsumer(topic, bootstrap_servers=watched.bootstrap, group_id=group, auto_offset_reset="earliest")
-    while not member.assignment():
-        member.poll(timeout_ms=100)
+    member = KafkaConsumer(
+        topic,
+        bootstrap_servers=watched.bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    read = 0
+    while read < 15:
+        read += sum(map(len, member.poll(timeout_ms=100).values()))
     member.commit()
     watched.commit("idle", topic, [1, 5, 5])
     before = _there(watched)
@@ -93,7 +100,7 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     lags = [[row["lag"] for row in tables.rows(newest.format(f"{watched.unique}-{name}"))] for name in ("g", "idle")]
     assert lags == [[2, 0, 0], [6, 0, 0]]
     verdicts = tables.rows(f"SELECT verdict FROM drift_current WHERE group_id = '{group}' AND verdict = 'identical'")
-    assert len(verdicts) == 1
+    assert verdicts  # (one per generation)
     assert tables.count("quarantine") == 0
     assert tables.rows("SELECT kind, topic FROM gaps WHERE kind <> 'rounds'") == []
 
