@@ -32,6 +32,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.rows import LOG, DriftedPartition, DriftRow, partition_column
 from streaming.groups.state import Decision, GroupState
 from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
+from streaming.groups.verdict_inputs import pack_inputs
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
@@ -129,6 +130,7 @@ def judge(
             UNVERIFIED,
             "it fits no candidate, but may be the record of a static member's return, which no leader decided",
             candidates=verdict.candidates,
+            inputs=verdict.inputs,
         )
     old = _changed_before_it_was_seen(state, decision, counts)
     if verdict.verdict == DRIFTED and old is not None:
@@ -137,6 +139,7 @@ def judge(
             f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
             "seen the topic before it grew",
             candidates=verdict.candidates,
+            inputs=verdict.inputs,
         )
     return verdict
 
@@ -180,6 +183,7 @@ def verdict_row(judged: Judged, verdict: Verdict, observation: GroupObservation,
         candidates=verdict.candidates,
         drifted_count=len(verdict.drifted),
         drifted_partitions=verdict.drifted,
+        inputs=None if verdict.inputs is None else pack_inputs(verdict.inputs),
     )
 
 
