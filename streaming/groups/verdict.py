@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from assignors import PartitionRacks
 from streaming.groups.rows import DriftedPartition
 
@@ -13,10 +15,12 @@ __all__ = [
     "IDENTICAL",
     "MISPLACED",
     "NOT_APPLICABLE",
+    "PENDING",
     "TOO_MANY",
     "UNASSIGNED",
     "UNVERIFIED",
     "Judged",
+    "StandingVerdict",
     "Verdict",
     "too_many",
 ]
@@ -25,6 +29,7 @@ IDENTICAL = "identical"
 DRIFTED = "drifted"
 UNVERIFIED = "unverified"
 NOT_APPLICABLE = "not_applicable"
+PENDING = "pending"
 
 MISPLACED = "misplaced"
 """Kind of a drifted partition that belongs to somebody else, or does not exist."""
@@ -86,3 +91,17 @@ class Verdict:
     drifted: tuple[DriftedPartition, ...] = ()
     counts: Mapping[str, int] | None = None
     racks: PartitionRacks | None = None
+
+
+class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What `group_health` repeats of the verdict on the newest judged decision.
+
+    Attributes:
+        verdict: As in `drift`.
+        reason: As in `drift`.
+        drifted_count: How many partitions drifted.
+    """
+
+    verdict: str
+    reason: str | None
+    drifted_count: int

@@ -220,10 +220,12 @@ def flapping() -> Life:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10))
     assert life.state is not None
-    oldest = life.state.waiting[0]
+    oldest = life.state.classic.waiting[0]
     record = msgspec.structs.replace(oldest.record, members=())
-    life.state.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
-    life.state.unjudged[0] = msgspec.structs.replace(life.state.unjudged[0], dropped=True, members=(), more=4)
+    life.state.classic.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
+    life.state.modern.waiting[0] = msgspec.structs.replace(
+        life.state.modern.waiting[0], dropped=True, members=(), more=4
+    )
     return life
 
 

@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups import Rows
-from streaming.groups.modern.consumer_group import Decision, Ended, ModernGroup, state_of, take
+from streaming.groups.modern.consumer_group import Ended, ModernDecision, ModernGroup, state_of, take
 from streaming.offsets_log import (
     Compactor,
     OtherKey,
@@ -34,7 +34,7 @@ class Watched:
 
     def __init__(self, bootstrap: str, group_id: str) -> None:
         self.group: ModernGroup | None = None
-        self.said: list[Decision | Ended] = []
+        self.said: list[ModernDecision | Ended] = []
         self.core = Life()
         self.position = 0
         self._group_id = group_id
@@ -136,7 +136,7 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
         owned = {(topic_id, place.partition) for place in told[member_id].assignment.topic_partitions}
         assert places(group.currents[member_id].partitions) == owned
         assert places(group.targets[member_id].partitions) == owned
-    decisions = [word for word in watched.said if isinstance(word, Decision)]
+    decisions = [word for word in watched.said if isinstance(word, ModernDecision)]
     assert len(decisions) == len(watched.said)
     assert [decision.epoch for decision in decisions] == sorted({decision.epoch for decision in decisions})
     newest = decisions[-1]

@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from assignors import from_topics, same
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
-from streaming.groups.modern.consumer_group import Decision, ModernGroup, take
+from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup, take
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -99,7 +99,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
     assert judged >= 6
 
 
-def read_decisions(bootstrap: str, group_id: str) -> list[Decision]:
+def read_decisions(bootstrap: str, group_id: str) -> list[ModernDecision]:
     reader = KafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
@@ -120,7 +120,7 @@ def read_decisions(bootstrap: str, group_id: str) -> list[Decision]:
                     item = decode_modern(record.offset, record.timestamp, key, record.value, record.partition)
                     assert not isinstance(item, Rejected | UnknownVersion), item
                     group, said = take(group, item, born=True)
-                    if isinstance(said, Decision):
+                    if isinstance(said, ModernDecision):
                         decisions.append(said)
     reader.close()
     return decisions

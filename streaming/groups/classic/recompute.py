@@ -28,11 +28,10 @@ from assignors import (
 )
 from streaming.groups.budget import of_decision
 from streaming.groups.classic.membership import subscription_of
-from streaming.groups.classic.possible_counts import is_far_beyond, possible_counts
-from streaming.groups.classic.seen_counts import SeenCounts
+from streaming.groups.classic.partition_counts import SeenCounts, is_far_beyond, possible_counts
 from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
-from streaming.groups.state import RacksSeen
+from streaming.groups.topics import RacksSeen
 from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
 from streaming.records import MembershipRecord
 

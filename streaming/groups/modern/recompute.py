@@ -9,7 +9,7 @@ from itertools import islice, product
 from assignors import AssignorError, LeaderWouldFail, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies, member_orders
 from streaming.groups.budget import of_decision
-from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.server_inputs import ERAS, PREFIX
 from streaming.groups.verdict import IDENTICAL, UNVERIFIED, Verdict
 
@@ -22,7 +22,7 @@ _MOST_ORDERS = 16
 _LARGEST = 5_000
 
 
-def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
+def recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     """Compare a target with what the assignors that can have made it give.
 
     Args:
@@ -37,7 +37,7 @@ def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
         return _recompute_target(decision, asked)
 
 
-def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
+def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     actual = from_topics(decision.targets)
     strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
     unknown = [name for name in strategies if name not in known_server_strategies()]

@@ -382,7 +382,7 @@ def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_an
     # A group that rebalances for an hour while the probe is down.
     life.take(*storm(1, 1_200))
     assert life.state is not None
-    assert len(life.state.waiting) == 64 + 1_000
+    assert len(life.state.classic.waiting) == 64 + 1_000
     rows = life.take(make_observation(1_300, make_topic("x", 2)))
     assert len(life.rows.rebalance_churn) == 1_200
     oldest, second = rows.drift[:2]

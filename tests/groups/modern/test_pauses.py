@@ -149,7 +149,7 @@ def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
     )
     assert [bounds(row) for row in life.rows.rebalance_churn] == [(1, None, None)] * 2
     assert life.state is not None
-    assert life.state.pauses is None
+    assert life.state.modern.pauses is None
 
 
 def test_the_end_of_the_group_ends_the_waiting() -> None:

@@ -214,9 +214,9 @@ def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
     for generation in range(1, 21):
         life.take(make_record(generation, even("t", 6, "a", "b"), generation=generation))
     assert life.state is not None
-    assert sum(decision.before is not None for decision in life.state.waiting) == 8
-    assert life.state.current is not None
-    assert life.state.current.before is None
+    assert sum(decision.before is not None for decision in life.state.classic.waiting) == 8
+    assert life.state.classic.current is not None
+    assert life.state.classic.current.before is None
 
 
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
