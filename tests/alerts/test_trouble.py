@@ -298,7 +298,7 @@ def test_events_from_before_the_first_start_are_no_news(tmp_path: Path) -> None:
 
 
 def _break_newest(table: Path) -> Path:
-    """Truncate the newest data file of a table; a complete copy is beside it."""
+    """Truncate the newest data file of a table; a complete copy is kept in the same folder."""
     newest = max(table.rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
     shutil.copy(newest, newest.with_suffix(".whole"))
     newest.write_bytes(newest.read_bytes()[:20])

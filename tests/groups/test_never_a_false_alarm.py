@@ -1,4 +1,4 @@
-"""Law 1: a group whose leader followed its strategy is never reported as drifted.
+"""A group whose leader followed its strategy is never reported as drifted.
 
 Random leaders of every library that can be computed decide about random groups, with metadata that is older or newer
 than the rounds, or equal; the core gets the record and the rounds, and must not report `drifted`.

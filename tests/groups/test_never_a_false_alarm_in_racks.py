@@ -1,4 +1,4 @@
-"""Law 1 with racks: brokers stop and start, also between two rounds, and no rack-aware leader is reported as drifted.
+"""The same with racks: brokers stop and start, also between two rounds, and no rack-aware leader is drifted.
 
 Members are in the racks of brokers that restart; the leader fetched its metadata at some moment within the maximum age,
 and replicas on a broker that was down then have no rack for it. A rack-aware client even rebalances because of it.

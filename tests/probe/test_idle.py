@@ -68,7 +68,7 @@ class Rounds:
 
 @pytest.fixture
 def idle() -> Rounds:
-    """Rounds after which the group is idle, and not reported as idle yet."""
+    """Rounds after which the group is idle, the last of them without events of it."""
     rounds = Rounds()
     rounds.see(AT_REST, 40)
     return rounds

@@ -40,7 +40,7 @@ def _program(name: str, code: str, *arguments: str, grace_s: float = 5) -> Progr
     return Program(name, ("-c", textwrap.dedent(code), *arguments), grace_s)
 
 
-# A process like the job: one child in its own process group that holds its parent's output (unlike Spark's JVM), and
+# A process like the job: one child in a separate process group that holds its parent's output (unlike Spark's JVM), and
 # one in the parent's group (like the JVM). Neither ends with its parent by itself.
 _PARENT = """
 import os, subprocess, sys, time

@@ -235,7 +235,7 @@ def _run(log: Any, groups: Mapping[str, ChurningGroup]) -> None:
     def run(group: ChurningGroup) -> None:
         try:
             group.run()
-        except BaseException as failure:  # noqa: BLE001 - told by the test
+        except BaseException as failure:  # noqa: BLE001 - the test reports it
             failures.append(failure)
 
     threads = [threading.Thread(target=run, args=(group,), daemon=True) for group in groups.values()]

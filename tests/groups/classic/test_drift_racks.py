@@ -21,7 +21,7 @@ from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
 
 Racks = tuple[tuple[str, ...], ...] | None
 
-# Of two partitions the first is only in r2, the second in r1: a, in r1, takes the second.
+# The first of two partitions is only in r2, the second only in r1: a, in r1, takes the second.
 CROSSED = (("r2",), ("r1",))
 STRAIGHT = (("r1",), ("r2",))
 EVERYWHERE = (("r1", "r2"), ("r2", "r1"))
