@@ -23,6 +23,7 @@ from streaming.alerts.exceptions import LostLaneError
 from streaming.alerts.firing import FIRING
 from streaming.alerts.messages import Message
 from streaming.alerts.targets import Outcome
+from streaming.config import Owner
 
 __all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "Lane", "Patience", "Way"]
 
@@ -109,6 +110,7 @@ class Lane:
         results: queue.SimpleQueue[Delivery],
         wake: threading.Event,
         digest_above: int,
+        owners: Sequence[Owner] = (),
     ) -> None:
         """Prepare; `start` begins to send.
 
@@ -119,6 +121,7 @@ class Lane:
             results: Where the outcome of each attempt goes.
             wake: Set when there is a new outcome.
             digest_above: Up to this many waiting transitions, each is a message of its own.
+            owners: Teams and their groups, for the messages.
         """
         self.name = name
         self._way = way
@@ -127,6 +130,7 @@ class Lane:
         self._wake = wake
         self._open = Open({})
         self._digest_above = digest_above
+        self._owners = owners
         self._items: list[_Item] = []
         self._ended: set[str] = set()
         self._fresh = False
@@ -197,7 +201,7 @@ class Lane:
     def _deliver(self) -> None:
         while (items := self._next()) is not None:
             decided = [item.decided for item in items]
-            message = told(decided, self._open)
+            message = told(decided, self._open, self._owners)
             outcome = self._way.send(message)
             done = outcome.reason is None or outcome.unsent
             with self._changed:

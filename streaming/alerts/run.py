@@ -94,7 +94,7 @@ class Alerter:
         """Set when a queue has an outcome to write."""
         patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
         self._lanes = [
-            Lane(name, way, patience, self._results, self.wake, self._alerts.digest_above)
+            Lane(name, way, patience, self._results, self.wake, self._alerts.digest_above, settings.owners)
             for name, way in targets.items()
         ]
 

@@ -124,6 +124,8 @@ def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
     return settings.model_copy(
         update={
             "kafka": kafka,
+            # (The programs read the user's file, too: what it says must be overridden, and None overrides nothing.)
+            "bus": None if settings.bus is None else kafka,
             "filters": type(settings.filters)(),
             "strategies": (),
             "probe": settings.probe.model_copy(update={"interval_ms": _INTERVAL_MS}),

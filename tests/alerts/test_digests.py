@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery_queues import DELIVERED, FAILED, SKIPPED, Delivery, Lane, Patience
-from streaming.alerts.digests import rule_incident
+from streaming.alerts.digests import Open, rule_incident, told
 from streaming.alerts.exceptions import LostLaneError
 from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
 from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.config import Owner
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules
 from tests.alerts.services import Services
@@ -97,6 +98,19 @@ def _tell(way: _Way, *looks: Iterable[Decided], sent: Mapping[str, str] | None =
 
 
 _NAMES = [f"g{n}" for n in range(_MANY)]
+
+
+def test_a_message_names_the_owner_of_its_group_and_a_digest_the_owners_of_all() -> None:
+    owners = (Owner(team="search", groups=("/^s/",)), Owner(team="billing", groups=("b",)))
+
+    def lines(*groups: str) -> tuple[list[str], str | None]:
+        message = told([_decided(group) for group in groups], Open({}), owners)
+        return [line for line in message.body.splitlines() if line.startswith("owner")], message.fields.get("owner")
+
+    assert lines("s1") == (["owner: search"], "search")
+    assert lines("nobody's") == lines("") == ([], None)
+    assert lines("s2", "b", "s1", "nobody's", "") == (["owners: billing, search"], None)
+    assert lines("nobody's", "") == ([], None)
 
 
 def test_many_at_once_are_one_message_that_says_how_many_of_what_and_how_to_see_all() -> None:

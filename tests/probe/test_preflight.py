@@ -20,13 +20,16 @@ from kafka.admin import (
     ResourceType,
 )
 
-from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.jars import classpath
 from streaming.java import find_java
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, RoundAbandonedError, check
 from streaming.probe.holds import HELD_ROUNDS
 from tests.ports import free_port
-from tests.probe.secured import Secured
+from tests.probe.secured import PASSWORD, Secured
+from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
@@ -92,6 +95,46 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
         while not consumer.poll(timeout_ms=200):
             assert time.monotonic() < deadline, topic
     consumer.close()
+
+
+@pytest.mark.kafka
+def test_with_a_bus_rights_to_read_are_enough_on_the_watched_cluster(
+    secured: Secured, bootstrap: str, unique: str
+) -> None:
+    secured.grant(*RIGHTS[:3])
+    topics = {"rounds_topic": f"{unique}.rounds", "events_topic": f"{unique}.events"}
+    settings = secured.settings(**topics).model_copy(update={"bus": KafkaSettings(bootstrap_servers=bootstrap)})
+    assert problems_become(settings, lambda problems: not problems) == []
+    with Probe(settings) as probe:
+        assert probe.round().groups == 1
+    with Probe(settings) as restarted:  # reads back
+        assert restarted.round().groups == 1
+    assert not set(topics.values()) & set(secured.admin.list_topics())
+
+
+@pytest.mark.kafka
+def test_rights_on_the_two_topics_are_enough_on_a_bus(
+    secured: Secured, bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = {"rounds_topic": f"evenkeel.{unique}-rounds", "events_topic": f"evenkeel.{unique}-events"}
+    login = secured.settings(Filters(groups=(f"/^{unique}/",)), **topics)
+    settings = login.model_copy(update={"kafka": KafkaSettings(bootstrap_servers=bootstrap), "bus": login.kafka})
+    secured.grant(*RIGHTS[4:])
+    [problem] = problems_become(settings, lambda problems: len(problems) == 1)
+    assert "the right Create on Topic 'evenkeel." in problem
+    secured.grant(RIGHTS[3])
+    assert problems_become(settings, lambda problems: not problems) == []
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    cluster = Cluster(bootstrap, unique, admin)
+    cluster.commit("g", cluster.topic(), [0])
+    for _ in range(2):  # the second reads back
+        with Probe(settings) as probe:
+            assert probe.round().groups == 1
+    assert not set(topics.values()) & set(admin.list_topics())
+    admin.close()
+    monkeypatch.setenv(secret_variable("sasl_password", "bus"), PASSWORD)
+    reader = kept_reader(SourceSettings.of(settings))
+    assert reader.ends([TopicPartition(topics["rounds_topic"], 0)]) == {TopicPartition(topics["rounds_topic"], 0): 4}
 
 
 @pytest.mark.kafka

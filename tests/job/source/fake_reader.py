@@ -94,6 +94,7 @@ class FakeReader:
 
     def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
         self._ask("partitions")
+        self.calls["fresh"] += fresh
         if fresh or topic not in self.known:
             self.known[topic] = {p.partition for p in self.logs if p.topic == topic}
             if not self.known[topic]:

@@ -290,5 +290,23 @@ def test_what_a_record_holds_reaches_the_log_as_visible_text_and_in_few_lines(
     assert all(message.isprintable() for message in caplog.messages)
     assert caplog.messages[1].endswith("a round of cluster 'two\\nlines \\x1b[2J'; this job watches 'test'")
     assert len(caplog.messages) == 11
-    assert caplog.messages[-1] == "evenkeel source: and 50 further records of that kind"
+    assert caplog.messages[-1] == "evenkeel source: and 21 further records of that kind"
     assert all(reason.isprintable() for _, _, reason in told(world.planner.tasks(INITIAL, end)))
+
+
+def test_rounds_of_a_cluster_that_shares_the_bus_are_told_once_and_asked_nothing_about(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    offsets = INITIAL
+    with caplog.at_level("WARNING"):
+        for _ in range(3):
+            # More partitions than ours has: of our own cluster that would be a reason to ask for new metadata.
+            world.round(cluster="other", log=[1] * 50)
+            number = world.round()
+            end = world.planner.latest(offsets, 60)
+            assert rounds_of(world.planner.tasks(offsets, end)) == [number]
+            offsets = end
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        "record 1 of the rounds topic: a round of cluster 'other'; this job watches 'test'"
+    ]
+    assert world.reader.calls["fresh"] == 0
