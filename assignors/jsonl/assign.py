@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from assignors.assignment import to_pairs
 from assignors.clients import as_listed
-from assignors.exceptions import AssignorError
+from assignors.exceptions import AssignorError, CannotTell
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
-from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
+from assignors.jsonl.fields import BadLine, a_list, a_text, a_whole_number, an_object, optional_text, required
 from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group, Subscription
 from assignors.registry import assign
@@ -17,7 +18,7 @@ from assignors.strategy import Strategy
 
 __all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 
-# Kafka's partition numbers are signed 32-bit integers.
+# Kafka's partition numbers and generations are signed 32-bit integers.
 _INT32 = 1 << 31
 
 
@@ -45,12 +46,14 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
 
     Args:
         line: The decoded object: "strategy", "partitions_per_topic", "members" (their order, and that of the lists in
-            them, matters), and optionally "library" and "partition_racks".
+            them, matters), and optionally "library", "partition_racks", "remembered_generation" and
+            "other_topics_known".
         custom: Users' own strategies by name.
 
     Returns:
         {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it, or
-        {"error": reason}. Never raises.
+        {"error": reason}; beside it {"possible": [assignment, ...]} where it must have been one of these. Never
+        raises.
     """
     try:
         question = an_object(line, "the line")
@@ -61,13 +64,21 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
         result = assign(custom.get(strategy, strategy), group, library, racks)
         listed = as_listed(strategy, group, library, result, racks)
     except (BadLine, AssignorError) as error:
-        return {"error": str(error)}
-    return {"assignment": {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}}
+        answer: dict[str, Any] = {"error": str(error)}
+        if isinstance(error, CannotTell) and error.possible:
+            answer["possible"] = [_written(to_pairs(assignment)) for assignment in error.possible]
+        return answer
+    return {"assignment": _written(listed)}
 
 
 def read_client_group(question: Mapping[str, Any]) -> Group:
-    """Read "members" and "partitions_per_topic" of a line; raises BadLine and BadGroup."""
-    return Group(_members(question), _partition_counts(question))
+    """Read "members", "partitions_per_topic" and what the leader knew besides; raises BadLine and BadGroup."""
+    return Group(
+        _members(question),
+        _partition_counts(question),
+        remembered_generation=_remembered_generation(question),
+        other_topics_known=_other_topics_known(question),
+    )
 
 
 def read_library(question: Mapping[str, Any]) -> Library:
@@ -89,6 +100,29 @@ def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None
             for replicas in a_list(partitions, where)
         ]
     return racks
+
+
+def _remembered_generation(question: Mapping[str, Any]) -> int:
+    given = question.get("remembered_generation")
+    if given is None:
+        return -1
+    generation = a_whole_number(given, "remembered_generation")
+    if not -1 <= generation < _INT32:
+        message = f"The remembered_generation is {generation}: give a generation, or -1 for none."
+        raise BadLine(message)
+    return generation
+
+
+def _other_topics_known(question: Mapping[str, Any]) -> bool:
+    given = question.get("other_topics_known", False)
+    if not isinstance(given, bool):
+        message = f"What stands for other_topics_known is {given!r}: give true or false."
+        raise BadLine(message)
+    return given
+
+
+def _written(listed: Mapping[str, Iterable[tuple[str, int]]]) -> dict[str, list[list[Any]]]:
+    return {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}
 
 
 def _partition_counts(question: Mapping[str, Any]) -> dict[str, int]:

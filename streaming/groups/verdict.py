@@ -9,6 +9,7 @@ import msgspec
 
 from assignors import PartitionRacks
 from streaming.groups.rows import DriftedPartition
+from streaming.groups.verdict_inputs import VerdictInputs
 
 __all__ = [
     "DRIFTED",
@@ -82,6 +83,8 @@ class Verdict:
         drifted: Partitions whose owner is not the expected one; empty unless drifted.
         counts: Partition counts by topic with which the candidate fitted; None when none did.
         racks: Racks of the replicas with which it fitted; None when none did, or when it was asked without.
+        inputs: What the candidate was given that fitted; where none did, the first that could be computed, or else the
+            first that was asked. None when none was.
     """
 
     verdict: str
@@ -91,6 +94,7 @@ class Verdict:
     drifted: tuple[DriftedPartition, ...] = ()
     counts: Mapping[str, int] | None = None
     racks: PartitionRacks | None = None
+    inputs: VerdictInputs | None = None
 
 
 class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -14,6 +14,7 @@ from streaming.groups.config import GroupConfig
 from streaming.groups.context import Context
 from streaming.groups.rows import LOG, DriftRow, WhatIfRow, partition_column
 from streaming.groups.verdict import Judged, StandingVerdict, Verdict
+from streaming.groups.verdict_inputs import pack_inputs
 from streaming.records import GroupObservation
 from streaming.times import day_of
 
@@ -100,6 +101,7 @@ def _row(judged: Judged, verdict: Verdict, observation: GroupObservation, config
         candidates=verdict.candidates,
         drifted_count=len(verdict.drifted),
         drifted_partitions=verdict.drifted,
+        inputs=None if verdict.inputs is None else pack_inputs(verdict.inputs),
     )
 
 

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from tests.e2e.streams import RecordedStream, by_table, counted, read_streams, rows_of
+from tests.groups.recomputed import recompute_all
 
 STREAMS = {stream.key: stream for stream in read_streams()}
 
@@ -27,6 +28,11 @@ def _in_batches(stream: RecordedStream, *cuts: int) -> list[list[bytes]]:
 
 def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: RecordedStream) -> None:
     assert counted(by_table(rows_of(stream.key, stream.rounds))) == counted(stream.rows)
+
+
+def test_the_verdicts_on_a_recorded_group_follow_from_their_inputs_alone(stream: RecordedStream) -> None:
+    rows = rows_of(stream.key, stream.rounds)
+    assert recompute_all(rows).total() == len([row for row in rows.drift if row.candidates])
 
 
 def test_a_recorded_group_gives_the_same_rows_round_by_round_and_in_one_batch(stream: RecordedStream) -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from streaming.groups import Rows
 from streaming.groups.rows import partition_column
-from streaming.tables import TABLES
 
 
 @pytest.mark.parametrize("table", Rows.__struct_fields__)
 def test_a_row_s_fields_are_the_table_s_columns_in_order(table: str) -> None:
     # Imported here: the tables load deltalake and pandas, and the tests of this folder start without.
+    from streaming.tables import TABLES  # noqa: PLC0415
 
     (row,) = typing.get_args(typing.get_type_hints(Rows)[table])
     (schema,) = (t for t in TABLES if t.name == table)

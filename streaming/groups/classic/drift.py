@@ -101,6 +101,7 @@ def judge(
             UNVERIFIED,
             "it fits no candidate, but may be the record of a static member's return, which no leader decided",
             candidates=verdict.candidates,
+            inputs=verdict.inputs,
         )
     old = _changed_before_it_was_seen(state, decision, counts)
     if verdict.verdict == DRIFTED and old is not None:
@@ -109,6 +110,7 @@ def judge(
             f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
             "seen the topic before it grew",
             candidates=verdict.candidates,
+            inputs=verdict.inputs,
         )
     return verdict
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, product
 
 from assignors import (
@@ -33,6 +34,7 @@ from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.topics import RacksSeen
 from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
+from streaming.groups.verdict_inputs import ClientInputs
 from streaming.records import MembershipRecord
 
 __all__ = ["recompute"]
@@ -101,6 +103,7 @@ def _recompute(
     if not variants:
         return Verdict(UNVERIFIED, cannot)
     expected: Assignment | None = None
+    inputs: ClientInputs | None = None
     tried: set[Library] = set()
     libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
     candidates = len(libraries) * len(variants) * len(racks.views)
@@ -109,8 +112,9 @@ def _recompute(
         try:
             # (Before anything is made of so many. Where it is too much a smaller candidate is still tried.)
             spend(len(members) + sum(known.values()) // (4 if view else 16))
-            shown = _shown(strategy, view, known)
-            result, fits = _computed(strategy, Group(members, known), library, actual, shown)
+            asked = ClientInputs(strategy.name, Group(members, known), library, _shown(strategy, view, known))
+            inputs = inputs or asked
+            result, fit = _computed(strategy, asked, actual)
         except LeaderWouldFail:
             continue
         except AssignorError as error:
@@ -125,49 +129,61 @@ def _recompute(
             if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
         )
         lacked = [topic for topic in unseen if known[topic] == 0 and topic not in familiar]
-        if fits and lacked:
+        if fit is not None and lacked:
             return Verdict(
                 UNVERIFIED,
                 f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet",
                 candidates=len(tried),
+                inputs=fit,
             )
         unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
-        if fits and unsure:
+        if fit is not None and unsure:
             others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
             return Verdict(
                 UNVERIFIED,
                 f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
                 f"({known[unsure[0]]}; seen: {others})",
                 candidates=len(tried),
+                inputs=fit,
             )
         fitting = known
         if unseen:
             # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
             try:
                 fitting = known | {topic: counts[topic].newest for topic in unseen}
-                shown = _shown(strategy, view, fitting)
-                result, fits = _computed(strategy, Group(members, fitting), library, actual, shown)
+                asked = ClientInputs(strategy.name, Group(members, fitting), library, _shown(strategy, view, fitting))
+                result, fit = _computed(strategy, asked, actual)
             except AssignorError as error:
                 reason = _reason(error, len(members), fitting, candidates)
                 cannot = cannot or f"with the newest partition counts: {reason}"
                 continue
-        if fits:
-            return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting, racks=shown)
-        expected = result if expected is None else expected
-        may_fit = may_fit or _may_fit_in_other_racks(strategy, members, result, actual, shown, racks)
+        if fit is not None:
+            return Verdict(
+                IDENTICAL,
+                library=str(library),
+                candidates=len(tried),
+                counts=fitting,
+                racks=fit.partition_racks,
+                inputs=fit,
+            )
+        if expected is None:
+            expected, inputs = result, asked
+        may_fit = may_fit or _may_fit_in_other_racks(strategy, members, result, actual, asked.partition_racks, racks)
     if expected is not None and not strategy.deterministic:
         cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
     if may_fit:
         cannot = cannot or (_UNTRIED_RACKS if racks.left_out else _UNSEEN_RACKS)
     if cannot is not None:
-        return Verdict(UNVERIFIED, cannot, candidates=len(tried))
+        return Verdict(UNVERIFIED, cannot, candidates=len(tried), inputs=inputs)
     if expected is None:
-        return Verdict(UNVERIFIED, "no known library could have led this group", candidates=len(tried))
+        reason = "no known library could have led this group"
+        return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
     return Verdict(
         DRIFTED,
         f"none of {len(tried)} candidates gives this assignment",
         candidates=len(tried),
         drifted=_kinds(expected, actual),
+        inputs=inputs,
     )
 
 
@@ -227,22 +243,21 @@ def _sizes(assignment: Assignment) -> dict[str, list[int]]:
     return {topic: sorted(of_topic) for topic, of_topic in sizes.items()}
 
 
-def _computed(
-    strategy: Strategy, group: Group, library: Library, actual: Assignment, racks: PartitionRacks | None
-) -> tuple[Assignment, bool]:
-    """What a candidate gives, and whether that is the assignment.
+def _computed(strategy: Strategy, asked: ClientInputs, actual: Assignment) -> tuple[Assignment, ClientInputs | None]:
+    """What a candidate gives, and the inputs with which that is the assignment; None where it is not.
 
     Raises:
         CannotTell: It cannot be told; or it is not, and may be by what is in no record.
     """
+    group, library, racks = asked.group, asked.library, asked.partition_racks
     try:
         result = assign(strategy, group, library, racks)
     except CannotTell as error:
         if any(same(possible, actual) for possible in error.possible):
-            return actual, True
+            return actual, asked
         raise
     if same(result, actual):
-        return result, True
+        return result, asked
     for other, reason in unrecorded(strategy.name, group, library):
         try:
             fits = same(assign(strategy, other, library, racks), actual)
@@ -251,8 +266,8 @@ def _computed(
         if fits and reason is not None:
             raise CannotTell(reason)
         if fits:
-            return result, True
-    return result, False
+            return result, replace(asked, group=other)
+    return result, None
 
 
 def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candidates: int) -> str:

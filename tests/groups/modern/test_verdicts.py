@@ -23,6 +23,7 @@ from tests.groups.modern_log import (
     stands,
     target,
 )
+from tests.groups.recomputed import recompute_all
 from tests.offsets_log.written import member_metadata, other_key
 
 
@@ -178,6 +179,7 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     assert {row.reason for row in judged if not row.matching_library} <= {
         "what was the target before it is not known: records of the group before it may be missing"
     }
+    recompute_all(core.rows)
 
 
 def test_decisions_of_a_consumer_group_that_pile_up_are_counted_beyond_a_thousand() -> None:
