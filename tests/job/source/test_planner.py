@@ -300,7 +300,7 @@ def test_rounds_of_a_cluster_that_shares_the_bus_are_told_once_and_asked_nothing
     offsets = INITIAL
     with caplog.at_level("WARNING"):
         for _ in range(3):
-            # More partitions than ours has: of our own cluster that would be a reason to ask for new metadata.
+            # More partitions than our cluster has: in one of its own rounds that would cause a metadata request.
             world.round(cluster="other", log=[1] * 50)
             number = world.round()
             end = world.planner.latest(offsets, 60)
