@@ -99,7 +99,7 @@ def is_news(record: logging.LogRecord) -> bool:
     """Whether a line of the web server belongs in the log; a viewer who left during a send does not.
 
     (Streamlit 1.67 takes Starlette's `WebSocketDisconnected` for a text frame and fails while refusing it: two long
-    tracebacks that help nobody.)
+    tracebacks without any use.)
     """
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or kind.__name__ != "WebSocketDisconnected"

@@ -24,7 +24,7 @@ def test_settings_and_rules_are_looked_for_in_the_order_that_is_documented_and_t
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
-    # From the last place to the first: each new file takes the place of the one before.
+    # From the last place to the first: each new file takes precedence over the one before.
     for place in ("etc/evenkeel", "xdg/evenkeel", "work", "work/conf"):
         (tmp_path / place).mkdir(parents=True, exist_ok=True)
         (tmp_path / place / "evenkeel.toml").write_text(f'[[clusters]]\nname = "{place}"\n')

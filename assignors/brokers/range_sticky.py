@@ -14,7 +14,7 @@ __all__ = ["cut_ranges_keeping_the_target"]
 
 
 def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
-    """The assignment of 3.8: per topic up to a quota of partitions stays, the lowest first, in member map order.
+    """The assignment of 3.8: per topic up to a quota of partitions stay, the lowest first, in member map order.
 
     Raises:
         LeaderWouldFail: The group has no members, or previous owners contradict each other so that a block would reach

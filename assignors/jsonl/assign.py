@@ -52,8 +52,7 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
 
     Returns:
         {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it, or
-        {"error": reason}; beside it {"possible": [assignment, ...]} where it must have been one of these. Never
-        raises.
+        {"error": reason}, with {"possible": [assignment, ...]} if it must have been one of these. Never raises.
     """
     try:
         question = an_object(line, "the line")
@@ -72,7 +71,7 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
 
 
 def read_client_group(question: Mapping[str, Any]) -> Group:
-    """Read "members", "partitions_per_topic" and what the leader knew besides; raises BadLine and BadGroup."""
+    """Read "members", "partitions_per_topic" and the leader's other knowledge; raises BadLine and BadGroup."""
     return Group(
         _members(question),
         _partition_counts(question),

@@ -1,6 +1,6 @@
-"""Write a group as a line of `evenkeel assign`, from which `assign_line` reads the same group.
+"""Writes a group as a line of `evenkeel assign`; `assign_line` reads the same group from it.
 
-Fields that have their default are left out.
+Fields with default values are left out.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ __all__ = ["write_client_line", "write_server_line"]
 def write_client_line(
     strategy: str, group: Group, library: Library, partition_racks: PartitionRacks | None = None
 ) -> dict[str, Any]:
-    """The line of a group whose leader assigns.
+    """The line of a group with a client-side strategy.
 
     Args:
         strategy: Name of the strategy.
         group: Members and partition counts.
-        library: The leader's library. A line has none for a user's own strategy: its name finds it.
-        partition_racks: Racks of the replicas; None when not known.
+        library: The leader's library. A user's own strategy is found by its name, so its line has no library.
+        partition_racks: Racks of the replicas; None when unknown.
     """
     line: dict[str, Any] = {"strategy": strategy}
     if library.name != CUSTOM:
@@ -41,12 +41,12 @@ def write_client_line(
 
 
 def write_server_line(strategy: str, group: ServerGroup, release: str) -> dict[str, Any]:
-    """The line of a group that the broker assigns.
+    """The line of a group with a broker-side assignor.
 
     Args:
         strategy: "server-uniform" or "server-range".
         group: Members with their previous targets, and topics.
-        release: The broker's release, as in "4.0.1".
+        release: The broker's release, such as "4.0.1".
     """
     return {
         "strategy": strategy,

@@ -83,7 +83,7 @@ def imbalance_optimal(group: Group) -> float | None:
     """The least imbalance that any assignment of this group could have.
 
     Every partition with a subscriber is assigned to a subscriber, the maximum is the smallest possible, the mean is
-    over all members: three partitions on five members give 2/3, which is no defect.
+    over all members: three partitions on five members give 2/3, which is not a defect.
 
     Returns:
         As `imbalance`; exact. None if nothing can be assigned, and if it is too large to compute: subscriptions differ,

@@ -109,7 +109,7 @@ class EmbeddedBroker:
     and a terminal's Ctrl-C does not reach it: the starter stops it when the rest has stopped.
 
     Attributes:
-        jvm: Options of every broker's JVM beside its heap's. The tests set it, whose brokers live for seconds.
+        jvm: Further options of every broker's JVM. The tests set it, because their brokers live for seconds.
         bootstrap: `127.0.0.1:PORT`, known before the start and the same after every restart.
         log: File with what the broker printed.
     """

@@ -1,4 +1,4 @@
-"""A group member on kafka-python, in a thread; run as a program, in a process of its own that can be killed."""
+"""A group member on kafka-python, in a thread; run as a program, in a separate process that can be killed."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s
 
 
 def main() -> int:
-    """Run one member until this process is told to end (SIGTERM: it leaves its group), or its starter is gone."""
+    """Run one member until SIGTERM, at which it leaves its group, or until its starter is gone."""
     parser = argparse.ArgumentParser(description=__doc__)
     for option in ("--bootstrap", "--journal", "--group", "--client-id"):
         parser.add_argument(option, required=True)

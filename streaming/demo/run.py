@@ -124,7 +124,7 @@ def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
     return settings.model_copy(
         update={
             "kafka": kafka,
-            # (The programs read the user's file, too: what it says must be overridden, and None overrides nothing.)
+            # (The programs also read the user's file, so its values must be overridden, and None overrides nothing.)
             "bus": None if settings.bus is None else kafka,
             "filters": type(settings.filters)(),
             "strategies": (),

@@ -1,4 +1,4 @@
-"""Five thousand alerts at once are few messages and one incident; nothing of them is lost, whenever it is cut off."""
+"""Five thousand simultaneous alerts become a few messages and one incident; an interruption loses none."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Way:
 
 
 class _Lane:
-    """A lane to it; a context manager."""
+    """A delivery lane to a target in memory; a context manager."""
 
     def __init__(self, way: _Way, sent: Mapping[str, str] | None = None, digest_above: int = 10) -> None:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
@@ -79,7 +79,7 @@ class _Lane:
         self.lane.remember(sent or {})
 
     def tell(self, *looks: Iterable[Decided]) -> list[Delivery]:
-        """Offer each look when the one before is done; what was written down."""
+        """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""
         for number, look in enumerate(looks):
             self.lane.offer(list(look), fresh=True)
             if number == 0:
@@ -228,7 +228,7 @@ def test_a_digest_that_is_refused_is_one_row_and_tried_again() -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires(data: st.DataObject) -> None:
-    """Against a model that knows of each alert only whether its newest transition is a firing."""
+    """Compared with a model that only knows whether each alert's newest transition is a firing."""
     reads = data.draw(st.sampled_from([PEOPLE, INCIDENTS, RECORDS]))
     looks: list[list[Decided]] = []
     firing: Counter[str] = Counter()
@@ -302,7 +302,7 @@ def test_five_thousand_groups_that_alert_at_once_over_restarts(tmp_path: Path, m
     lake.write(**dict.fromkeys(_NAMES, "drifted"))
 
     with Services() as services, monkeypatch.context() as killed:
-        # It dies after the targets took the messages and before it could write that down.
+        # It dies after the targets have taken the messages and before it can record that.
         killed.setattr("streaming.alerts.run.Alerter._write_results", lambda _: None)
         with lake.alerter(**targets) as alerter:
             alerter.look()
@@ -348,7 +348,7 @@ def test_a_restart_in_the_middle_of_a_storm_sends_only_what_has_no_row(tmp_path:
     lake = Lake(tmp_path)
     lake.rules = rules(tmp_path, DRIFT, DRIFT.replace("name: drift", "name: seen").replace("critical", "warning"))
     lake.write(**dict.fromkeys(_NAMES[:500], "drifted"))
-    # The first message is taken, the second refused; then it ends.
+    # The first message is taken, the second refused; then the process ends.
     with Services(204, 500) as services, lake.alerter(chat=_CHAT) as alerter:
         alerter.look()
         while len(services.requests) < 2:

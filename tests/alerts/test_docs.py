@@ -1,4 +1,4 @@
-"""The examples of docs/alerts.md are right."""
+"""The examples of docs/alerts.md are correct."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class _Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        # Of the whole process: delta-rs uses its own threads.
+        # The time of the whole process, because delta-rs uses its own threads.
         began = time.process_time()
         yield
         self.seconds[name] += time.process_time() - began

@@ -155,7 +155,7 @@ def test_every_setting_is_explained_in_the_shipped_file() -> None:
     text = (Path(__file__).parents[2] / "conf" / "evenkeel.toml").read_text()
     defaults = Settings()
     for section in ("kafka", "filters", "probe", "job"):
-        # Secrets themselves are not to stand in a file that is shipped.
+        # Secrets themselves must not be in a shipped file.
         names = set(type(getattr(defaults, section)).model_fields) - {*kafka_settings.KAFKA_SECRETS, "client"}
         assert [n for n in sorted(names) if f"# {n} =" not in text] == []
 
@@ -321,7 +321,7 @@ def test_a_secret_among_the_further_client_settings_is_refused_by_its_name_or_it
 def test_what_may_stand_among_the_further_client_settings_is_what_the_jobs_client_knows_and_no_secret() -> None:
     known = KafkaConsumer.DEFAULT_CONFIG
     assert known.keys() >= kafka_settings._CLIENT_SETTINGS
-    # All the others: secrets, objects and functions, and what belongs to members of groups.
+    # All others: secrets, objects and functions, and settings of group members.
     assert sorted(known.keys() - kafka_settings._CLIENT_SETTINGS) == [
         *("auto_commit_interval_ms", "auto_offset_reset", "consumer_timeout_ms", "default_offset_commit_callback"),
         *("enable_auto_commit", "exclude_internal_topics", "group_id", "group_instance_id", "heartbeat_interval_ms"),
@@ -378,7 +378,7 @@ def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
 def test_a_variable_that_is_no_json_is_named_and_not_shown(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # which may be what it likes
+    monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # whatever its value
     monkeypatch.setenv(name, value)
     with pytest.raises(SetupError, match=rf"^The environment variable {name} is no JSON") as error:
         load_settings()
@@ -399,7 +399,7 @@ _WRONG_ENVIRONMENT = st.dictionaries(
 
 
 def _refusal() -> str:
-    """What is said of the settings; empty when nothing is wrong with them."""
+    """The error of the settings; empty when there is none."""
     try:
         load_settings()
     except SetupError as error:

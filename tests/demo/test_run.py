@@ -1,4 +1,4 @@
-"""What the demo takes over from the user's settings, and what not."""
+"""The user's settings that the demo uses, and those that it ignores."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def rows_of(key: str, batches: Iterable[Iterable[bytes]]) -> Rows:
 
 
 def by_table(rows: Rows) -> dict[str, list[Any]]:
-    """Rows as JSON values, with the inputs of verdicts as their line: builds of zlib differ in how they compress."""
+    """Rows as JSON values, with verdicts' inputs decompressed, because builds of zlib compress differently."""
     found = {table: msgspec.json.decode(msgspec.json.encode(getattr(rows, table))) for table in rows.__struct_fields__}
     at = DriftRow.__struct_fields__.index("inputs")
     for row in found["drift"]:

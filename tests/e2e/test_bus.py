@@ -1,4 +1,4 @@
-"""A cluster on which nothing is written: its log is on one real broker, the probe's two topics on another (`[bus]`)."""
+"""A cluster that is only read: its log is on one real broker, the probe's two topics on another (`[bus]`)."""
 
 from __future__ import annotations
 
@@ -86,8 +86,8 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     closed = _rounds(settings)
     run_to_the_end(spark, settings)
     watched.produce(topic, [2, 0, 0])
-    closed += _rounds(settings)  # a probe that was restarted, ...
-    run_to_the_end(spark, settings)  # ... and a job that goes on at its checkpoint
+    closed += _rounds(settings)  # with a restarted probe
+    run_to_the_end(spark, settings)  # with a job that continues at its checkpoint
     member.close()
 
     assert _there(watched) == before
@@ -100,7 +100,7 @@ def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
     lags = [[row["lag"] for row in tables.rows(newest.format(f"{watched.unique}-{name}"))] for name in ("g", "idle")]
     assert lags == [[2, 0, 0], [6, 0, 0]]
     verdicts = tables.rows(f"SELECT verdict FROM drift_current WHERE group_id = '{group}' AND verdict = 'identical'")
-    assert verdicts  # (one per generation)
+    assert verdicts  # one per generation
     assert tables.count("quarantine") == 0
     assert tables.rows("SELECT kind, topic FROM gaps WHERE kind <> 'rounds'") == []
 
@@ -109,7 +109,7 @@ def test_two_clusters_share_a_bus_and_its_topics(watched: Cluster, bus: Embedded
     admin = KafkaAdminClient(bootstrap_servers=bus.bootstrap)
     other = Cluster(bus.bootstrap, watched.unique, admin)
     here = _settings(watched, bus, tmp_path, name="here")
-    there = _settings(other, None, tmp_path, name="there")  # the bus watches itself, too
+    there = _settings(other, None, tmp_path, name="there")  # monitors the bus itself
     group = watched.commit("g", watched.topic(), [0, 0, 0])
     assert other.commit("g", other.topic(), [0, 0]) == group
     numbers: dict[str, list[int]] = {"here": [], "there": []}
@@ -154,7 +154,7 @@ def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
 
 
 def test_an_outage_of_the_bus_is_named_and_waited_out(watched: Cluster, bus: EmbeddedBroker, tmp_path: Path) -> None:
-    # (The last test of the module: its bus goes away for a while.)
+    # (This is the last test of the module, because it stops the bus for a while.)
     settings = _settings(watched, bus, tmp_path)
     watched.commit("g", watched.topic("orders", 1), [0])
     first = _rounds(settings)

@@ -1,4 +1,4 @@
-"""Recorded groups through the core: the same rows however the rounds are cut, and those that were written down."""
+"""Recorded groups through the core: the same rows however the rounds are cut, and equal to the recorded rows."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_recorded_group_gives_the_same_rows_at_every_cut(stream: RecordedStrea
 
 
 def test_a_batch_that_is_run_again_from_its_state_gives_the_same_rows(stream: RecordedStream) -> None:
-    # Spark runs a batch again after a crash: nothing of the first run may live on outside the state.
+    # Spark runs a batch again after a crash: nothing of the first run may survive outside the state.
     assert by_table(rows_of(stream.key, _in_batches(stream, 7))) == by_table(
         rows_of(stream.key, _in_batches(stream, 7))
     )

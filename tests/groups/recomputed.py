@@ -1,4 +1,4 @@
-"""Verdicts made again from `drift.inputs` alone, by what `evenkeel assign` runs, beside what the members had."""
+"""Verdicts recomputed only from `drift.inputs`, by the code of `evenkeel assign`, and the members' partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Owned = dict[str, set[tuple[str, int]]]
 
 
 def recompute_all(rows: Rows, custom: Mapping[str, Strategy] | None = None) -> Counter[str]:
-    """Hold every verdict that has inputs against them; how many there were of each verdict."""
+    """Check every verdict that has inputs against them; returns the number of each verdict."""
     found: Counter[str] = Counter()
     for row in rows.drift:
         if row.inputs is None:
@@ -43,7 +43,7 @@ def recompute_all(rows: Rows, custom: Mapping[str, Strategy] | None = None) -> C
 
 
 def recomputed(row: DriftRow, custom: Mapping[str, Strategy] | None = None) -> tuple[dict[str, Any], list[Owned]]:
-    """The answer of `evenkeel assign`, and the assignments that it says it may have been: one, or several, or none."""
+    """The answer of `evenkeel assign`, and the assignments that it considers possible: one, several, or none."""
     assert row.inputs is not None
     line = json.loads(unpack_inputs(row.inputs))
     answer = assign_line(line, custom)
@@ -55,7 +55,7 @@ def recomputed(row: DriftRow, custom: Mapping[str, Strategy] | None = None) -> t
 
 
 def _members(rows: Rows, decision: int) -> Owned | None:
-    """What the members of a decision got; None where that is not told: of a storm, or of a group that ended unnamed."""
+    """Partitions of a decision's members; None if unknown: in a storm, or if the group ended before it was named."""
     found = [row for row in rows.members if row.decision == decision and not row.ended]
     if not found or any(member.partitions is None for member in found):
         return None

@@ -1,4 +1,4 @@
-"""`drift.inputs`: every verdict that a strategy was asked for follows from its row alone; nothing large is kept."""
+"""`drift.inputs`: every recomputed verdict can be derived from its row alone; nothing large is stored."""
 
 from __future__ import annotations
 

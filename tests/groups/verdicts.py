@@ -23,7 +23,7 @@ def seen_for_long(life: Life, *topics: tuple[str, int]) -> None:
 
 
 def verdict_of(life: Life) -> DriftRow:
-    """The only verdict of a life, which its inputs give again."""
+    """The only verdict of a life, after a check against its inputs."""
     (row,) = life.rows.drift
     recompute_all(life.rows, life.config.custom.by_name())
     return row

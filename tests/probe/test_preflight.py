@@ -1,4 +1,4 @@
-"""The look before the start: each lack is one sentence that names it. The manual's ACL lines are run as they stand."""
+"""The check before the start: each problem is one sentence that names it. The manual's ACL lines are run unchanged."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def secured(secured_broker: Secured) -> Iterator[Secured]:
 
 
 def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> list[str]:
-    """ACLs reach the broker a moment after they are acknowledged."""
+    """Wait for the wanted problems: ACLs reach the broker a moment after they are acknowledged."""
     deadline = time.monotonic() + 90
     while True:
         problems = [str(problem) for problem in check(settings)]
@@ -79,7 +79,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
     with Probe(settings) as restarted:  # reads back
         restarted.round()
     assert (first.groups, first.written, second.groups) == (1, 2, 1)
-    # What the job reads, as it reads it.
+    # Read the events like the job.
     consumer = KafkaConsumer(
         **settings.kafka.client_config(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
     )
@@ -161,7 +161,7 @@ def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
     problems = problems_become(secured.settings(**topics), lambda found: any(named in problem for problem in found))
     assert [problem for problem in problems if named in problem] == problems[:1]
-    # The same right on the second topic may follow, nothing else.
+    # The same right for the second topic may follow, and nothing else.
     assert all(named.replace("rounds", "events") in problem for problem in problems[1:])
 
 
@@ -190,7 +190,7 @@ def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured:
         secured.grant(*(right for right in RIGHTS if right[1] is not ResourceType.GROUP))
         problems_become(settings, lambda problems: any("Group" in problem for problem in problems))
         closed = _next_round(probe)
-    # Still there, with what is known of it: its id. Neither a state nor a topic is made up.
+    # It is still there, with the only thing known: its id. Neither a state nor a topic is invented.
     assert (closed.groups, closed.written) == (1, 1)
 
 

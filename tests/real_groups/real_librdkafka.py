@@ -29,7 +29,7 @@ def _member(name: str, fields: list[str], leaving: threading.Event) -> None:
             consumer.subscribe(topics.split(","))
             while not leaving.is_set():
                 consumer.poll(0.1)
-    except Exception as failed:  # noqa: BLE001 - told, whatever it is
+    except Exception as failed:  # noqa: BLE001 - any error is reported
         _tell("failed", name, " ".join(repr(failed).split()))
     finally:
         _tell("closed", name)

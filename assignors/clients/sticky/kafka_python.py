@@ -48,7 +48,7 @@ class _Movements(Movements):
 
 
 class _Balance(Balance):
-    """Java's steps, except where its endless loop was fixed and where a dict raises an error for a missing key."""
+    """Java's steps, except where its endless loop was fixed and where a defaultdict creates missing entries."""
 
     def result(self) -> list[dict[int, None]]:
         # Fixed members that were looked up as a previous owner: from then on they count as members without partitions.

@@ -62,7 +62,7 @@ class _Movements(Movements):
         self._unrecorded: int | None = None
 
     def actual(self, partition: int, owner: int, target: int) -> int:
-        """The partition to move in place of `partition`: the second one of the list of reverse moves.
+        """The partition to move: `partition` itself, or the second of the list of reverse moves if there is one.
 
         librdkafka keeps a pointer to the first element of the reverse moves and then removes that element's record. The
         others move up, so it moves the second one to the target, without a record, and the first stays where it is.

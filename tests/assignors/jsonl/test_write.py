@@ -1,4 +1,4 @@
-"""What is written of a group is read as the same group, and answered as it is."""
+"""A written group is read as the same group, and gets the same answer."""
 
 from __future__ import annotations
 

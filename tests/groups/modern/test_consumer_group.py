@@ -1,4 +1,4 @@
-"""Modern groups: one target epoch is one decision, nothing is said between, and what is not known is not told."""
+"""Modern groups: one target epoch is one decision, there is no output in between, and nothing unknown is reported."""
 
 from __future__ import annotations
 

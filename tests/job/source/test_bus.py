@@ -1,4 +1,4 @@
-"""A cluster that is only read is watched: the probe's two topics are on another Kafka, the bus."""
+"""A monitored cluster that is only read: the probe's two topics are on another Kafka, the bus."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.probe.witness import Cluster
 
 @pytest.fixture(scope="module")
 def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where a second Kafka cluster listens."""
+    """Address of a second Kafka cluster."""
     with EmbeddedBroker(tmp_path_factory.mktemp("bus"), heap="384m") as running:
         yield running.bootstrap
 

@@ -103,7 +103,7 @@ def test_the_fallback_goes_on_once_an_interval_until_a_round_closes(world: World
     world.now = 41.0
     end = world.planner.latest(start, None)
     assert end["log"] == {"0": 2, "1": 2}
-    # Its positions were taken before the fallback read on: it comes too late, and the next one is taken.
+    # Its positions were taken before the fallback read on: it is too late, and the next one counts.
     world.round(log=late)
     number = world.round()
     after = world.planner.latest(end, None)
@@ -214,7 +214,7 @@ def test_a_flood_of_junk_in_the_rounds_topic_is_passed_in_bounded_steps(world: W
     assert end["round"] == number
     for planner in (world.planner, world.restart()):
         unread = unread_of(planner.tasks(INITIAL, end))
-        # What `quarantine` shows one by one, and the count of all others.
+        # The records that `quarantine` shows one by one, and the count of all others.
         assert [item.offset for item in unread if isinstance(item, QuarantinedRecord)] == list(range(101))
         (others,) = (item for item in unread if isinstance(item, CountedRecords))
         assert (others.sample.offset, others.records, others.last_offset) == (100, 24_899, 24_999)
@@ -235,7 +235,7 @@ def test_a_flood_of_openings_in_the_rounds_topic_is_passed_in_bounded_steps(worl
 def test_what_is_held_of_the_rounds_topic_is_bounded_by_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds_topic, "_MOST_BYTES", 100_000)
     for n in range(40):
-        # Of another cluster: they count for nothing, and are no junk.
+        # Rounds of another cluster: they are ignored, but are not junk.
         world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=f"{n}" * 1_000)))
         world.reader.append("rounds", 0, b"junk" * 5_000)
     number = world.round()
@@ -300,7 +300,7 @@ def test_rounds_of_a_cluster_that_shares_the_bus_are_told_once_and_asked_nothing
     offsets = INITIAL
     with caplog.at_level("WARNING"):
         for _ in range(3):
-            # More partitions than ours has: of our own cluster that would be a reason to ask for new metadata.
+            # More partitions than our cluster has: in one of its own rounds that would cause a metadata request.
             world.round(cluster="other", log=[1] * 50)
             number = world.round()
             end = world.planner.latest(offsets, 60)
