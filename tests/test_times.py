@@ -59,7 +59,7 @@ def _untimed(row: dict[str, Any]) -> dict[str, Any]:
     if "findings" in row:
         row["findings"] = [(found.finding, found.detail) for found in row["findings"]]
     if row.get("inputs") is not None:
-        # Several racks may have been seen around a decision. Which one is tried first depends on the times of the rounds.
+        # Several racks may have been seen around a decision: which one is tried first depends on times of rounds.
         row["inputs"] = {**json.loads(unpack_inputs(row["inputs"])), "partition_racks": None}
     if row.get("ended"):
         row.pop("record_time", None)  # the round's time, for members whose group is gone
