@@ -33,12 +33,12 @@ class Remembered:
     Attributes:
         round: The round up to which everything is decided; None when nothing ever was.
         active: Alerts that are pending or firing.
-        seen: By table of events, the version up to which it was judged.
+        versions: By table of events, the version up to which it was judged.
     """
 
     round: int | None
     active: Mapping[Key, Active]
-    seen: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Decided:
         return self.state in CLOSED
 
     @property
-    def told(self) -> bool:
+    def notifies(self) -> bool:
         """Whether people hear of it: never of a pending alert, nor of the end of one that was only pending."""
         return self.state != PENDING and not (self.closes and self.from_state == PENDING)
 
@@ -117,7 +117,11 @@ class Decisions:
         return Remembered(
             self._table.transaction_version(self._round_id),
             {(row["rule"], row["entity"]): _active(row) for row in rows},
-            {name: seen for name in EVENTS if (seen := self._table.transaction_version(self._seen(name))) is not None},
+            {
+                name: at
+                for name in EVENTS
+                if (at := self._table.transaction_version(self._version_id(name))) is not None
+            },
         )
 
     def have_moved(self) -> bool:
@@ -131,7 +135,7 @@ class Decisions:
         up_to: int | None,
         now: int,
         late: Sequence[bool],
-        seen: Mapping[str, int],
+        versions: Mapping[str, int],
     ) -> list[Decided]:
         """Write transitions, and the round up to which everything is decided; both or neither.
 
@@ -140,7 +144,7 @@ class Decisions:
             up_to: The round; None before the first.
             now: The alerter's clock, ms.
             late: For each transition, whether it was found late.
-            seen: By table of events, the version up to which it was judged.
+            versions: By table of events, the version up to which it was judged.
 
         Raises:
             AnotherAlerterError: Another alerter has decided meanwhile.
@@ -153,7 +157,7 @@ class Decisions:
         ids = [Transaction(self._decision_id, number + 1)]
         if up_to is not None:
             ids.append(Transaction(self._round_id, up_to))
-        ids += [Transaction(self._seen(name), version) for name, version in seen.items()]
+        ids += [Transaction(self._version_id(name), version) for name, version in versions.items()]
         try:
             write_deltalake(
                 self._table,
@@ -166,7 +170,7 @@ class Decisions:
         self._decision = number + 1
         return [_decided(row) for row in named]
 
-    def _seen(self, table: str) -> str:
+    def _version_id(self, table: str) -> str:
         return f"alerts/{self._cluster}/seen/{table}"
 
     @property

@@ -1,6 +1,6 @@
 """SQL of the rules: expressions over one row, read-only, whose result depends on that row alone.
 
-So an alert does not depend on when, or in what portions, the tables are read: the truth of a rule about a key changes
+So an alert does not depend on when, or in what portions, the tables are read: whether a rule holds for a key changes
 only with a new row of that key. Therefore anything that reads a clock, a random number, another row or another table is
 refused at the start.
 """
@@ -102,7 +102,7 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
     try:
         found = connection.execute(f"DESCRIBE SELECT (\n{sql}\n) AS x FROM row_of_rule").fetchall()[0][1]  # noqa: S608
     except duckdb.Error as error:
-        raise ExpressionError(_told(error)) from None
+        raise ExpressionError(_first_line(error)) from None
     finally:
         connection.unregister("row_of_rule")
     if types and found not in types:
@@ -222,7 +222,7 @@ def _by_the_clock(name: str) -> str:
     return f"{name} gives another answer at another time: use the row's own times"
 
 
-def _told(error: duckdb.Error) -> str:
+def _first_line(error: duckdb.Error) -> str:
     return _one_line(str(error).split("\n\n", maxsplit=1)[0])
 
 

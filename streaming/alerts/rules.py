@@ -33,7 +33,7 @@ import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
-from streaming.alerts.text import placeholders
+from streaming.alerts.templates import placeholders
 from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named
 from streaming.times import DAY_MS

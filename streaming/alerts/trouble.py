@@ -10,8 +10,7 @@ import duckdb
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.feed import LostTrackError
+from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from streaming.tables.cache import LakeMirror, Wanted
+from streaming.tables.cache import TableCache, Wanted
 from streaming.tables.columns import to_arrow
 from streaming.tables.current import VIEWS
 from streaming.tables.dataset import all_rows, file_system
 from streaming.tables.exceptions import LakeUnreadableError
 from streaming.tables.lake import DeltaLake, Lake
-from streaming.tables.log_tail import DataFile, TableFollower
+from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
 
@@ -19,12 +19,12 @@ __all__ = [
     "VIEWS",
     "DataFile",
     "DeltaLake",
+    "DeltaLogTail",
     "Lake",
-    "LakeMirror",
     "LakeReader",
     "LakeUnreadableError",
     "Table",
-    "TableFollower",
+    "TableCache",
     "Wanted",
     "all_rows",
     "ddl",

@@ -39,7 +39,7 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     again = Decisions(lake, "c")
 
     assert again.remember().active.keys() == state.active.keys()
-    assert again.remember().seen == {"gaps": 3}
+    assert again.remember().versions == {"gaps": 3}
     assert again.after(0) == decided
     assert again.since(time_of(8)) == decided
 
