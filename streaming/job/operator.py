@@ -84,8 +84,8 @@ def advance_key(
         rounds = [item for payload in payloads for item in decode_closed_rounds(payload)]
         seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)
         return encode_reserved(seen), rows
-    unread = [item for payload in payloads for item in decode_partition_inputs(payload)]
-    counted, rows = advance_partition(decode_reserved(state, PartitionState), unread, config.cluster)
+    unreadable = [item for payload in payloads for item in decode_partition_inputs(payload)]
+    counted, rows = advance_partition(decode_reserved(state, PartitionState), unreadable, config.cluster)
     return encode_reserved(counted), rows
 
 

@@ -1,7 +1,7 @@
 """The codec of Kafka's `__consumer_offsets` and of the consumer protocol inside it.
 
 Bytes in, values out; nothing here knows a Kafka client or Spark. Undecodable bytes become a value too (`Rejected`, and
-in `Compactor.unread`), never an exception.
+in `Compactor.unreadable`), never an exception.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streaming.offsets_log.codec.record_types import RECORD_TYPES, RecordValue, 
 from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
 from streaming.offsets_log.codec.topic_id import printed
 from streaming.offsets_log.fold.partition import Compactor
-from streaming.offsets_log.fold.unreadable import Unread, Windows
+from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
 from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 
 __all__ = [
@@ -48,7 +48,7 @@ __all__ = [
     "Subscription",
     "UnknownKey",
     "UnknownVersion",
-    "Unread",
+    "UnreadableRecords",
     "Windows",
     "decode_assignment",
     "decode_key",
