@@ -10,11 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
-from streaming.tables.schema.ddl import PROPERTIES, ddl
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, OPEN_TRANSACTIONS, ROUNDS
-from streaming.tables.schema.table import Column, Table
+from streaming.tables.schema.table import PROPERTIES, Column, Table, ddl
 
 __all__ = ["ALERT_TABLES", "ALL_TABLES", "PROPERTIES", "TABLES", "Column", "Table", "ddl", "table_named"]
 
