@@ -23,6 +23,7 @@ from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.firing import FIRING
 from streaming.alerts.messages import Message
 from streaming.alerts.targets import Outcome
+from streaming.lifecycle import room_log
 
 __all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "DeliveryQueue", "RetryPolicy", "Sender"]
 
@@ -31,7 +32,7 @@ FAILED = "failed"
 GIVEN_UP = "given_up"
 SKIPPED = "skipped"
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
 _FIRST_PAUSE_S = 1.0
 

@@ -6,17 +6,17 @@ The position in a table is a version of it, which is committed with the decision
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.lifecycle import room_log
 from streaming.tables import DeltaLogTail, table_named
 
 __all__ = ["EventFeed"]
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
 # Time columns of the tables; the tail requires them, but nothing here uses them.
 _TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}

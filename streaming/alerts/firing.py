@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias
 
 from streaming.alerts.rules import Rule
+from streaming.records import SILENT_INTERVALS
 
 __all__ = [
     "CLOSED",
@@ -44,9 +45,6 @@ GONE: Final = "gone"
 
 CLOSED: Final = (RESOLVED, GONE)
 """States that end an occurrence."""
-
-# After this many intervals without a round there is silence, and earlier conditions are no longer known to hold.
-_COUNTED_INTERVALS = 3
 
 Key: TypeAlias = "tuple[str, str]"
 """Rule and entity (`Subject.entity`)."""
@@ -215,7 +213,7 @@ def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
         after: The round after it.
     """
     step = after.time - time if elapsed is None or after.elapsed is None else after.elapsed - elapsed
-    return max(0, min(step, _COUNTED_INTERVALS * after.interval_ms))
+    return max(0, min(step, SILENT_INTERVALS * after.interval_ms))
 
 
 def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...]]:

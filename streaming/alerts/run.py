@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +25,13 @@ from streaming.alerts.rules import SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.targets import Target
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.config import Settings
-from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.exceptions import SetupError
+from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.process import ALERTER, only_one
 
 __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
 # The position of the evaluation is written with every transition, and otherwise this often: a restart repeats no more
 # rounds than these. Every round would be 8,640 commits a day for nothing.
@@ -356,28 +355,22 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
 
 def main(settings: Settings) -> int:
     """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings contain paths of URLs
-    stop = threading.Event()
-    try:
-        rules = load_rules(settings.alerts.rules)
-        targets = open_targets(settings)
-        with only_one(ALERTER, settings.lake, settings.cluster), Alerter(settings, rules, targets) as alerter:
+    set_up_log({"urllib3": logging.ERROR})  # its warnings contain paths of URLs
+    return exit_code(lambda: _run(settings))
 
-            def end(*_: object) -> None:
-                stop.set()
-                alerter.wake.set()
 
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, end)
-            named = ", ".join(targets) or "no target: alerts are written to the table only"
-            for sentence in _unwatched(rules):
-                _LOG.warning("%s", sentence)
-            _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
-            return 0 if alerter.run(stop) else 1
-    except SetupError as error:
-        sys.stderr.write(f"{error}\n")
-        return SETUP_EXIT_CODE
-    except EvenkeelError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+def _run(settings: Settings) -> int:
+    rules = load_rules(settings.alerts.rules)
+    targets = open_targets(settings)
+    stop, alerter = threading.Event(), Alerter(settings, rules, targets)
+
+    def end(_: int) -> None:
+        stop.set()
+        alerter.wake.set()
+
+    with only_one(ALERTER, settings.lake, settings.cluster), on_stop_signals(end), alerter:
+        named = ", ".join(targets) or "no target: alerts are written to the table only"
+        for sentence in _unwatched(rules):
+            _LOG.warning("%s", sentence)
+        _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
+        return 0 if alerter.run(stop) else 1

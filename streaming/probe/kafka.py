@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from streaming.config import Filters
+from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
 from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
@@ -29,7 +29,7 @@ from streaming.terminal import visible
 
 __all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 
-_LOG = logging.getLogger(__name__)
+_LOG = room_log(__name__)
 
 _EMPTY = "Empty"
 _CONSUMER = "consumer"

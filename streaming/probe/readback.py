@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from kafka.errors import CorruptRecordError, KafkaError
 
 from streaming.config import Settings
 from streaming.events import Event, Rejected, RoundClosed, UnknownType, decode_event, decode_round
+from streaming.lifecycle import room_log
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, told
@@ -20,7 +20,7 @@ from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_who
 
 __all__ = ["remember"]
 
-_LOG = logging.getLogger("streaming.probe")
+_LOG = room_log(__name__)
 
 _LOOKBACK = 16
 """The last closing record is among the last two records, unless rounds failed; each further step goes 16 times back."""
