@@ -7,13 +7,14 @@ refused at the start.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+from streaming.tables import SqlError, parsed
 
 __all__ = ["Expression", "ExpressionError", "check", "connect", "fetched"]
 
@@ -113,12 +114,11 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
 
 def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\n)") -> dict[str, Any]:
     whole = "SELECT " + frame.replace("{}", sql)
-    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [whole]).fetchall()[0][0]
-    parsed = json.loads(text)
-    if parsed.get("error"):
-        message = f"{sql!r} is no SQL expression ({_one_line(parsed.get('error_message', ''))})"
-        raise ExpressionError(message)
-    statements = parsed["statements"]
+    try:
+        statements = parsed(connection, whole)
+    except SqlError as error:
+        message = f"{sql!r} is no SQL expression ({error})"
+        raise ExpressionError(message) from None
     node = statements[0]["node"] if len(statements) == 1 else {}
     plain = (
         node.get("type") == "SELECT_NODE"
@@ -223,8 +223,4 @@ def _by_the_clock(name: str) -> str:
 
 
 def _first_line(error: duckdb.Error) -> str:
-    return _one_line(str(error).split("\n\n", maxsplit=1)[0])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).rstrip(".")
+    return " ".join(str(error).split("\n\n", maxsplit=1)[0].split()).rstrip(".")

@@ -35,7 +35,7 @@ from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
 from streaming.alerts.templates import placeholders
 from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
-from streaming.tables import Table, table_named
+from streaming.tables import Table, table_named, with_parameters
 from streaming.times import DAY_MS
 
 __all__ = [
@@ -82,9 +82,6 @@ _NEEDED = ("name", "view", "when", "severity", "message")
 
 # How long an alert over events lasts after the last of them, unless the rule says otherwise.
 _KEEP_MS = 3_600_000
-
-# A text literal, or a threshold in an expression; not the cast `::DOUBLE`.
-_THRESHOLD = re.compile(r"'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
@@ -248,14 +245,12 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
 def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
     """Replace thresholds by their numbers."""
 
-    def number(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        if found[1] not in thresholds:
-            _refuse(f":{found[1]} is none of the thresholds {', '.join(thresholds)}")
-        return f"({thresholds[found[1]]!r}::DOUBLE)"
+    def number(name: str) -> str:
+        if name not in thresholds:
+            _refuse(f":{name} is none of the thresholds {', '.join(thresholds)}")
+        return f"({thresholds[name]!r}::DOUBLE)"
 
-    return _THRESHOLD.sub(number, sql)
+    return with_parameters(sql, number)
 
 
 def _per(given: object, table: Table, *, is_event: bool) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from streaming.tables.lake import DeltaLake, Lake
 from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
+from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 
 __all__ = [
     "ALERT_TABLES",
@@ -23,6 +24,7 @@ __all__ = [
     "Lake",
     "LakeReader",
     "LakeUnreadableError",
+    "SqlError",
     "Table",
     "TableCache",
     "Wanted",
@@ -30,6 +32,9 @@ __all__ = [
     "ddl",
     "file_system",
     "has_rows_of",
+    "parsed",
+    "reads",
     "table_named",
     "to_arrow",
+    "with_parameters",
 ]
