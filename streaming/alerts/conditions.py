@@ -63,7 +63,7 @@ class Conditions:
         found: dict[str, frozenset[str]] = {}
         for rule in self._rules:
             if rule.of_events is of_events:
-                read = (rule.columns | set(rule.per)) - CLOCK_COLUMNS
+                read = (rule.columns | set(rule.key)) - CLOCK_COLUMNS
                 found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 

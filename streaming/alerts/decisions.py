@@ -20,7 +20,7 @@ from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.alerts.rules import EVENTS
-from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, table_named, to_arrow
+from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 __all__ = ["Decided", "Decisions", "Remembered", "decided_of"]
@@ -152,8 +152,7 @@ class Decisions:
         if self.have_moved():
             raise _another(self._cluster)
         number = self._decision
-        names = [column.name for column in table_named("alerts").columns]
-        named = [self._row(t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
+        named = [_row(self._cluster, t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
         ids = [Transaction(self._decision_id, number + 1)]
         if up_to is not None:
             ids.append(Transaction(self._round_id, up_to))
@@ -161,7 +160,7 @@ class Decisions:
         try:
             write_deltalake(
                 self._table,
-                to_arrow(table_named("alerts"), [[row[name] for name in names] for row in named]),
+                named_to_arrow(table_named("alerts"), named),
                 mode="append",
                 commit_properties=CommitProperties(app_transactions=ids),
             )
@@ -198,9 +197,6 @@ class Decisions:
             connection.register("alerts", all_rows(table_named("alerts"), self._table, self._lake.path("alerts")))
             rows: list[dict[str, Any]] = fetched(connection, sql, given).to_pylist()
             return rows
-
-    def _row(self, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
-        return _row(self._cluster, transition, now, late, decision)
 
 
 def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> Decided:
@@ -258,24 +254,24 @@ def _active(row: Mapping[str, Any]) -> Active:
 
 def _decided(row: Mapping[str, Any]) -> Decided:
     return Decided(
-        row["transition_id"],
-        row["alert_id"],
-        row["cluster"],
-        row["rule"],
-        row["severity"],
-        row["group_id"],
-        row["topic"],
-        row["partition"],
-        _labels(row["labels"]),
-        row["state"],
-        row["from_state"],
-        row["since"],
-        row["round_time"],
-        row["round"],
-        row["late"],
-        row["value"],
-        row["message"],
-        row["decided_time"],
+        transition_id=row["transition_id"],
+        alert_id=row["alert_id"],
+        cluster=row["cluster"],
+        rule=row["rule"],
+        severity=row["severity"],
+        group_id=row["group_id"],
+        topic=row["topic"],
+        partition=row["partition"],
+        labels=_labels(row["labels"]),
+        state=row["state"],
+        from_state=row["from_state"],
+        since=row["since"],
+        time=row["round_time"],
+        round=row["round"],
+        late=row["late"],
+        value=row["value"],
+        message=row["message"],
+        decided=row["decided_time"],
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted
-from streaming.tables.columns import to_arrow
+from streaming.tables.columns import named_to_arrow, to_arrow
 from streaming.tables.current import VIEWS
 from streaming.tables.dataset import all_rows, file_system
 from streaming.tables.exceptions import LakeUnreadableError
@@ -32,6 +32,7 @@ __all__ = [
     "ddl",
     "file_system",
     "has_rows_of",
+    "named_to_arrow",
     "parsed",
     "reads",
     "table_named",

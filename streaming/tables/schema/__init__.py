@@ -3,6 +3,10 @@
 From here come the Delta tables (`create`), the Arrow schemas of the writer, the DDL for Spark SQL, and the names
 that the rows of the core have. All columns may be NULL in Delta's eyes, because a constraint would fail a batch
 for ever; what NULL means stands in the comment.
+
+The names and their order stand a second time in the row classes of the core (`streaming.groups.rows`), which a type
+checker reads. Neither can be made from the other: a class says `int` where a column says INT, BIGINT, DATE or
+TIMESTAMP, and the core loads no Arrow. A test holds both together, in names, order and types, also inside of structs.
 """
 
 from __future__ import annotations
