@@ -71,7 +71,6 @@ def advance_key(
 
     Returns:
         The state to store, None to remove it, and the rows that follow.
-    The state to store (None to remove it), and the resulting rows.
     """
     group = group_of(key)
     if group is not None:

@@ -26,7 +26,7 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import open_admin
 from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import told
+from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.topics import creation_problem, wrong_settings
 
@@ -72,7 +72,7 @@ def check(settings: Settings) -> list[Problem]:
     try:
         return [Problem(sentence) for sentence in _lacks(admin, settings)]
     except (KafkaError, EvenkeelError) as error:
-        why = told(error) if isinstance(error, KafkaError) else str(error)
+        why = error_text(error) if isinstance(error, KafkaError) else str(error)
         addresses = settings.kafka.bootstrap_servers
         return [Problem(f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers.")]
     finally:
@@ -104,17 +104,17 @@ def _not_opened(kafka: KafkaSettings, error: KafkaError) -> str:
     addresses = kafka.bootstrap_servers
     if isinstance(error, (SaslAuthenticationFailedError, AuthorizationError)):
         return (
-            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({told(error)}): correct "
+            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({error_text(error)}): correct "
             f"kafka.sasl_username and its password."
         )
     if isinstance(error, UnsupportedSaslMechanismError):
         return (
-            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({told(error)}): correct "
+            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({error_text(error)}): correct "
             f"kafka.sasl_mechanism."
         )
     return (
         f"{addresses} takes connections, but no Kafka broker answers there by {kafka.security_protocol} "
-        f"({told(error)}): correct kafka.security_protocol, or the address."
+        f"({error_text(error)}): correct kafka.security_protocol, or the address."
     )
 
 

@@ -26,7 +26,7 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, told
+from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
 from streaming.probe.preflight import check
@@ -93,7 +93,7 @@ class Probe:
             closed, self._memory = one_round(cluster, writer, self._settings, memory, deadline)
         except KafkaError as error:
             self.close()
-            message = f"the cluster did not answer ({told(error)})"
+            message = f"the cluster did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
         except BaseException:
             self.close()

@@ -247,23 +247,23 @@ class ObservationAssembler:
         self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicObservation, ...], size: int
     ) -> None:
         self._done.add((event.round, event.group))
-        told = event if isinstance(event, GroupEvent) else None
+        of_group = event if isinstance(event, GroupEvent) else None
         current = self._rounds[event.round]
         observation = GroupObservation(
             round=current.round,
             time=event.time,
             log_partition=event.log_partition,
             log_position=event.log_position,
-            state=told.state if told else None,
-            protocol_type=told.protocol_type if told else None,
-            group_type=told.group_type if told else None,
+            state=of_group.state if of_group else None,
+            protocol_type=of_group.protocol_type if of_group else None,
+            group_type=of_group.group_type if of_group else None,
             gone=gone,
-            held_since=told.held_since if told else None,
+            held_since=of_group.held_since if of_group else None,
             topics=topics,
-            cluster_id=told.cluster_id if told else None,
-            held_by_producer=told.held_by_producer if told else None,
-            held_by=told.held_by if told else None,
-            idle=told is not None and told.idle,
+            cluster_id=of_group.cluster_id if of_group else None,
+            held_by_producer=of_group.held_by_producer if of_group else None,
+            held_by=of_group.held_by if of_group else None,
+            idle=of_group is not None and of_group.idle,
             elapsed=current.elapsed,
         )
         self._observations.setdefault(event.group, []).append(observation)

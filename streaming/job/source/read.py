@@ -277,8 +277,8 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
 def _input_size(item: GroupInput) -> int:
     """Approximate bytes of an input, without packing it."""
     if isinstance(item, GroupObservation):
-        told = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
-        return 200 + sum(len(text or "") for text in told) + sum(map(_topic_size, item.topics))
+        texts = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
+        return 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
     if isinstance(item, MembershipRecord):
         return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
     return 100
