@@ -65,6 +65,7 @@ def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReade
 
 
 def _patiently_connected(settings: SourceSettings, patience_s: float) -> KafkaConsumer:
+    # (By tenacity five lines less, and 37 ms more at the start of every Python worker.)
     until = time.monotonic() + patience_s
     while True:
         try:
