@@ -1,9 +1,9 @@
-# The few commands of a newcomer; everything else is `evenkeel --help`.
+# The commands to begin with; for everything else see `evenkeel --help`.
 PYTHON ?= python3
 BIN := .venv/bin
 
-# Tests wait more than they compute, so there are more of these than cores; each may hold a broker, a Spark session and a
-# browser, 3 GB at most.
+# Tests wait more than they compute, so there are more workers than cores. Each may run a broker, a Spark session and a
+# browser, with 3 GB at most.
 WORKERS ?= 4
 IN_PARALLEL := -n $(WORKERS) --dist loadgroup
 
@@ -31,8 +31,8 @@ LINT := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
 lint: setup
 	$(LINT)
 
-# Lint and types run beside the tests, and what they say comes in one piece behind them. (No $$(MAKE) in here: make -n
-# would run the tests.)
+# Lint and type checks run in parallel with the tests; their output is printed after the tests'. (No $$(MAKE) in here:
+# make -n would run the tests.)
 test: setup
 	@$(PYTHON) conf/setup.py browser
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
@@ -42,7 +42,7 @@ test: setup
 	if [ $$tests -ne 0 ]; then echo "tests failed, see above"; fi; \
 	exit $$((tests || linted))
 
-# One after the other: the long tests are about long runs, and two at once would judge each other.
+# One after the other: the long tests measure long runs, and two at once would disturb each other.
 test-all:
 	@CASES=20000 $(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory soak

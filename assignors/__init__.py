@@ -1,12 +1,12 @@
-"""What Kafka's and RocketMQ's assignment strategies compute, recomputed exactly; useful alone.
+"""Exact recomputation of Kafka's and RocketMQ's assignment strategies; usable without the rest of Evenkeel.
 
 from assignors import Group, Subscription, assign
 
 group = Group((Subscription("a", ("t",)), Subscription("b", ("t",))), {"t": 3})
 assign("range", group)  # {"a": {"t": range(0, 2)}, "b": {"t": range(2, 3)}}
 
-Here are the strategies of Kafka's clients and a user's own; those of its brokers are in `assignors.brokers`, those of
-RocketMQ in `assignors.rocketmq`.
+This package has the strategies of Kafka's clients and users' own ones; `assignors.brokers` has those of Kafka's
+brokers, `assignors.rocketmq` those of RocketMQ.
 """
 
 from __future__ import annotations

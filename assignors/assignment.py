@@ -1,8 +1,8 @@
-"""An assignment as a value: per member the partitions of each topic, and what can be read off it.
+"""An assignment as a value: the partitions of each topic per member, and functions that compare and count.
 
-Kept as plain dicts so that every part of the house can build one. Partitions are any collection of ints that
-knows its length: a `range` where a strategy deals regular pieces (a million partitions then cost as much as
-ten), a tuple as decoded from a record. Order never counts when two assignments are compared.
+Plain dicts, so that every part of Evenkeel can build one. Partitions are any collection of ints with a length: a
+`range` where a strategy gives regular blocks (a million partitions then cost as much as ten), a tuple as decoded from a
+record. Their order does not matter when two assignments are compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NOTHING: dict[str, Partitions] = {}
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A partition whose owner is not the same in two assignments; owners of either are sorted, () is nobody."""
+    """A partition whose owners differ between two assignments; owners are sorted, () means none."""
 
     topic: str
     partition: int
@@ -45,7 +45,7 @@ class Difference:
 def from_topics(members: Mapping[str, Iterable[tuple[str, Partitions]]]) -> Assignment:
     """Build an assignment from decoded records: per member ((topic, (partition, ...)), ...).
 
-    A topic that stands twice in one member's list is joined.
+    A topic listed twice for one member is joined.
     """
     result: Assignment = {}
     for member_id, topics in members.items():
@@ -69,7 +69,7 @@ def from_pairs(members: Mapping[str, Iterable[tuple[str, int]]]) -> Assignment:
 
 
 def to_pairs(assignment: Assignment) -> dict[str, list[tuple[str, int]]]:
-    """Write an assignment out as (topic, partition) pairs per member, in the assignment's order."""
+    """Convert an assignment to (topic, partition) pairs per member, in the assignment's order."""
     return {
         member_id: [(topic, partition) for topic, partitions in topics.items() for partition in partitions]
         for member_id, topics in assignment.items()
@@ -83,7 +83,7 @@ def counts(assignment: Assignment, members: Iterable[str] | None = None) -> dict
 
 
 def owners(assignment: Assignment) -> dict[str, dict[int, list[str]]]:
-    """Owners of each assigned partition, by topic and partition; more than one where it is assigned twice."""
+    """Owners of each assigned partition, by topic and partition; several where it is assigned twice."""
     result: dict[str, dict[int, list[str]]] = {}
     for member_id, topics in assignment.items():
         for topic, partitions in topics.items():
@@ -94,14 +94,14 @@ def owners(assignment: Assignment) -> dict[str, dict[int, list[str]]]:
 
 
 def same(left: Assignment, right: Assignment) -> bool:
-    """Whether every member has the same partitions in both; order, empty topics and empty members aside."""
+    """Whether every member has the same partitions in both, regardless of order, empty topics and empty members."""
     return all(
         _same_topics(left.get(member_id, _NOTHING), right.get(member_id, _NOTHING)) for member_id in {**left, **right}
     )
 
 
 def differences(expected: Assignment, actual: Assignment) -> tuple[Difference, ...]:
-    """Partitions that are not owned alike in both, sorted by topic and partition."""
+    """Partitions whose owners differ between the two, sorted by topic and partition."""
     if same(expected, actual):
         return ()
     should, does = owners(expected), owners(actual)

@@ -1,7 +1,7 @@
-"""Blocks of partitions that are cut alike from many topics: worked out once, and shared.
+"""Equal blocks of partitions of many topics: computed once and shared.
 
-Most groups subscribe alike, and their topics have few different sizes. What a member gets of one topic it then gets of
-all like it, so that a million partitions are a few thousand ranges.
+In most groups all members have the same subscription, and the topics have few different sizes. A member then gets the
+same blocks of all topics of one size, so a million partitions are a few thousand ranges.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ Blocks = Sequence[tuple[str, Partitions]]
 def in_blocks(
     member_ids: Iterable[str], topics: Iterable[tuple[str, Hashable]], blocks_of: Callable[[str], Blocks]
 ) -> Assignment:
-    """Put an assignment together.
+    """Build an assignment from blocks.
 
     Args:
         member_ids: All members, in the order of the result.
-        topics: Topics in the order of the result, each with what it shares with those that are cut alike.
-        blocks_of: Cuts one topic; asked once for all that are alike.
+        topics: Topics in the order of the result, each with a key that topics with the same blocks share.
+        blocks_of: Computes the blocks of one topic; called once per key.
     """
     result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in member_ids}
     alike: dict[Hashable, dict[str, None]] = {}
@@ -53,7 +53,7 @@ def in_blocks(
 
 
 def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str, list[Subscription]]:
-    """Subscribers of each topic in the given order, as often as they list it, or once each.
+    """Subscribers of each topic in the given order, either as often as they list it or once each.
 
     Topics with the same subscribers share one list.
     """
@@ -66,11 +66,11 @@ def takers_by_topic(members: Sequence[Subscription], *, once: bool) -> dict[str,
 def places_by_topic(
     listed: Sequence[tuple[_Topic, ...]], names: Callable[[tuple[_Topic, ...]], Iterable[str]]
 ) -> dict[str, list[int]]:
-    """Members of each topic by their places, ascending; topics with the same members share one list.
+    """Indexes of the members of each topic, ascending; topics with the same members share one list.
 
     Args:
-        listed: Topics of each member; equal ones as one object, whose names are looked at once.
-        names: Names of the topics of a member, which stands in each topic's list as often as the topic in them.
+        listed: Topics of each member; equal ones are one object, whose names are read only once.
+        names: Names of a member's topics. A name that occurs twice puts the member into the topic's list twice.
     """
     kinds: dict[int, list[int]] = {}
     for place, topics in enumerate(listed):

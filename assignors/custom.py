@@ -1,11 +1,11 @@
-"""A user's own strategy: found by an entry point or a dotted path, run with its errors caught.
+"""Users' own strategies: found by an entry point or a dotted path, with their errors caught.
 
-A strategy is a class, made without arguments, with a method `assign(group, partition_racks)`, or a function of the
-same two arguments; both return partitions by topic by member id. It may say `deterministic = False`: then a result
-that differs from what the group did proves nothing. docs/custom-strategies.md has a worked example.
+A strategy is a class with a constructor without arguments and a method `assign(group, partition_racks)`, or a function
+of the same two arguments; both return partitions by topic by member id. It may set `deterministic = False`: then a
+result that differs from the group's assignment proves nothing. docs/custom-strategies.md has a worked example.
 
-Nothing that such a strategy does stops its caller: what cannot be imported, what raises, and what returns no
-assignment is `CannotTell` with the reason.
+Such a strategy cannot stop its caller: one that cannot be imported, raises, or does not return an assignment leads to
+`CannotTell` with the reason.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from assignors.strategy import Era, PartitionRacks, Strategy
 __all__ = ["ENTRY_POINTS", "CustomStrategies", "CustomStrategy", "custom_strategies", "installed_strategies"]
 
 ENTRY_POINTS = "evenkeel.assignors"
-"""Group of the entry points: the name is the strategy's, the object a class or a function."""
+"""Group of the entry points: the name is the strategy's, the object is a class or a function."""
 
 _LONGEST_REASON = 300
 
 
 @dataclass(frozen=True)
 class CustomStrategy:
-    """Where a strategy is found; nothing is imported before it is first needed.
+    """Location of a strategy; nothing is imported before it is first needed.
 
     Attributes:
-        name: Protocol name in the group's record, what the assignor's `name()` gives in the client.
+        name: Protocol name in the group's record, the result of the assignor's `name()` in the client.
         assignor: "package.module:object" or "package.module.object".
-        deterministic: Whether equal inputs give equal results; None takes the object's own word, True without one.
+        deterministic: Whether equal inputs give equal results; None takes the object's attribute, or True without one.
 
     Raises:
-        BadStrategy: The name is one of Evenkeel's own, or the path is none.
+        BadStrategy: The name is one of Evenkeel's own, or the path is invalid.
     """
 
     name: str
@@ -61,7 +61,7 @@ class CustomStrategy:
             raise BadStrategy(message)
 
     def strategy(self) -> Strategy:
-        """The strategy, imported; one that cannot be is a strategy that raises CannotTell."""
+        """The imported strategy; if the import fails, a strategy that raises CannotTell."""
         return _loaded(self)
 
     @property
@@ -81,7 +81,7 @@ class CustomStrategies:
     """All custom strategies of one configuration; a value that can be sent to another process.
 
     Attributes:
-        listed: Where each is found; names are unique.
+        listed: Locations of the strategies; their names are unique.
     """
 
     listed: tuple[CustomStrategy, ...] = ()
@@ -91,17 +91,17 @@ class CustomStrategies:
         return {custom.name: custom for custom in self.listed}
 
     def named(self, name: str) -> Strategy | None:
-        """The strategy of a protocol name; None when none is listed under it."""
+        """The strategy with this protocol name; None if there is none."""
         found = self._by_name.get(name)
         return None if found is None else found.strategy()
 
     def by_name(self) -> dict[str, Strategy]:
-        """All of them."""
+        """All strategies by name."""
         return {custom.name: custom.strategy() for custom in self.listed}
 
 
 def installed_strategies() -> tuple[CustomStrategy, ...]:
-    """What installed packages offer as entry points; those that have a name of ours, or none, are passed over."""
+    """Entry points of installed packages; those with one of our names, or without a valid name, are ignored."""
     found: dict[str, CustomStrategy] = {}
     for point in entry_points(group=ENTRY_POINTS):
         try:
@@ -143,7 +143,7 @@ def _broken(custom: CustomStrategy, reason: str) -> Strategy:
 
 def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, PartitionRacks | None], Assignment]:
     def recompute(group: Group, racks: PartitionRacks | None) -> Assignment:
-        # (A view, so that a strategy cannot change what others are compared with.)
+        # (A read-only view, so that a strategy cannot change the counts that others are compared with.)
         shown = replace(group, partitions_per_topic=MappingProxyType(dict(group.partitions_per_topic)))
         try:
             return _checked(assign(shown, racks), group)
@@ -155,7 +155,7 @@ def _guarded(name: str, assign: Callable[..., Any]) -> Callable[[Group, Partitio
 
 
 def _checked(returned: object, group: Group) -> Assignment:
-    """What a strategy returned, as an assignment: every member in it, partitions as tuples."""
+    """A strategy's return value as an assignment that contains every member, with partitions as tuples."""
     if not isinstance(returned, Mapping):
         message = f"it returned a {type(returned).__name__}, not partitions by topic by member"
         raise TypeError(message)

@@ -1,4 +1,4 @@
-"""What can go wrong when an assignment is recomputed: one class per failure that a caller may tell apart."""
+"""Errors of the recomputation of assignments: one class per failure that a caller may distinguish."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class UnknownStrategy(AssignorError):
 
 
 class BadStrategy(AssignorError):
-    """A custom strategy cannot be listed: its name is taken, or its path is none."""
+    """A custom strategy cannot be listed: its name is taken, or its path is invalid."""
 
 
 class UnknownLibrary(AssignorError):
-    """A library's name or release cannot be read."""
+    """A library's name or release cannot be parsed."""
 
 
 class BadGroup(AssignorError):
@@ -39,22 +39,22 @@ class BadGroup(AssignorError):
 
 
 class DuplicateMember(BadGroup):
-    """The same member id stands twice in one group."""
+    """The same member id occurs twice in one group."""
 
 
 class BadPartitionCount(BadGroup):
-    """A partition count is no number that Kafka can hold."""
+    """A partition count is not a number that Kafka can have."""
 
 
 class CannotTell(AssignorError):
-    """The assignment cannot be recomputed exactly from what is known; `reason` says why.
+    """The assignment cannot be recomputed exactly from the known inputs; `reason` says why.
 
-    Not a fault of the input: the caller reports `unverified` with the reason, never drift.
+    The input is not at fault: the caller reports `unverified` with the reason, never drift.
 
     Attributes:
-        reason: One sentence without names of members or topics, fit for a table column.
-        possible: Where only one of these can have been it, all of them: what a group has may be compared with each.
-            Empty where they are too many, or not known.
+        reason: One sentence without names of members or topics, usable in a table column.
+        possible: All possible assignments, if they are few: an actual assignment may be compared with each. Empty if
+            they are too many, or unknown.
     """
 
     def __init__(self, reason: str, possible: tuple[Assignment, ...] = ()) -> None:
@@ -64,11 +64,11 @@ class CannotTell(AssignorError):
 
 
 class TooMuchWork(CannotTell):
-    """It would take more units of work than the caller allows (`assignors.work`)."""
+    """The computation would take more units of work than the caller allows (`assignors.work`)."""
 
 
 class LeaderWouldFail(AssignorError):
-    """This library would have thrown on this very input, so it cannot have led the group.
+    """This library would have thrown on this input, so it cannot have led the group.
 
     Attributes:
         reason: What its code does.

@@ -1,9 +1,9 @@
 """The iteration order of a `java.util.HashMap` with default capacity, keyed by strings.
 
-Bucket = (h ^ (h >>> 16)) & (n - 1) with h = String.hashCode() and n the table's size: 16, doubled when there are
-more than 0.75 n keys. Buckets are walked in ascending order. Inside a bucket `put` appends, `computeIfAbsent`
-puts in front (OpenJDK 8 to 21), and a table that grows keeps the relative order. Buckets that turn into trees
-(nine keys and more in one bucket) are not followed; that does not happen by accident.
+Bucket = (h ^ (h >>> 16)) & (n - 1) with h = String.hashCode() and n the table's size: 16, doubled when there are more
+than 0.75 n keys. Buckets are walked in ascending order. Inside a bucket `put` appends, `computeIfAbsent` inserts at the
+front (OpenJDK 8 to 21), and a table that grows keeps the relative order. We do not follow buckets that turn into trees
+(nine keys and more in one bucket), which does not happen by accident.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _SMALLEST_TABLE = 16
 
 _Key = TypeVar("_Key")
 
-# A bucket that gets its ninth key makes a table below 64 grow and turns into a tree in a larger one
-# (HashMap.TREEIFY_THRESHOLD, MIN_TREEIFY_CAPACITY): either changes the order.
+# A ninth key in a bucket makes a table below 64 grow, and turns the bucket of a larger table into a tree
+# (HashMap.TREEIFY_THRESHOLD, MIN_TREEIFY_CAPACITY): both change the order.
 _TREE = 9
 
 # Fewer texts are hashed faster one by one.
@@ -46,11 +46,11 @@ def string_hash(text: str) -> int:
 
 
 def in_hash_order(keys: Iterable[str], *, newest_first: bool = False) -> list[str]:
-    """Order keys as a HashMap iterates them after they were inserted in the given order; repeated keys once.
+    """Order keys as a HashMap iterates them after insertion in the given order; repeated keys once.
 
     Args:
         keys: Keys in order of insertion.
-        newest_first: Inserted by `computeIfAbsent` instead of `put`.
+        newest_first: Whether they were inserted by `computeIfAbsent` instead of `put`.
     """
     inserted = list(dict.fromkeys(keys))
     mask = table_size(len(inserted)) - 1
@@ -60,7 +60,7 @@ def in_hash_order(keys: Iterable[str], *, newest_first: bool = False) -> list[st
 
 
 def table_size(keys: int) -> int:
-    """Size of the table of a map or set that has held this many keys at once and began with the default size."""
+    """Table size of a map or set that has held this many keys at once and began with the default size."""
     size = _SMALLEST_TABLE
     while keys * 4 > size * 3:
         size *= 2
@@ -68,9 +68,9 @@ def table_size(keys: int) -> int:
 
 
 def in_hash_order_or_none(keys: Iterable[str]) -> list[str] | None:
-    """The same as `in_hash_order`; None when it may not hold.
+    """The same as `in_hash_order`; None if the order may be another.
 
-    So it is when many keys share a bucket, at any size that the table has had.
+    The order may differ when many keys share a bucket, at any size that the table has had.
     """
     inserted = list(dict.fromkeys(keys))
     if len(inserted) < _TREE:
@@ -78,7 +78,7 @@ def in_hash_order_or_none(keys: Iterable[str]) -> list[str] | None:
     codes = [_spread(code) for code in string_hashes(inserted)]
     size = _SMALLEST_TABLE
     while True:
-        # Keys that a table of this size holds before it grows, the one that makes it grow included.
+        # Keys that a table of this size holds before it grows, including the one that makes it grow.
         held = codes[: size * 3 // 4 + 1]
         if max(Counter(code & (size - 1) for code in held).values()) >= _TREE:
             return None
@@ -111,7 +111,7 @@ def partition_hash(topic_hash: int, partition: int) -> int:
 
 
 def first_in_set(codes: Mapping[_Key, int], largest: int) -> _Key:
-    """First element that a HashSet iterates.
+    """The element that a HashSet iterates first.
 
     Args:
         codes: Hash codes by element, in order of insertion; not empty.

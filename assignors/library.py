@@ -1,4 +1,4 @@
-"""Which client library led the group, and in which release: a value that can be written, read and ordered."""
+"""A client library and its release: a value with a text form and an order, to name a group's leader."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from assignors.exceptions import UnknownLibrary
 __all__ = ["CUSTOM", "JAVA", "KAFKA_PYTHON", "LIBRARIES", "UNKNOWN", "Library", "Release", "parse_library"]
 
 Release = tuple[int, ...]
-"""A release as numbers: 3.7.1 is (3, 7, 1); shorter ones are older than longer ones of the same start."""
+"""A release as numbers: 3.7.1 is (3, 7, 1); a shorter one is older than a longer one with the same start."""
 
 JAVA = "java"
 KAFKA_PYTHON = "kafka-python"
 UNKNOWN = "unknown"
 CUSTOM = "custom"
-"""A user's own strategy, whichever library led; no text is read as it."""
+"""A user's own strategy, whichever library led; it has no text form."""
 
-# Libraries whose range and roundrobin were read from their sources (the table of eras says what was found),
-# and "unknown", which stands for all that were not.
+# Libraries whose range and roundrobin were read in the source (the results are in the table of eras), and "unknown" for
+# all others.
 LIBRARIES = (JAVA, "librdkafka", KAFKA_PYTHON, "aiokafka", "sarama", "franz-go", UNKNOWN)
 
 _RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-Za-z0-9.+_-]*)?")
@@ -27,11 +27,11 @@ _RELEASE = re.compile(r"v?([0-9]{1,4}(?:\.[0-9]{1,4}){0,3})(?:[.+_-]?[A-Za-z][A-
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A client library in one release; the release stands for the whole era that behaves like it.
+    """A client library in one release; the release stands for its whole era, which behaves the same.
 
     Attributes:
         name: One of `LIBRARIES`.
-        release: Release, or None for the newest that is known.
+        release: Release, or None for the newest known one.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Library:
 
 
 def parse_library(text: str) -> Library:
-    """Read "java:3.7.1", "librdkafka:2.16", "kafka-python:3.0.12", "sarama", or "3.7.1", which means Java.
+    """Parse "java:3.7.1", "librdkafka:2.16", "kafka-python:3.0.12", "sarama", or "3.7.1", which means Java.
 
-    Suffixes such as "-rc1" or "-ccs" are passed over.
+    Suffixes such as "-rc1" or "-ccs" are ignored.
 
     Raises:
-        UnknownLibrary: The name is not one of `LIBRARIES`, or the release is no release.
+        UnknownLibrary: The name is not one of `LIBRARIES`, or the release is not a release.
     """
     name, colon, release = text.strip().partition(":")
     if not colon and (matched := _RELEASE.fullmatch(name)):

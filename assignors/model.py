@@ -1,4 +1,4 @@
-"""The inputs of a leader: who is in the group, what each asks for, how many partitions there are."""
+"""The input of a leader: the group's members, their subscriptions, the partition counts."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ __all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions", "topics
 TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...), a tuple or `PackedPartitions`."""
 
-# What the largest clusters hold in all (KRaft: one to two million), and low enough that a wrong number on a line
-# of input costs an error and not the machine's memory.
+# As many as the largest clusters have in total (KRaft: one to two million), and few enough that a wrong number in a
+# line of input leads to an error and does not fill the machine's memory.
 MAX_PARTITIONS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What one member told the leader, as `ConsumerPartitionAssignor.Subscription` holds it.
+    """A member's data as the leader gets it (`ConsumerPartitionAssignor.Subscription`).
 
     Attributes:
         member_id: Member id.
-        topics: Subscribed topics in the order of the bytes; a topic may stand twice, which some libraries count
-            twice.
-        owned: Owned partitions (v1+) in the order of the bytes; `pack` puts those of a large group into arrays.
+        topics: Subscribed topics in the order of the bytes; a topic may occur twice, which some libraries count twice.
+        owned: Owned partitions (v1+) in the order of the bytes; `pack` stores those of a large group in arrays.
         generation: Generation in the bytes (v2+); None when absent or negative.
         group_instance_id: `group.instance.id`; None for a dynamic member.
-        rack: `client.rack`; None when absent. An empty text is none too, save to the sticky strategy of librdkafka.
-        user_data: The assignor's own bytes; None when null, which is not the same as empty.
+        rack: `client.rack`; None when absent. An empty text counts as absent, except for librdkafka's sticky strategy.
+        user_data: The assignor's own bytes; None when null, which differs from empty.
     """
 
     member_id: str
@@ -46,19 +45,18 @@ class Group:
     """One group at the leader's decision.
 
     Attributes:
-        members: Members in record order, which is the order of the leader's JoinGroup response and an input of
-            some strategies.
-        partitions_per_topic: Partition count by topic as the leader's metadata had it. A topic that is missing,
-            or has 0, did not exist for the leader.
-        remembered_generation: Highest generation that the leader's assignor has met in earlier decisions, which it
-            keeps as long as its process lives (Java's sticky strategies from 3.0 on); -1 for none. Matters only where
-            it is above all generations of the members.
-        other_topics_known: Whether the leader's metadata has topics that no member subscribes to, which changes what
-            kafka-python's sticky strategies do.
+        members: Members in record order, the order of the leader's JoinGroup response, which some strategies use.
+        partitions_per_topic: Partition count by topic in the leader's metadata. A topic that is missing, or has 0, did
+            not exist for the leader.
+        remembered_generation: Highest generation in earlier decisions of the leader's assignor, which remembers it as
+            long as its process lives (Java's sticky strategies from 3.0 on); -1 for none. It matters only if it is
+            above all generations of the members.
+        other_topics_known: Whether the leader's metadata has topics without any subscriber, which affects
+            kafka-python's sticky strategies.
 
     Raises:
-        DuplicateMember: A member id stands twice.
-        BadPartitionCount: A count is negative or no whole number, or all together are above `MAX_PARTITIONS`.
+        DuplicateMember: A member id occurs twice.
+        BadPartitionCount: A count is negative or not a whole number, or their sum is above `MAX_PARTITIONS`.
     """
 
     members: tuple[Subscription, ...]
@@ -88,12 +86,12 @@ class Group:
         object.__setattr__(self, "_by_id", by_id)
 
     def member(self, member_id: str) -> Subscription | None:
-        """The member of that id, or None."""
+        """The member with this id, or None."""
         return self._by_id.get(member_id)
 
 
 def topics_listed(members: Iterable[Subscription]) -> list[tuple[str, ...]]:
-    """Topics that each member lists, equal ones as one object: members that subscribe alike are compared once."""
+    """Topics that each member lists; equal lists are one object, so equal subscriptions are compared once."""
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     result = []
     last: tuple[str, ...] = ()

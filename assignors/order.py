@@ -1,7 +1,7 @@
-"""In which order a leader walks its members: where the libraries differ most.
+"""The order in which a leader walks its members: the largest difference between libraries.
 
-All strings are compared by UTF-8 bytes in C and Go, and by code points in Python, which is the same order;
-Java compares UTF-16 code units, which differs for characters beyond U+FFFF against U+E000 to U+FFFF.
+C and Go compare strings by UTF-8 bytes and Python by code points, which is the same order; Java compares UTF-16 code
+units, which differs for characters beyond U+FFFF against U+E000 to U+FFFF.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def utf8(text: str) -> bytes:
 
 
 def sorted_utf16(texts: Iterable[str]) -> list[str]:
-    """Sort as Java sorts strings."""
+    """Sort strings as Java does."""
     listed = list(texts)
     if all(map(str.isascii, listed)):
         return sorted(listed)
@@ -57,12 +57,12 @@ def java_order(members: Sequence[Subscription]) -> list[Subscription]:
 
 
 def java_by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
-    """By member id alone (Java before 2.4, which has no `MemberInfo`)."""
+    """By member id only (Java before 2.4, which has no `MemberInfo`)."""
     return sorted(members, key=lambda member: utf16(member.member_id))
 
 
 def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
-    """As Java, in byte order (`joinMemberLess`, kgo/group_balancer.go).
+    """Like Java, in byte order (`joinMemberLess`, kgo/group_balancer.go).
 
     Raises:
         CannotTell: Two members share an instance id.
@@ -71,7 +71,7 @@ def franz_go_order(members: Sequence[Subscription]) -> list[Subscription]:
 
 
 def by_member_id(members: Sequence[Subscription]) -> list[Subscription]:
-    """By member id alone, in byte order: instance ids are not looked at."""
+    """By member id only, in byte order, without instance ids."""
     return sorted(members, key=_member_id)
 
 
@@ -79,9 +79,9 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
     """Two static members by instance id, any other two by member id (`rd_kafka_group_member_cmp`, >= 1.3).
 
     Raises:
-        CannotTell: That comparison goes round in a circle for these members, so that the result depends on the
-            C library's sort. It does when a dynamic member stands, by member id, between two static members
-            whose instance ids are in the other order.
+        CannotTell: The comparison is cyclic for these members, so the result depends on the C library's sort. This
+            happens if the member id of a dynamic member lies between those of two static members whose instance ids are
+            in the opposite order.
     """
     static = sorted((member for member in members if member.group_instance_id is not None), key=_instance_id)
     dynamic = by_member_id([member for member in members if member.group_instance_id is None])
@@ -101,10 +101,10 @@ def librdkafka_order(members: Sequence[Subscription]) -> list[Subscription]:
 
 
 def kafka_python_order(members: Sequence[Subscription]) -> list[Subscription]:
-    """Static, then dynamic members, but of each kind only the last unbroken run (kafka-python >= 2.3).
+    """Static, then dynamic members, but only the last unbroken run of each kind (kafka-python >= 2.3).
 
-    Its assignors collect `itertools.groupby` over unsorted members into a dict, so that a later run of the same
-    kind replaces an earlier one: members a (dynamic), b (static), c (dynamic) become b, c, and a gets nothing.
+    Its assignors collect `itertools.groupby` over unsorted members into a dict, so a later run of the same kind
+    replaces an earlier one: members a (dynamic), b (static), c (dynamic) become b, c, and a gets nothing.
     """
     runs = {static: list(run) for static, run in groupby(members, key=_is_static)}
     return sorted(runs.get(True, ()), key=_instance_and_member) + sorted(runs.get(False, ()), key=_member_id)
@@ -122,7 +122,7 @@ def _static_first(members: Sequence[Subscription], key: Callable[[str], bytes]) 
 
 
 def _refuse_shared_instances(ordered: Sequence[Subscription]) -> None:
-    # A coordinator never lets this happen; the order of such members would be that of a hash map.
+    # A coordinator never allows this; the order of such members would be that of a hash map.
     if any(a.group_instance_id == b.group_instance_id for a, b in pairwise(ordered)):
         reason = "two members share a group.instance.id"
         raise CannotTell(reason)

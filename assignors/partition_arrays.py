@@ -1,4 +1,4 @@
-"""Partitions by topic in arrays: what the members of a large group own, without a tuple for each topic."""
+"""Partitions by topic in arrays, for members of large groups, so that not every topic needs a tuple."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedPartitions(Sequence[_Pair]):
-    """A sequence of (topic, (partition, ...)) that equals the tuple of the same pairs; made by `pack`.
+    """A sequence of (topic, (partition, ...)), equal to the tuple of the same pairs; created by `pack`.
 
-    Members that own of the same topics may share one tuple of names. Nobody changes the arrays.
+    Members that own partitions of the same topics may share one tuple of names. The arrays must not be modified.
 
     Attributes:
-        topics: Topics in their order; one may stand twice.
+        topics: Topics in order; one may occur twice.
         lengths: Number of partitions of each, int64.
         numbers: Partition numbers of all topics, one topic after the other, int64.
     """
@@ -66,7 +66,7 @@ class PackedPartitions(Sequence[_Pair]):
 
 
 def pack(partitions: Mapping[str, Partitions] | Sequence[tuple[str, Partitions]]) -> PackedPartitions:
-    """Put partitions by topic into arrays.
+    """Store partitions by topic in arrays.
 
     Args:
         partitions: Partitions by topic, as `assign` returns them for a member, or pairs of a topic and its partitions.
@@ -79,7 +79,7 @@ def pack(partitions: Mapping[str, Partitions] | Sequence[tuple[str, Partitions]]
         return PackedPartitions((), _NONE, _NONE)
     topics, lists = zip(*pairs, strict=True)
     each = list(map(len, lists))
-    # (One of each topic is what members of large groups have, and need not be added up.)
+    # (Members of large groups usually have one partition of each topic; then nothing need be added up.)
     alone = each.count(1) == len(each)
     lengths = np.ones(len(each), dtype=np.int64) if alone else np.array(each, dtype=np.int64)
     size = len(each) if alone else sum(each)

@@ -1,4 +1,4 @@
-"""All strategies by name. A new strategy is a file of its own and one line here."""
+"""All strategies by name. A new strategy needs its own file and one line here."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, STICK
 
 
 def known_strategies() -> tuple[str, ...]:
-    """Names of all registered strategies, those that cannot be recomputed yet included."""
+    """Names of all registered strategies, including those that cannot be recomputed yet."""
     return tuple(_STRATEGIES)
 
 
 def strategy_named(name: str) -> Strategy:
-    """The strategy of a protocol name.
+    """The strategy with this protocol name.
 
     Raises:
-        UnknownStrategy: None is registered under it.
+        UnknownStrategy: None is registered under this name.
     """
     strategy = _STRATEGIES.get(name)
     if strategy is None:
@@ -40,23 +40,23 @@ def assign(
     library: Library | str | None = None,
     partition_racks: PartitionRacks | None = None,
 ) -> Assignment:
-    """Recompute what a group's leader assigned.
+    """Recompute the assignment of a group's leader.
 
     Args:
         strategy: Protocol name, for example "range", or a strategy itself, registered or not.
         group: Members and partition counts at the decision.
-        library: The leader's library, as a value or as text ("java:3.7.1", "3.7.1"); None is the newest Java.
-        partition_racks: Racks of the replicas of each partition by topic; None when not known.
+        library: The leader's library, as a value or as text ("java:3.7.1", "3.7.1"); None means the newest Java.
+        partition_racks: Racks of the replicas of each partition by topic; None when unknown.
 
     Returns:
-        Partitions by topic by member id; every member is in it. Topics are sorted, except where a docstring of
-        the strategy says otherwise; compare with `same`.
+        Partitions by topic by member id; every member is included. Topics are sorted, unless the strategy's docstring
+        says otherwise; compare with `same`.
 
     Raises:
         UnknownStrategy: The strategy is not registered.
-        UnknownLibrary: The library cannot be read from its text.
-        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` where that would take
-            more than a limit allows (`assignors.work`).
+        UnknownLibrary: The text cannot be parsed as a library.
+        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` if the work would exceed a
+            limit (`assignors.work`).
         LeaderWouldFail: This library throws on this input, so it did not lead.
     """
     if is_limited():
@@ -67,6 +67,6 @@ def assign(
 
 
 def _least_work(group: Group) -> int:
-    """Units that any strategy takes: it walks the members, compares what they list, and deals the partitions."""
+    """Units of work that any strategy needs: it walks the members, compares their topics, and deals the partitions."""
     listed = sum(len(member.topics) for member in group.members)
     return len(group.members) + listed // 8 + sum(group.partitions_per_topic.values()) // 4

@@ -1,4 +1,4 @@
-"""What a strategy is to us: its name, and per library the eras in which its result was computed differently."""
+"""A strategy: its name, and for each library the eras in which its result was computed differently."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ PartitionRacks = Mapping[str, Sequence[Sequence[str]]]
 """Racks of the replicas of each partition, by topic: racks[topic][partition] lists them, in any order."""
 
 Recompute = Callable[[Group, PartitionRacks | None], Assignment]
-"""What a leader of one era computes; raises CannotTell or LeaderWouldFail (assignors.exceptions)."""
+"""Computes the assignment of a leader of one era; raises CannotTell or LeaderWouldFail (assignors.exceptions)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Era:
-    """Releases of one library in which a strategy behaves alike.
+    """A span of releases of one library in which a strategy behaves the same.
 
     Attributes:
         library: Name of the library.
         recompute: The behaviour; eras with the same function behave the same.
-        since: First release of the era; of the first era, the first release with consumer groups.
-        before: First release after it; None when it lasts.
+        since: First release of the era; for the first era, the first release with consumer groups.
+        before: First release after it; None if it lasts.
     """
 
     library: str
@@ -36,7 +36,7 @@ class Era:
     before: Release | None = None
 
     def holds(self, release: Release | None) -> bool:
-        """Whether the release lies in this era; None, the newest, lies in the last one."""
+        """Whether the release is in this era; None means the newest release, so the last era."""
         if release is None:
             return self.before is None
         return release >= self.since and (self.before is None or release < self.before)
@@ -54,9 +54,9 @@ class Strategy:
     Attributes:
         name: Protocol name in the group's record, for example "range".
         eras: Behaviours by library, each library's eras without gaps or overlaps; may be empty.
-        otherwise: Why nothing can be told for a library without an era.
-        deterministic: Whether equal inputs give equal results; where not, a result that differs from what a group
-            did proves nothing.
+        otherwise: Reason of `CannotTell` for a library without an era.
+        deterministic: Whether equal inputs give equal results; if not, a result that differs from the group's
+            assignment proves nothing.
     """
 
     name: str
@@ -66,14 +66,14 @@ class Strategy:
 
     @property
     def custom(self) -> bool:
-        """Whether it is a user's own, computed alike whichever library led."""
+        """Whether it is a user's own, which gives the same result whichever library led."""
         return bool(self.eras) and self.eras[0].library == CUSTOM
 
     def era(self, library: Library | None) -> Era:
         """The era of a library; None means the newest Java.
 
         Raises:
-            CannotTell: No era of that library is known.
+            CannotTell: No era of this library is known.
         """
         wanted = Library(CUSTOM) if self.custom else library or Library(JAVA)
         for era in self.eras:

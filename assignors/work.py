@@ -1,12 +1,11 @@
-"""Work in units: how much a computation may cost, counted the same on every machine.
+"""Units of work: the cost of a computation, counted the same on every machine.
 
-Who is in a group, what its members subscribe to and what they claim are foreign numbers, and some algorithms take
-members times partitions steps, or more. Those count what they do (`spend`), and a caller that must not wait sets a
-limit (`at_most`). A limit in seconds would make the result depend on the machine; these units depend on the input
-alone. Without a limit nothing is counted.
+A group's members, subscriptions and claims come from outside, and some algorithms take members times partitions steps,
+or more. They count their work (`spend`), and a caller that must not wait sets a limit (`at_most`). A limit in seconds
+would make the result depend on the machine; these units depend only on the input. Without a limit nothing is counted.
 
-A unit is about what a Python loop does with one member, partition or topic: 0.1 to 1 us. NumPy's loops count by the
-same time, so a unit is several of their elements.
+A unit is about the work of a Python loop on one member, partition or topic: 0.1 to 1 us. NumPy's loops count by the
+same time, so several of their elements are one unit.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["Work", "at_most", "is_limited", "spend"]
 
 
 class Work:
-    """What one limit allows.
+    """One limit and the work done under it.
 
     Attributes:
         limit: Units that may be spent.
@@ -40,7 +39,7 @@ class Work:
         """Count work, here and in the limits around this one.
 
         Raises:
-            TooMuchWork: It would be more than is left; then it is not counted.
+            TooMuchWork: It would exceed the limit; then it is not counted.
         """
         if self.spent + units > self.limit:
             reason = f"it takes more than the {self.limit:,} units of work that {self._what} may take"
@@ -55,14 +54,14 @@ _limit: ContextVar[Work | None] = ContextVar("limit", default=None)
 
 @contextmanager
 def at_most(units: int, what: str = "it") -> Iterator[Work]:
-    """Limit the work of the block; a limit that is set already goes on around it.
+    """Limit the work of a block, in addition to limits that are already set.
 
     Args:
-        units: What the block may spend, at least 0.
-        what: What is limited, for the reason of `TooMuchWork`.
+        units: Limit of the block, at least 0.
+        what: Name of the limited work, for the reason of `TooMuchWork`.
 
     Yields:
-        What is spent in the block. Beyond the limit its computations raise `TooMuchWork`.
+        The work of the block so far. Beyond the limit computations in the block raise `TooMuchWork`.
     """
     work = Work(units, what, _limit.get())
     token = _limit.set(work)
@@ -73,7 +72,7 @@ def at_most(units: int, what: str = "it") -> Iterator[Work]:
 
 
 def is_limited() -> bool:
-    """Whether anybody counts: where to find out how much work it is would be work."""
+    """Whether a limit is set; check it where computing the amount of work would cost time itself."""
     return _limit.get() is not None
 
 
@@ -81,10 +80,10 @@ def spend(units: int) -> None:
     """Count work that is about to be done.
 
     Args:
-        units: Must follow from the input alone: not from the order of a set of strings, nor from what is cached.
+        units: Must depend only on the input, not on the order of a set of strings or on a cache.
 
     Raises:
-        TooMuchWork: It is more than a limit leaves.
+        TooMuchWork: It would exceed a limit.
     """
     work = _limit.get()
     if work is not None:

@@ -1,10 +1,10 @@
-"""Set up a checkout: `.venv` with everything pinned by version and hash, and the jars; nothing when all is there.
+"""Set up a checkout: `.venv` with everything pinned by version and hash, and the jars; does nothing if all is there.
 
-    python3 conf/setup.py            # what is missing
-    python3 conf/setup.py browser    # a browser for the page's tests, where that can be done
+    python3 conf/setup.py            # install what is missing
+    python3 conf/setup.py browser    # install a browser for the page's tests, if possible
 
-Standard library only, and written so that an old Python can still read it: its first task is to say, in one
-sentence, what is missing. Exit code 2 when a person must do something first.
+Standard library only, and without new syntax, so that an old Python can report in one sentence what is missing. Exit
+code 2 when a person must do something first.
 """
 
 import hashlib
@@ -20,16 +20,16 @@ LOCK = ROOT / "conf" / "requirements.lock"
 STAMP = VENV / "set-up-for"
 
 OLDEST = (3, 11)
-# What .venv and the jars take together, and half as much again for pip's own work.
+# The size of .venv and the jars, and half as much again for pip's work.
 SPACE_GIB = 3
 
 
-# Names that a browser of the Chromium family has on the PATH; tests/dashboards/conftest.py looks for the same.
+# Names of Chromium browsers on the PATH; tests/dashboards/conftest.py looks for the same.
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def main():
-    """Do what is missing."""
+    """Install what is missing."""
     if sys.version_info < OLDEST:
         stop(
             "Python %d.%d is too old: install 3.11 or newer, and name it with make PYTHON=python3.11."
@@ -42,12 +42,12 @@ def main():
         check_space()
         install(python)
         STAMP.write_text(wanted, encoding="utf-8")
-    # Looks at the checksums of what is there, and downloads what is not; says nothing when all is well.
+    # Verifies the checksums of existing jars and downloads missing ones; prints nothing when all is well.
     sys.exit(subprocess.call([str(python), "-P", "-m", "streaming.jars", "fetch"], cwd=str(ROOT)))
 
 
 def fingerprint():
-    """Names what was installed: the lock, the project file and this Python."""
+    """A digest of the installation's inputs: the lock, the project file and this Python."""
     digest = hashlib.sha256()
     for path in (LOCK, ROOT / "pyproject.toml"):
         digest.update(path.read_bytes())
@@ -56,7 +56,7 @@ def fingerprint():
 
 
 def check_java():
-    """Java is asked for before the downloads, not after them."""
+    """Check for Java before the downloads, not after them."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if java is None or shutil.which(java) is None:
@@ -64,14 +64,14 @@ def check_java():
 
 
 def check_space():
-    """A full disk is told before pip breaks off in the middle."""
+    """Report a full disk before pip fails halfway."""
     free = shutil.disk_usage(str(ROOT)).free / 2**30
     if free < SPACE_GIB:
         stop("There are %.1f GiB free where %s lies, set-up needs %d: make room." % (free, ROOT, SPACE_GIB))
 
 
 def install(python):
-    """Make the environment and install every package of the lock."""
+    """Create the environment and install every package of the lock."""
     lines = LOCK.read_text(encoding="utf-8").splitlines()
     print("installing %d packages into .venv, a minute or two ..." % sum("==" in line for line in lines), flush=True)
     quiet = ["-q", "--disable-pip-version-check", "--no-input"]
@@ -89,7 +89,7 @@ def install(python):
 
 
 def browser():
-    """Install Debian's Chromium for the page's tests; say in one sentence where that cannot be done, and go on."""
+    """Install Debian's Chromium for the page's tests; if that is impossible, say so in one sentence and go on."""
     if any(shutil.which(name) for name in BROWSERS):
         return
     want = "install chromium or google-chrome, or the page's tests in a browser are left out."

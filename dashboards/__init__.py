@@ -1,1 +1,1 @@
-"""What people see: one SQL file a panel (`queries/`), and the page that renders them. Starts at `page.py`."""
+"""The page: one SQL file per panel (`queries/`), and the Streamlit code that renders them. Starts at `page.py`."""

@@ -1,4 +1,4 @@
-"""`python -m dashboards`: serve the page, with the settings of `evenkeel up` and everything else."""
+"""`python -m dashboards`: serve the page, with the same settings as `evenkeel up`."""
 
 from __future__ import annotations
 

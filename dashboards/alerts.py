@@ -1,4 +1,4 @@
-"""The alerts that stand, as both views show them."""
+"""The current alerts, as both views show them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dashboards.view import HEALTH, View
 
 __all__ = ["alerts_html"]
 
-# Enough to see what is gravest; the groups below say the rest.
+# Enough to see the gravest; the groups below show the rest.
 _MOST = 5
 _SEVERITIES = {"critical": 3, "warning": 2}
 
 
 def alerts_html(view: View, group: str | None = None) -> str:
-    """The alerts of one group or of all; nothing at all where none fires."""
+    """The alerts of one group or of all; empty when none fires."""
     rows = view.ask("alerts", cluster=view.cluster, group_id=group)
     return render(
         "alerts.html.j2",

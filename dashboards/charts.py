@@ -1,7 +1,7 @@
-"""The charts of one group as values for a template: places in percent, so that they fit any width.
+"""The charts of one group as values for a template: positions in percent, so that they fit any width.
 
-Drawn as SVG of our own because a refresh must not be seen: a charting library builds its drawing anew, ours changes
-the points that differ. Both charts share one axis of time, so what happened at one time stands at one place.
+We draw our own SVG because a refresh must not be visible: a charting library would redraw everything, ours changes only
+the points that differ. Both charts share one time axis, so simultaneous events are aligned.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Heard:
     """How long the value of a row holds.
 
     Attributes:
-        until: The newest round: what came after is not known.
-        reach: Time within which a living group has another row.
+        until: The newest round; later values are unknown.
+        reach: A living group has another row within this time.
     """
 
     until: datetime
     reach: timedelta
 
 
-# Columns under the pointer that tell a value: as many as a hand can aim at.
+# Columns that show a value under the pointer: as many as a hand can aim at.
 _SLICES = 96
 
 _TIME_STEPS_MIN = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10_080)
@@ -46,16 +46,16 @@ _SHAPES = {"joined": "▲", "left": "▼", "joined and left": "◆", "other": "�
 def lag_chart(
     rows: Sequence[Row], decisions: Sequence[Row], span: Span, clock: words.Clock, heard: Heard
 ) -> dict[str, Any]:
-    """Lag over time: all partitions together, and the worst one; a hairline at each decision.
+    """Lag over time: all partitions together and the worst one, with a hairline at each decision.
 
-    A value holds until the next row, as long as the group was heard of: where no row came for longer than a heartbeat,
-    and after the newest round, there is a gap.
+    A value holds until the next row while rows keep coming. There is a gap where no row came for longer than a
+    heartbeat, and after the newest round.
 
     Args:
-        rows: Rows of lag.sql, the oldest first, reaching back beyond the span where there are any.
+        rows: Rows of lag.sql, the oldest first, with rows before the span if there are any.
         decisions: Rows of rebalances.sql.
         span: First and last moment shown.
-        clock: The viewer's.
+        clock: The viewer's clock.
         heard: How long a value holds.
     """
     held = [{**row, "end": end} for row, end in zip(rows, _ends(rows, span, heard), strict=True)]
@@ -75,7 +75,7 @@ def lag_chart(
 
 
 def rebalance_chart(decisions: Sequence[Row], span: Span, clock: words.Clock) -> dict[str, Any]:
-    """Decisions over time: moves as bars, the least necessary as a tick across, the cause as the shape on top."""
+    """Decisions over time: moves as bars, the necessary minimum as a tick across, the cause as the shape on top."""
     top = max(
         [
             4,
@@ -92,7 +92,7 @@ def rebalance_chart(decisions: Sequence[Row], span: Span, clock: words.Clock) ->
 
 
 def nice_steps(top: float, most: int = 4) -> list[float]:
-    """Round values from 0 to at least `top`, at most so many above 0."""
+    """Round values from 0 to at least `top`, with at most `most` of them above 0."""
     raw = top / most
     power = 10 ** math.floor(math.log10(raw)) if raw > 0 else 1
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= raw)
@@ -101,12 +101,12 @@ def nice_steps(top: float, most: int = 4) -> list[float]:
 
 
 def time_ticks(span: Span, clock: words.Clock) -> list[dict[str, Any]]:
-    """Round times of the viewer's zone within a span."""
+    """Round times within a span, in the viewer's zone."""
     minutes = (span[1] - span[0]).total_seconds() / 60
     step = next((s for s in _TIME_STEPS_MIN if minutes / s <= _MOST_TIME_TICKS), _TIME_STEPS_MIN[-1])
     local = span[0].astimezone(clock.zone)
-    # Counted in wall-clock minutes of the viewer's day, so that the ticks are his full hours also where his zone's
-    # offset has half an hour.
+    # Counted in wall-clock minutes of the viewer's day, so that the ticks are full hours also in zones with a half-hour
+    # offset.
     moment = local.replace(hour=0, minute=0, second=0, microsecond=0)
     found = []
     while (here := moment.astimezone(UTC)) <= span[1]:
@@ -122,13 +122,13 @@ def _percent(moment: datetime, span: Span) -> float:
 
 
 def _ends(rows: Sequence[Row], span: Span, heard: Heard) -> list[datetime]:
-    """Until when each row's value holds."""
+    """The time until which each row's value holds."""
     following = [*(row["time"] for row in rows[1:]), heard.until]
     return [min(end, row["time"] + heard.reach, span[1]) for row, end in zip(rows, following, strict=False)]
 
 
 def _runs(points: Sequence[Row], column: str, span: Span) -> Iterable[list[tuple[float, float, float]]]:
-    """Stretches in which a value is known: (from, to, value), from and to in percent."""
+    """Periods with a known value: (from, to, value), from and to in percent."""
     run: list[tuple[float, float, float]] = []
     for row in points:
         begin, end = _percent(row["time"], span), _percent(row["end"], span)
@@ -170,7 +170,7 @@ def _y(value: float, top: float) -> str:
 
 
 def _slices(points: Sequence[Row], span: Span, clock: words.Clock) -> list[str]:
-    """What is told under the pointer, from left to right: the value that held at the middle of each slice."""
+    """Texts shown under the pointer, from left to right: the value in the middle of each slice."""
     if not points:
         return []
     width = (span[1] - span[0]) / _SLICES
@@ -209,7 +209,7 @@ def _bar(row: Row, span: Span, top: float, clock: words.Clock) -> dict[str, Any]
 
 
 def _short(value: float) -> str:
-    """A value at an axis: "0", "500", "2k", "1.5M"."""
+    """A value on an axis: "0", "500", "2k", "1.5M"."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= size:
             return f"{value / size:g}{letter}"

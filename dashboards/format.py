@@ -1,6 +1,6 @@
 """Numbers, times and names as people read them, and the one sentence that says what is wrong with a group.
 
-Pure functions over rows of the queries; what they return is text, never markup.
+Pure functions over the queries' rows; they return text, never markup.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = [
 Row = Mapping[str, Any]
 
 DASH = "\N{EN DASH}"
-"""Stands where there is no value."""
+"""Shown where there is no value."""
 
-# How long a name may be in a table before its middle is left out.
+# Longer names are cut in the middle in tables.
 _CUT_AT = 44
 
-# Longer names travel in links as a digest: browsers and proxies end an address after some thousand characters.
+# Longer names are replaced by a digest in links: browsers and proxies cut addresses after a few thousand characters.
 _LINK_AT = 300
 
 _PASSING = frozenset({"partitions_pending_handover", "reconciling", "offset_deleted"})
@@ -52,11 +52,11 @@ _KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """Times of one viewer.
+    """Formats times for one viewer.
 
     Attributes:
-        now: The time of this look.
-        zone: The viewer's zone.
+        now: Time of this refresh.
+        zone: The viewer's time zone.
         past: How far back the tables in memory go.
     """
 
@@ -65,7 +65,7 @@ class Clock:
     past: timedelta = timedelta(hours=24)
 
     def time(self, moment: datetime | None, *, exact: bool = True) -> str:
-        """Time of day, with the day where that is not today: "14:03:10", "20 Nov 14:03:10"."""
+        """Time of day, with the date unless it is today: "14:03:10", "20 Nov 14:03:10"."""
         if moment is None:
             return DASH
         local = moment.astimezone(self.zone)
@@ -73,13 +73,13 @@ class Clock:
         return text if local.date() == self.now.astimezone(self.zone).date() else f"{local.day} {local:%b} {text}"
 
     def whole(self, moment: datetime | None) -> str:
-        """Everything about a moment, for hovering: in the viewer's zone, and in UTC."""
+        """The full moment, for hovering: in the viewer's zone and in UTC."""
         if moment is None:
             return ""
         return f"{moment.astimezone(self.zone):%Y-%m-%d %H:%M:%S %Z} · {moment.astimezone(UTC):%H:%M:%S} UTC"
 
     def since(self, moment: datetime | None) -> str:
-        """Words for a sentence: since 14:03, or how long where it began before what is held; with a space before."""
+        """Part of a sentence: " since 14:03", or for how long if it began before the rows in memory (leading space)."""
         if moment is None:
             return ""
         if self.now - moment > self.past - timedelta(minutes=10):
@@ -87,17 +87,17 @@ class Clock:
         return f" since {self.time(moment, exact=False)}"
 
     def at_least(self, moment: datetime | None) -> str:
-        """Words for a sentence: for at least 3 min; with a space before."""
+        """Part of a sentence: " for at least 3 min", with a space before."""
         return "" if moment is None else f" for at least {age(self.now - moment)}"
 
 
 def number(value: float | None) -> str:
-    """A count: "12,400"; a dash where there is none."""
+    """A count: "12,400"; a dash for None."""
     return DASH if value is None else f"{value:,.0f}"
 
 
 def ratio(value: float | None) -> str:
-    """An imbalance: "1.50"; "0" where it is nothing."""
+    """An imbalance: "1.50"; "0" if it rounds to nothing."""
     if value is None:
         return DASH
     return "0" if abs(value) < 0.005 else f"{value:.2f}"
@@ -124,13 +124,13 @@ def age(span: timedelta) -> str:
 
 
 def visible(name: str) -> str:
-    """A name with everything in it visible: control characters, and those that turn text around, as escapes."""
+    """A name with escapes for its invisible characters: control characters, and those that reverse the text."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in name)
 
 
 def cut(name: str, most: int = _CUT_AT) -> str:
-    """A visible name of at most so many characters, its middle left out: beginning and end tell names apart."""
-    # (A name can have 32 KB: only its ends are made visible.)
+    """A visible name of at most `most` characters, cut in the middle: names differ at their beginnings and ends."""
+    # (A name can have 32 KB: only its ends are escaped.)
     if len(name) > 2 * most:
         name = name[:most] + name[-most:]
         shown = visible(name)
@@ -143,7 +143,7 @@ def cut(name: str, most: int = _CUT_AT) -> str:
 
 
 def key_of(name: str) -> str:
-    """What stands for a name in a link: the name, or a digest where it is too long."""
+    """A name as used in links: the name itself, or a digest if it is too long."""
     if len(name) <= _LINK_AT:
         return name
     return f"sha256:{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
@@ -154,7 +154,7 @@ class Reason:
     """One thing that is wrong, or worth knowing.
 
     Attributes:
-        health: How bad, as the column of groups.sql has it: 3, 2 or 1.
+        health: Severity, as the column of groups.sql: 3, 2 or 1.
         text: The sentence.
     """
 
@@ -163,12 +163,12 @@ class Reason:
 
 
 def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[Reason]:
-    """What is wrong with a group, the worst first; empty when nothing is.
+    """Reasons for a group's health, the worst first; empty when nothing is wrong.
 
     Args:
         group: A row of groups.sql.
-        clock: The viewer's.
-        since: Its row of since.sql, if it has one.
+        clock: The viewer's clock.
+        since: The group's row of since.sql, if it has one.
     """
     known = since or {}
     found = [_REASONS[problem] for problem in group["problems"].split() if problem in _REASONS]
@@ -176,7 +176,7 @@ def reasons(group: Row, clock: Clock, since: Row | None = None) -> list[Reason]:
 
 
 def passing(group: Row, clock: Clock) -> list[Reason]:
-    """What is normal for moments, and worth knowing while it lasts: partitions on their way from member to member."""
+    """Reasons that are normal for moments and worth knowing while they last, such as partitions being handed over."""
     return [
         Reason(0, f"{visible(finding['detail'])}{clock.since(finding['since'])}")
         for finding in group["findings"] or ()
@@ -185,7 +185,7 @@ def passing(group: Row, clock: Clock) -> list[Reason]:
 
 
 def calm(group: Row) -> str:
-    """What is said of a group with which nothing is wrong."""
+    """Short text for a group with nothing wrong."""
     verdict = group["verdict"]
     if verdict == "identical":
         return "as expected"
@@ -200,7 +200,7 @@ _EAGER = frozenset({"range", "roundrobin", "sticky"})
 
 
 def cause(decision: Row) -> str:
-    """Why a rebalance happened, as far as the log tells: who joined, left, was replaced."""
+    """Cause of a rebalance, as far as the log shows it: who joined, left, was replaced."""
     kind = decision["kind"]
     if kind == "static_replacement":
         return "a static member came back, no rebalance"
@@ -217,7 +217,7 @@ def cause(decision: Row) -> str:
     elif kind == "created" or decision["joined"] is None:
         said.append("first decision seen")
     if decision["follows"] is not None:
-        # (Members of an eager strategy give up all at once: only whoever took a group back to it left something over.)
+        # (With an eager strategy all partitions are given up at once, so pending ones can only stem from a migration.)
         if decision.get("strategy") in _EAGER:
             said.append("gives on what the migration before it left over")
         else:
@@ -271,7 +271,7 @@ def _lag(text: str) -> Callable[[Row, Clock, Row], str]:
     return say
 
 
-# As in groups.sql, which says what each problem is: 3 critical, 2 warning, 1 unknown.
+# Problems as explained in groups.sql: 3 critical, 2 warning, 1 unknown.
 _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "drifted": (3, _drifted),
     "unassigned": (3, _finding("unassigned")),

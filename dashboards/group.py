@@ -1,4 +1,4 @@
-"""One group: what is wrong, who should own what and who does, lag and rebalances over time, members."""
+"""One group: problems, expected and actual owners, lag and rebalances over time, members."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _LAG_SIGNS = {"stopped": "■", "stalled": "■", "falling_behind": "▲", "rewo
 
 
 def group_view(view: View) -> None:
-    """Draw it."""
+    """Draw the group."""
     group = _find(view)
     if group is None:
         board(_not_there(view), key="group")
@@ -156,7 +156,7 @@ def _matrix(laid_out: Matrix, verdict: Row | None, view: View) -> str:
 
 
 def _short(member: Row, clients: Mapping[str, int]) -> str:
-    """The client's name; where several share it, with what tells their member ids apart."""
+    """The client id; with a distinguishing part of the member id where several members share it."""
     client = words.cut(member["client_id"] or member["member_id"], 16)
     if clients[member["client_id"]] == 1:
         return client
@@ -233,7 +233,7 @@ def _charts(group: Row, decisions: Sequence[Row], view: View) -> str:
     chosen = view.span if view.span in _SPANS else _SPAN
     span = (view.now - _SPANS[chosen], view.now)
     name = {"cluster": group["cluster"], "group_id": group["group_id"]}
-    # (All that is held, so that the line begins at the edge with the value that held there.)
+    # (All rows in memory, so that the line starts at the left edge with the value that held there.)
     rows = view.ask("lag", **name, since=view.since, step=_STEPS[chosen])
     shown = [row for row in decisions if row["record_time"] >= span[0]]
     newest = next((r["round_time"] for r in view.ask("rounds") if r["cluster"] == group["cluster"]), view.now)

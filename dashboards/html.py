@@ -1,7 +1,7 @@
-"""HTML of our own on a Streamlit page, drawn without a flash.
+"""Our own HTML on a Streamlit page, updated without flicker.
 
-`st.html` puts a new text in place of the old one, and with it what is selected, hovered or scrolled; this component
-changes only the nodes that differ. The HTML comes from our templates alone, in which Jinja escapes every value.
+`st.html` replaces the whole text, and so loses selection, hovering and scrolling; this component changes only the nodes
+that differ. The HTML comes only from our templates, in which Jinja escapes every value.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def board(html: str, key: str, place: str = "") -> None:
     """Show HTML; links with `data-go` change the address without loading the page again.
 
     Args:
-        html: What `render` returned.
+        html: The result of `render`.
         key: Name of this board, the same at each refresh.
-        place: What the viewer looks at; when it changes, the page begins at its top.
+        place: The place that the viewer looks at; when it changes, the page scrolls to its top.
     """
     mount = _component()
     data = {"html": html, "place": place, "went": st.session_state.get("went", 0)}
@@ -40,8 +40,8 @@ def board(html: str, key: str, place: str = "") -> None:
 
 
 def _go(key: str) -> None:
-    # (Streamlit 1.67 does not know the board for a moment when a click and a refresh meet; the board asks again until
-    # `went` tells that it was heard. What it asks twice may come after a later click, which then holds.)
+    # (Streamlit 1.67 loses the board for a moment when a click and a refresh coincide; the board repeats its request
+    # until `went` shows that it was received. A repetition may arrive after a later click, which then wins.)
     asked = (st.session_state.get(key) or {}).get("go")
     if isinstance(asked, dict) and asked.get("at", 0) > st.session_state.get("went", 0):
         st.session_state["went"] = asked["at"]
@@ -50,7 +50,7 @@ def _go(key: str) -> None:
         }
 
 
-# (Registered anew by each run of the script it would be told as a mistake in the log.)
+# (Cached, because Streamlit logs an error if each run of the script registers the component again.)
 @cache
 def _component() -> Any:
     css = (_FOLDER / "board.css").read_text(encoding="utf-8").replace("/* palette */", css_variables())

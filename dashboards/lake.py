@@ -1,6 +1,6 @@
-"""The page's view of the lake: one per process, kept fresh by a thread, shared by all viewers.
+"""The page's view of the lake: one per process, updated by a thread, shared by all viewers.
 
-A viewer's refresh asks memory; the lake is read once, however many look at it.
+Viewers are served from memory; the lake is read once, however many viewers there are.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ __all__ = ["PageLake"]
 
 _log = logging.getLogger(__name__)
 
-# Between two tidyings of what grows in memory; each rebuilds the tables of the past (a second or two for a day of a
-# thousand groups).
+# Time between two clean-ups of the memory. Each rebuilds the tables of the past, which takes a second or two for a day
+# of a thousand groups.
 _TIDY_EVERY_S = 1800.0
 
 # A lake that cannot be read is tried again after this time.
 _AGAIN_S = 5.0
 
-# Answers that are kept: all panels of a few dozen viewers.
+# Limit of cached answers: all panels of a few dozen viewers.
 _MOST_ANSWERS = 512
 
 
-# Two clocks that are kept at all are closer than this.
+# Two synchronised clocks differ by less than this.
 _APART_S = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Newest:
-    """The newest round of a cluster: its number, when it was read (steady time), and how old it was then, s."""
+    """A cluster's newest round: its number, when it was read (steady time), and its age at that moment in s."""
 
     round: int
     at: float
@@ -50,10 +50,10 @@ class PageLake:
     """Answers to the panels' queries.
 
     Attributes:
-        past: How far back it goes.
-        thresholds: Bounds by which the page colours, as the alert rules have them.
-        reach: Within this time of the newest round a living group, and each of its partitions, has a row.
-        problem: One sentence when the lake cannot be read now; what was read before is still answered from.
+        past: How far back charts and timelines go.
+        thresholds: The alert rules' thresholds, by which the page chooses colours.
+        reach: A living group, and each of its partitions, has a row within this time before the newest round.
+        problem: One sentence while the lake cannot be read; answers then come from the rows read before.
     """
 
     def __init__(
@@ -71,15 +71,15 @@ class PageLake:
             root: Folder or URI of the lake.
             past: How far back charts and timelines go.
             heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
-            refresh: Time between two looks for new files.
-            thresholds: The alert rules' bounds, by which the page colours; None for the defaults.
-            steady: Seconds that no setting of a clock moves.
+            refresh: Time between two polls for new files.
+            thresholds: The alert rules' thresholds, by which the page chooses colours; None for the defaults.
+            steady: A clock in seconds that no adjustment of the system time moves.
         """
         self.past = past
         self.thresholds = thresholds or Thresholds()
         self._steady = steady
         self._rounds: dict[str, _Newest] = {}
-        # A living group and partition has a row every heartbeat; the rest forgives slow rounds.
+        # A living group and partition has a row every heartbeat; the rest is tolerance for slow rounds.
         self.reach = 1.25 * heartbeat + timedelta(minutes=1)
         self.problem: str | None = None
         self._refresh_s = refresh.total_seconds()
@@ -95,16 +95,16 @@ class PageLake:
         threading.Thread(target=self._run, name="lake", daemon=True).start()
 
     def wait_for_first_look(self, seconds: float) -> bool:
-        """Wait until the newest rows were read, or could not be; False when the time is up."""
+        """Wait until the newest rows were read, or reading failed; False when the time is up."""
         return self._read_once.wait(seconds)
 
     @property
     def unread(self) -> float:
-        """Share of the files there were at the start that are not read yet, 0 to 1."""
+        """Unread share of the files that existed at the start, 0 to 1."""
         return self._cache.behind / self._files if self._files else 0.0
 
     def ask(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """The rows of a query; the same list as long as nothing has changed, so do not change it."""
+        """The rows of a query. Callers share the list until something changes, so do not modify it."""
         given = dict(parameters or {})
         key = (name, *sorted((k, str(v)) for k, v in given.items()))
         with self._lock:
@@ -120,7 +120,7 @@ class PageLake:
         return rows
 
     def quiet_s(self, cluster: str) -> float:
-        """Seconds for which no round of a new number was read, as far as the page knows; 0 for an unknown cluster."""
+        """Seconds since a round with a new number was read; 0 for an unknown cluster."""
         newest = self._rounds.get(cluster)
         return 0.0 if newest is None else newest.age_s + self._steady() - newest.at
 
@@ -130,12 +130,12 @@ class PageLake:
             known = self._rounds.get(row["cluster"])
             if known is not None and row["round"] <= known.round:
                 continue
-            # Only a start must believe the clocks, and not to the minute: what it finds may be of yesterday.
+            # Only at the start is the clock trusted, and not to the minute: the newest round may be from yesterday.
             age_s = 0.0 if known is not None else (now - row["round_time"]).total_seconds()
             self._rounds[row["cluster"]] = _Newest(row["round"], self._steady(), age_s if age_s > _APART_S else 0.0)
 
     def look(self) -> None:
-        """Take in what is new: what the thread does again and again."""
+        """Read the new files; the thread calls it again and again."""
         try:
             changed = self._cache.update()
             self._see_rounds()
@@ -147,7 +147,7 @@ class PageLake:
             self.forget()
 
     def read_on(self) -> bool:
-        """Read some of what lies further back; False when nothing is left."""
+        """Read some of the older files; False when nothing is left."""
         if not self._cache.behind:
             return False
         self._files = max(self._files, self._cache.behind)
@@ -182,19 +182,19 @@ class PageLake:
                 time.sleep(max(0.1, pause - (time.monotonic() - began)))
 
     def forget(self) -> None:
-        """Let every question be answered is_snapshot."""
+        """Drop all cached answers."""
         with self._lock:
             self._version += 1
             self._answers.clear()
 
 
 def since(past: timedelta, now: datetime) -> datetime:
-    """Where the past begins, to the minute, so that questions of one minute are the same."""
+    """Beginning of the past, rounded to the minute, so that queries of the same minute are equal."""
     return (now.astimezone(UTC) - past).replace(second=0, microsecond=0)
 
 
 def _wanted(past: timedelta, of_living: timedelta) -> dict[str, Wanted]:
-    """What the queries read, and how far back the newest rows of it can lie."""
+    """Tables and columns that the queries read, and how far back their newest rows can be."""
     read = columns_read(queries().values())
     reach = {
         "group_health": of_living,

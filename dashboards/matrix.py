@@ -1,4 +1,4 @@
-"""Who should own what, and who does: cells of a matrix of partitions and members. Pure."""
+"""Expected and actual owners: cells of a matrix of partitions and members. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["MOST_MEMBERS", "MOST_ROWS", "Matrix", "MatrixRow", "matrix"]
 
 Row = Mapping[str, Any]
 
-# A person scans some dozen rows; beyond that what drifted comes first, and the rest is counted. A browser, too,
-# should not be handed a hundred thousand cells every few seconds.
+# People scan a few dozen rows; in larger groups drifted partitions come first, and the rest is only counted. Nor should
+# a browser get a hundred thousand cells every few seconds.
 MOST_ROWS = 120
 MOST_MEMBERS = 40
 
 AS_EXPECTED, WRONG, EXPECTED_HERE, UNJUDGED = "ok", "wrong", "expected", "unjudged"
-"""Cells: owns it and should; owns it and should not; does not and should; owns it, and nobody can tell."""
+"""Cells: owned as expected; owned but not expected; expected but not owned; owned, with the expected owner unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +24,13 @@ class MatrixRow:
     """One partition.
 
     Attributes:
-        topic: Its topic.
+        topic: Name of the topic.
         partition: Its number.
-        cells: Kind of cell by place of the member.
-        kind: Kind of drift; None where there is none.
+        cells: Kind of cell by index of the member.
+        kind: Kind of drift; None without drift.
         expected: Member id of the expected owner, where it differs and is known.
         actual: Member ids of the owners.
-        lag: Its row of partitions.sql; None where there is none.
+        lag: The partition's row of partitions.sql; None if there is none.
     """
 
     topic: str
@@ -44,16 +44,16 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """The matrix.
+    """The matrix of one group.
 
     Attributes:
-        members: Rows of members.sql, as columns.
-        rows: Its rows, by topic and partition.
+        members: Rows of members.sql: the columns.
+        rows: By topic and partition.
         hidden_rows: Partitions that are not shown; none of them drifted unless `hidden_drifted`.
-        hidden_drifted: Those of them that drifted.
+        hidden_drifted: Hidden partitions that drifted.
         hidden_members: Members that are not shown.
         judged: Whether the expected owners are known.
-        why_not: Why not; "" when they are.
+        why_not: The reason if they are not; else "".
     """
 
     members: Sequence[Row]
@@ -66,7 +66,7 @@ class Matrix:
 
     @property
     def marks(self) -> list[str]:
-        """Kinds of cells that are in it, for its legend."""
+        """Kinds of cells in the matrix, for its legend."""
         used = {cell for row in self.rows for cell in row.cells.values()}
         return [kind for kind in (AS_EXPECTED, WRONG, EXPECTED_HERE, UNJUDGED) if kind in used]
 
@@ -79,12 +79,12 @@ class _Partition:
 
 
 def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row]) -> Matrix:
-    """Lay out one group.
+    """Build the matrix of one group.
 
     Args:
         members: Rows of members.sql.
         verdict: The row of verdict.sql, if there is one.
-        partitions: Rows of partitions.sql; those that nobody owns and the group subscribes to get a row, too.
+        partitions: Rows of partitions.sql; unowned partitions that the group subscribes to get a row, too.
     """
     why_not = _why_not(members, verdict)
     known: dict[tuple[str, int], _Partition] = {}
@@ -133,7 +133,7 @@ def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
 
 
 def _same_decision(verdict: Row, member: Row) -> bool:
-    """Whether a member of a newer record is one of the decision that was judged: a static member only came back."""
+    """Whether a newer record of a member belongs to the judged decision: then a static member only came back."""
     return bool(verdict["incarnation"] == member["incarnation"] and verdict["generation"] == member["generation"])
 
 

@@ -1,4 +1,4 @@
-"""The overview: which groups need somebody, and why; what fires; what was decided last."""
+"""The overview: groups that need attention and why, firing alerts, the newest decisions."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["overview"]
 
 Row = Mapping[str, Any]
 
-# Rows that are drawn: a page that redraws a thousand rows every few seconds would not be quiet.
+# Limits of drawn rows: redrawing a thousand rows every few seconds would make the page restless.
 _MOST_GROUPS = 100
 _MOST_DECISIONS = 12
 
 
 def overview(view: View) -> None:
-    """Draw it."""
+    """Draw the overview."""
     groups = view.groups(view.cluster)
     counted = Counter(group["health"] for group in groups)
     counts = [
@@ -67,7 +67,7 @@ def overview(view: View) -> None:
 
 
 def _chosen(groups: Sequence[Row], view: View) -> list[Row]:
-    """Groups of the chosen health, with the searched text in their names."""
+    """Groups with the chosen health and the searched text in their names."""
     text = st.text_input(
         "Find a group", placeholder="Find a group", label_visibility="collapsed", key="find", width=360
     )

@@ -1,4 +1,4 @@
-"""The page: `streamlit run` starts here. It only reads, and every number on it comes from a file in `queries/`."""
+"""The page: `streamlit run` starts here. It only reads, and every number comes from a query in `queries/`."""
 
 from __future__ import annotations
 
@@ -54,20 +54,20 @@ def _refresh() -> timedelta:
 
 
 def main() -> None:
-    """One run of the script: set the page up, then leave the rest to a fragment that refreshes itself."""
+    """One run of the script: set up the page, then leave the rest to a fragment that refreshes itself."""
     icon = Path(__file__).parent / "templates" / "icon.svg"
     st.set_page_config(page_title="Evenkeel", page_icon=str(icon), layout="wide", initial_sidebar_state="collapsed")
     st.html(_STYLE)
     if "go" in st.session_state:
         st.query_params.from_dict(st.session_state.pop("go"))
-    # Only a whole run follows the address (a link, the browser's back, a first look). The browser sends its address
-    # with each refresh too, and a refresh that it asked for before it heard of a new one would draw the old view.
+    # Only a whole run follows the address (a link, the browser's back button, the first visit). The browser also sends
+    # its address with each refresh, and a refresh requested before it heard of a new address would draw the old view.
     st.session_state["address"] = st.query_params.to_dict()
     st.fragment(_guarded, run_every=_refresh())()
 
 
 def _guarded() -> None:
-    # A click runs the fragment alone; where it leads is for the whole run.
+    # A click runs only the fragment; following it needs a whole run.
     if "go" in st.session_state:
         st.rerun()
     try:

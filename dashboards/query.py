@@ -1,7 +1,7 @@
-"""The panels' queries: SQL files that DuckDB and Spark both run.
+"""The panels' queries: SQL files that run in DuckDB and in Spark.
 
-A file begins with a comment: the question that it answers, its parameters (`:name  TYPE  meaning`), its columns. What
-tables and columns it reads is told by the parser, so that a new panel is one file.
+A file begins with a comment: the question that it answers, its parameters (`:name  TYPE  meaning`), its columns. The
+tables and columns that it reads are found by the parser, so a new panel is one file.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ FOLDER = Path(__file__).parent / "queries"
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One file.
+    """One query file.
 
     Attributes:
-        name: Its name, without ".sql".
-        sql: The text as it stands in the file: what Spark's `sql(text, args=...)` takes.
-        duckdb: The same for DuckDB, where a parameter is `$name`; values never become text.
+        name: File name without ".sql".
+        sql: The text as in the file, the form that Spark's `sql(text, args=...)` takes.
+        duckdb: The query for DuckDB, where a parameter is `$name`; values never become text.
         parameters: Their names.
         tables: Tables and `_current` views that it reads.
         columns: Names of the columns that it reads.
@@ -41,7 +41,7 @@ class Query:
 
 @cache
 def queries() -> dict[str, Query]:
-    """All of them, by name."""
+    """All queries by name."""
     texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))}
     duckdb = [with_parameters(sql, "${}".format) for sql in texts.values()]
     return {
@@ -51,7 +51,7 @@ def queries() -> dict[str, Query]:
 
 
 def columns_read(of: Iterable[Query]) -> dict[str, frozenset[str]]:
-    """Columns that may be read, by table or view: every column of it that a query names which reads it."""
+    """Columns that may be read, by table or view: every column that a query names which reads the table."""
     found: dict[str, frozenset[str]] = {}
     for query in of:
         for table in ALL_TABLES:

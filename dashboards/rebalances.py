@@ -1,4 +1,4 @@
-"""Rows of decisions as both views show them: when, why, at what cost, with which verdict."""
+"""Rows of decisions for both views: when, why, at what cost, with which verdict."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def rebalance_rows(decisions: Sequence[Row], clock: words.Clock) -> list[dict[st
 def _row(row: Row, clock: words.Clock) -> dict[str, Any]:
     verdict, style = _SIGNS.get(row["verdict"], (words.DASH, "quiet"))
     if row["verdict"] is None and row["kind"] != "static_replacement":
-        # (A member that comes back under another id is given what it had: nobody decided, so no verdict comes.)
+        # (A static member that comes back under another id keeps its partitions: nothing is decided, so no verdict
+        # follows.)
         verdict, style = "pending", "quiet"
     moves, least = row["partitions_moved"], row["partitions_moved_optimal"]
     return {

@@ -1,4 +1,4 @@
-"""Start Streamlit with our page and our settings, headless and silent towards everybody but the viewer."""
+"""Start Streamlit with our page and settings, headless, without telemetry or requests to other hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAGE = Path(__file__).parent / "page.py"
 
 
 def main() -> int:
-    """Serve until SIGTERM or SIGINT; failures are one sentence, and their exit code is returned."""
+    """Serve until SIGTERM or SIGINT; a failure is printed as one sentence, and its exit code is returned."""
     try:
         serve()
     except SetupError as error:
@@ -36,13 +36,13 @@ def serve(lake: str | None = None, port: int | None = None) -> NoReturn:
     """Serve the page until SIGTERM or SIGINT, and end the process with exit code 0.
 
     Args:
-        lake: The lake; None takes the settings'.
-        port: The port; None takes the settings'.
+        lake: Folder or URI of the lake; None takes the settings' value.
+        port: Port of the page; None takes the settings' value.
 
     Raises:
         SetupError: A setting is wrong, or the port is taken.
     """
-    # The page's script loads the settings for itself, from the environment of this process.
+    # The page's script loads the settings itself, from the environment of this process.
     if lake is not None:
         os.environ["EVENKEEL_LAKE"] = lake
     if port is not None:
@@ -54,7 +54,7 @@ def serve(lake: str | None = None, port: int | None = None) -> NoReturn:
     from streamlit.web import bootstrap  # noqa: PLC0415
 
     logging.getLogger("uvicorn.error").addFilter(is_news)
-    # Streamlit 1.67 asks a host in the network for this machine's address when a foreign site knocks.
+    # Streamlit 1.67 asks an external host for this machine's address when a request comes from a foreign site.
     net_util.get_external_ip = lambda: None
     flags = options(settings.page)
     bootstrap.load_config_options(flags)
@@ -63,15 +63,15 @@ def serve(lake: str | None = None, port: int | None = None) -> NoReturn:
     sys.stdout.write(f"the page is at http://{host}:{settings.page.port}{path}, of the tables in {settings.lake}\n")
     sys.stdout.flush()
     bootstrap.run(str(_PAGE), is_hello=False, args=[], flag_options=flags)
-    # The thread that reads the lake may be inside DuckDB: an interpreter that is taken down around it complains at
-    # length, and there is nothing left to save.
+    # The thread that reads the lake may be inside DuckDB: shutting the interpreter down around it prints long errors,
+    # and there is nothing left to save.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
 
 
 def options(page: PageSettings) -> dict[str, Any]:
-    """Streamlit's own options, by their names with "_" for "."; they win over any file of the user's."""
+    """Streamlit's options; "_" stands for the "." in their names. They win over any file of the user's."""
     return {
         "server_address": page.address,
         "server_port": page.port,
@@ -96,17 +96,17 @@ def options(page: PageSettings) -> dict[str, Any]:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Whether a line of the web server belongs in the log: not that a viewer left just when something was sent.
+    """Whether a line of the web server belongs in the log; a viewer who left during a send does not.
 
-    (Streamlit 1.67 takes Starlette's `WebSocketDisconnected` for a text frame and fails as it refuses it: two long
-    tracebacks, and nobody to whom it matters.)
+    (Streamlit 1.67 takes Starlette's `WebSocketDisconnected` for a text frame and fails while refusing it: two long
+    tracebacks without any use.)
     """
     kind = record.exc_info[0] if record.exc_info else None
     return kind is None or kind.__name__ != "WebSocketDisconnected"
 
 
 def _check_port(page: PageSettings) -> None:
-    """Ask for the port before Streamlit does, which would end without a word on what to do."""
+    """Check the port before Streamlit does, which would end without saying what to do."""
     family = socket.AF_INET6 if ":" in page.address else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_STREAM) as trial:

@@ -1,8 +1,7 @@
-"""Colours and letters of the page, light and dark, for Streamlit and for our HTML.
+"""Colours and fonts of the page, light and dark, for Streamlit and for our HTML.
 
-Colours carry meaning only where something is off, and never alone: a sign and a word stand beside each. The hues are
-apart in lightness as well as in hue, so that they stay apart for colour-blind eyes and in print (after Okabe and Ito's
-palette).
+Colours only mark what is wrong, and never alone: a sign and a word accompany each. The colours differ in lightness as
+well as in hue, so that colour-blind readers and prints can distinguish them (after Okabe and Ito's palette).
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ __all__ = ["DARK", "LIGHT", "THEME", "Palette", "css_variables"]
 
 @dataclass(frozen=True, slots=True)
 class Palette:
-    """One of the two.
+    """One colour scheme, light or dark.
 
     Attributes:
-        ground: Page.
-        raised: What lies on it: heads of tables, chips.
+        ground: Background of the page.
+        raised: Background of raised elements: table heads, chips.
         line: Hairlines.
         text: Text.
-        quiet: Text of less weight.
+        quiet: Less important text.
         accent: Links, expected owners, the line of a chart.
-        bad: Off.
-        bad_ground: Behind it.
-        warn: Strained.
-        warn_ground: Behind it.
-        unsure: Cannot be told.
-        unsure_ground: Behind it.
+        bad: Wrong.
+        bad_ground: Background of `bad`.
+        warn: Needs attention.
+        warn_ground: Background of `warn`.
+        unsure: Unknown.
+        unsure_ground: Background of `unsure`.
         owned: Cells that are as they should be.
     """
 
@@ -82,7 +81,7 @@ DARK = Palette(
 
 
 def css_variables() -> str:
-    """The palettes as CSS variables that follow the scheme of the place they stand in."""
+    """The palettes as CSS variables that follow the colour scheme of the surrounding page."""
     pairs = [(f.name.replace("_", "-"), getattr(LIGHT, f.name), getattr(DARK, f.name)) for f in fields(Palette)]
     return "\n".join(f"  --{name}: light-dark({light}, {dark});" for name, light, dark in pairs)
 
@@ -105,4 +104,4 @@ THEME: dict[str, Any] = {
     **_theme("light", LIGHT),
     **_theme("dark", DARK),
 }
-"""Streamlit's options, by their names with "_" for "."."""
+"""Streamlit's options; "_" stands for the "." in their names."""

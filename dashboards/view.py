@@ -1,4 +1,4 @@
-"""What one look at the page is made for, and its head: whose groups, how fresh, and what stands in the way."""
+"""One refresh of the page: the chosen cluster and group, and the head with freshness and problems."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ HEALTH = {3: "critical", 2: "warning", 1: "unknown", 0: "ok", -1: "no members"}
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One look of one viewer.
+    """One refresh for one viewer.
 
     Attributes:
-        lake: The lake.
-        now: Time of the look.
-        zone: The viewer's zone.
-        cluster: The cluster that the address names; None for all.
-        group: What the address names as the group; None for the overview.
-        show: The one health, in its word, that the overview shows; None for all.
-        span: How far back the charts of a group go, in its word; None for the usual.
+        lake: The page's data.
+        now: Time of the refresh.
+        zone: The viewer's time zone.
+        cluster: The cluster in the address; None for all.
+        group: The group in the address; None for the overview.
+        show: The only health that the overview shows, as a word; None for all.
+        span: How far back the charts of a group go, as a word; None for the default.
     """
 
     lake: PageLake
@@ -46,7 +46,7 @@ class View:
 
     @property
     def since(self) -> datetime:
-        """Where the past begins that the queries look back on."""
+        """Beginning of the past that the queries cover."""
         return since(self.lake.past, self.now)
 
     def ask(self, query: str, **parameters: Any) -> list[dict[str, Any]]:

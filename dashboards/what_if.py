@@ -1,4 +1,4 @@
-"""What other strategies would have done at a group's newest decision: a row for each, and one sentence."""
+"""The what-if panel: other strategies at a group's newest decision, a row for each, and one sentence."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["better", "what_if_html"]
 
 Row = Mapping[str, Any]
 
-# The clients' strategies in the order of their age, then any other.
+# The clients' strategies by age, then all others.
 _ORDER = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
 def what_if_html(rows: Sequence[Row], verdict: Row | None, clock: words.Clock) -> str:
-    """The panel.
+    """Render the panel.
 
     Args:
         rows: Rows of what_if.sql.
@@ -30,7 +30,7 @@ def what_if_html(rows: Sequence[Row], verdict: Row | None, clock: words.Clock) -
     if ordered:
         of = ordered[0]
         remark = f"at the decision of {clock.time(of['record_time'])}, generation {words.number(of['generation'])}"
-        # (Where the verdict is another one, what the group did is not what its strategy gives.)
+        # (With any other verdict the group's real assignment is not what its strategy gives.)
         if verdict is not None and (verdict["decision"], verdict["verdict"]) == (of["decision"], "identical"):
             sentence = better(ordered)
         if of["imbalance_optimal"] is not None:
@@ -47,10 +47,10 @@ def what_if_html(rows: Sequence[Row], verdict: Row | None, clock: words.Clock) -
 
 
 def better(rows: Sequence[Row]) -> str:
-    """One sentence on the strategies that would have moved less or left the group more even, and neither the opposite.
+    """One sentence on the strategies that would have been better in moves or balance, and worse in neither.
 
     Returns:
-        "" where nothing is known of the strategy that runs, or of any other.
+        "" where the strategy that runs, or every other one, has no figures.
     """
     runs = next((row for row in rows if row["runs"] and _known(row)), None)
     others = [row for row in rows if not row["runs"] and _known(row)]
@@ -77,7 +77,7 @@ def _known(row: Row) -> bool:
 
 
 def _figures(row: Row) -> tuple[float, int]:
-    # (As they are shown: a difference that nobody sees is none.)
+    # (Rounded as they are shown: an invisible difference does not count.)
     return round(row["imbalance"], 2), row["partitions_moved"]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -34,6 +35,9 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+# A zlib stream: it begins with 0x78.
+_HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; else as the settings say.")
@@ -165,11 +169,11 @@ def alert(
 
 @app.command()
 def assign() -> None:
-    """Recompute assignments: JSON lines in, JSON lines out (docs/tools.md)."""
+    """Recompute assignments: JSON lines, or drift.inputs in hex, in; JSON lines out (docs/tools.md)."""
     from assignors.jsonl import assign_line  # noqa: PLC0415
 
     custom = _custom_strategies()
-    _pipe(lambda line: assign_line(line, custom), unique_keys=True)
+    _pipe(lambda line: assign_line(line, custom), _decode_inputs)
 
 
 @app.command(name="what-if")
@@ -178,7 +182,7 @@ def what_if() -> None:
     from assignors.jsonl import what_if_line  # noqa: PLC0415
 
     custom = _custom_strategies()
-    _pipe(lambda line: what_if_line(line, custom), unique_keys=True)
+    _pipe(lambda line: what_if_line(line, custom), _decode_unique)
 
 
 @app.command()
@@ -236,14 +240,15 @@ def _custom_strategies() -> dict[str, Strategy]:
     return custom_of((one.name, one.assignor, one.deterministic) for one in listed).by_name()
 
 
-def _pipe(answer: Callable[[dict[str, Any]], dict[str, Any]], *, unique_keys: bool = False) -> None:
+def _pipe(
+    answer: Callable[[dict[str, Any]], dict[str, Any]], decode: Callable[[bytes], Any] = msgspec.json.decode
+) -> None:
     """One line out per line in, in order; a bad line gives `{"error": reason}`.
 
     Args:
         answer: Answers one object.
-        unique_keys: Refuse an object that has a key twice, such as a member: JSON would keep only the last.
+        decode: Reads a line; raises ValueError.
     """
-    decode = _decode_unique if unique_keys else msgspec.json.decode
     encoder = msgspec.json.Encoder()
     for line in sys.stdin.buffer:
         try:
@@ -260,7 +265,17 @@ def _pipe(answer: Callable[[dict[str, Any]], dict[str, Any]], *, unique_keys: bo
         sys.stdout.buffer.flush()
 
 
+def _decode_inputs(line: bytes) -> Any:
+    """Read a line of JSON, or `drift.inputs` in hex."""
+    if _HEX.fullmatch(line.strip()):
+        from streaming.groups import unpack_inputs  # noqa: PLC0415
+
+        line = unpack_inputs(bytes.fromhex(line.decode()))
+    return _decode_unique(line)
+
+
 def _decode_unique(line: bytes) -> Any:
+    """Read JSON; refuse an object in which a key stands twice, a member for instance: the last would count alone."""
     return json.loads(line, object_pairs_hook=_unique, parse_constant=_refuse_constant)
 
 

@@ -1,18 +1,18 @@
-"""How tests are dealt to several processes (`make test`): in groups, and those that last longest first.
+"""The order in which several processes run the tests (`make test`): in groups, the longest first.
 
-A group stays in one process, in its order. It is a module, so that what a module sets up is set up once, unless a test
-says otherwise:
+A group stays in one process, in its order. By default it is a module, so that a module's fixtures are set up once; a
+test can choose another:
 
-    @pytest.mark.xdist_group("recorded")    in the group of that name, with tests of other modules
-    @pytest.mark.turn(1)                    the group's turn, which is that of its earliest test
+    @pytest.mark.xdist_group("recorded")    a named group, with tests of other modules
+    @pytest.mark.turn(1)                    the group's turn; the earliest turn of its tests counts
 
-Turns, because a run is over when its last group is:
+A run ends when its last group ends, so long groups have the first turns:
 
     1     the recorded run, which takes two minutes to play
-    2, 3  what lasts more than a minute, more than half a minute
-    4, 5  what reads the recorded run, which is there by then
-    6     what lasts more than ten seconds
-          the rest has no turn, and comes last
+    2, 3  tests of more than a minute, of more than half a minute
+    4, 5  tests that read the recorded run, which exists by then
+    6     tests of more than ten seconds
+    all other tests have no turn, and come last
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ _LAST = 9
 
 
 def in_turn(items: list[pytest.Item]) -> None:
-    """Sort the groups by turn, and the tests in each."""
+    """Sort the groups by turn, and the tests within each group."""
     turns: dict[str, int] = {}
     for item in items:
         turns[_group(item)] = min(_turn(item), turns.get(_group(item), _LAST))
     begins = {group: place for place, group in enumerate(sorted(turns, key=turns.__getitem__))}
     items.sort(key=lambda item: (begins[_group(item)], _turn(item)))
     for item in items:
-        # xdist 3.8.0 tells the scheduler a test's group in its name, in a field that pytest 9.2.0 no longer reads
-        # (pytest-xdist issue 1386): without this every test of a group would be dealt by itself.
+        # xdist 3.8.0 passes a test's group to the scheduler in its name, in a field that pytest 9.2.0 no longer reads
+        # (pytest-xdist issue 1386): without this every test of a group would be scheduled separately.
         if item.get_closest_marker("xdist_group") and "@" not in item.nodeid.rpartition("]")[2]:
             item._id = NodeId.parse(f"{item.nodeid}@{_group(item)}")
 
@@ -55,14 +55,14 @@ def _module(nodeid: str) -> str:
 
 
 class ByTurns(LoadScopeScheduling):
-    """Deals groups in the order in which they were collected."""
+    """Schedules groups in the order in which they were collected."""
 
     def __init__(self, *told: object) -> None:
         super().__init__(*told)  # type: ignore[arg-type]
-        # It would begin with what has the most tests, not with what lasts longest.
+        # The default order begins with the group of most tests, not with the longest.
         self.config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
-        # (xdist writes a test's group behind its name.)
+        # (xdist appends the group to a test's name.)
         at = nodeid.rfind("@")
         return nodeid[at + 1 :] if at > nodeid.rfind("]") else _module(nodeid)

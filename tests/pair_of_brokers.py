@@ -1,4 +1,4 @@
-"""Two real brokers of one cluster, in the racks "a" and "b"; the first one holds the controller."""
+"""Two real brokers of one cluster, in the racks "a" and "b"; the first one has the controller."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CLUSTER_ID = "c29tZS1jbHVzdGVyLWlkMQ"
 
 
 class Node(EmbeddedBroker):
-    """A broker that is one of several."""
+    """One broker of several."""
 
     def _format(self) -> None:
         tool = ["kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", self._properties]
@@ -35,7 +35,7 @@ class Pair:
 
 @contextmanager
 def pair_of_brokers(first_folder: Path, second_folder: Path, shared: Mapping[str, str]) -> Iterator[Pair]:
-    """Both of them, started; node ids 1 and 2.
+    """Start both; their node ids are 1 and 2.
 
     Args:
         first_folder: Folder of the first.

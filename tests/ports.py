@@ -8,17 +8,17 @@ import socket
 __all__ = ["free_port"]
 
 _PORTS = (15_000, 19_999)
-"""Below those that outgoing connections get, of which tests that run beside have many, and those of brokers
-(`EmbeddedBroker`): nobody takes one between the look and the server's start.
+"""Below the ports of outgoing connections, many of which belong to tests that run at the same time, and below those of
+brokers (`EmbeddedBroker`): nobody takes a port between the check and the server's start.
 """
 
 
 def free_port() -> int:
-    """A port on which nothing listens."""
+    """A port that nothing listens on."""
     while True:
         port = random.randint(*_PORTS)
         with socket.socket() as trial:
-            # As servers do: connections of one that just ended (TIME_WAIT) do not count as taken.
+            # Like servers: a connection that just ended (TIME_WAIT) does not count as taken.
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 trial.bind(("127.0.0.1", port))

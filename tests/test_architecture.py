@@ -1,4 +1,4 @@
-"""Imports go one way: each room may use what stands here, all of it, and nothing else (DESIGN: rooms)."""
+"""Imports go one way: each room may use exactly the packages and rooms listed here."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True)
 class Room:
-    """What a room may import, beside the standard library and itself.
+    """The imports allowed to a room, beside the standard library and itself.
 
     Attributes:
-        packages: Packages from outside.
-        rooms: Other rooms. Of a room that is a package only its face: what its `__init__` exports.
-        doors: Modules of this room that others may import beside its face, because they load an engine, a web
-            server or many clients: whoever imports them means to start them.
+        packages: Third-party packages.
+        rooms: Other rooms; of a room that is a package only the names that its `__init__` exports.
+        doors: Modules of this room that others may import in addition, because they load an engine, a web server or
+            many clients: importing one means starting it.
     """
 
     packages: frozenset[str] = frozenset()
@@ -37,7 +37,7 @@ def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
     return Room(*(frozenset(text.split()) for text in (packages, rooms, doors)))
 
 
-# From the bottom to the top: each room uses rooms above it in this table, and none below.
+# From the bottom to the top: each room uses only rooms above it in this table.
 ROOMS = {
     "assignors": room("numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl"),
     "streaming.exceptions": room(),
@@ -64,7 +64,7 @@ ROOMS = {
         "streaming.record_batches streaming.terminal",
     ),
     "streaming.job": room(
-        # (py4j is the bridge of pyspark: its errors tell that the JVM is gone.)
+        # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.lifecycle "
         "streaming.log_health streaming.offsets_log streaming.places streaming.process streaming.record_batches "
@@ -120,12 +120,12 @@ def name_of(path: Path) -> str:
 
 
 def room_of(module: str) -> str | None:
-    """The room that a module lies in; None for `streaming` itself."""
+    """The room that a module belongs to; None for `streaming` itself."""
     return next((name for name in ROOMS if module == name or module.startswith(name + ".")), None)
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and full name of everything that is imported, also inside functions."""
+    """Line and full name of every import, including those inside functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -260,5 +260,5 @@ def test_the_pure_rooms_load_no_engine_and_no_client(package: str) -> None:
 def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
     packages = {path.parent.name for path in modules()} | {path.stem for path in modules()}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
-    # (By what they test with: whole runs, the real classes, the members of real groups; and what is measured.)
+    # (Named after their subject: whole runs, the real classes, real groups' members; and the benchmarks.)
     assert folders <= packages | {"benchmarks", "e2e", "oracle", "real_groups"}

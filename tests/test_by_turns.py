@@ -1,4 +1,4 @@
-"""What a group is, stays in one process; and what lasts longest begins first."""
+"""Groups of tests stay in one process, and the longest begin first."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,15 @@ def test_the_tools_answer_each_line_in_order_and_a_bad_line_with_its_reason(tmp_
     assert done.returncode == 0
     assert answers[0] == {"assignment": {"a": [["t", 0]], "b": [["t", 1]]}}
     assert [list(answer) for answer in answers[1:]] == [["error"]] * 4
+
+
+def test_assign_takes_the_inputs_of_a_verdict_in_hex(tmp_path: Path) -> None:
+    line = b'{"strategy": "range", "partitions_per_topic": {"t": 1}, "members": {"a": {"topics": ["t"]}}}'
+    packed = zlib.compress(line).hex()
+    done = _evenkeel("assign", given=f"{packed}\n{packed.upper()}\n{packed[:-2]}\n", cwd=tmp_path)
+    whole, upper, cut = map(json.loads, done.stdout.splitlines())
+    assert whole == upper == {"assignment": {"a": [["t", 0]]}}
+    assert cut == {"error": "not JSON: this zlib stream is cut short, or too long: give the whole of drift.inputs"}
 
 
 def test_a_member_that_stands_twice_or_a_name_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:

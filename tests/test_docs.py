@@ -1,4 +1,4 @@
-"""The pages speak of what there is: words, links, commands, and the README's own examples."""
+"""The pages agree with the code: words, links, commands, and the README's own examples."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.e2e.old_lake import unpack_lake
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")])
-_ELSEWHERE = {"streaming/conf/", "streaming/conf"}  # of an installed wheel
+_ELSEWHERE = {"streaming/conf/", "streaming/conf"}  # in an installed wheel
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def words_after_colon(table: str, column: str) -> list[str]:
-    """The words that a column may hold, as its comment lists them."""
+    """The allowed words of a column, from its comment."""
     comment = next(c.comment for c in table_named(table).columns if c.name == column)
     return re.findall(r"[a-z_]{2,}", comment.split(": ")[-1])
 
@@ -57,7 +57,7 @@ def test_links_within_the_project_lead_to_a_file_and_a_heading(page: Path) -> No
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that a page's headings have on GitHub."""
+    """The anchors of a page's headings on GitHub."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -75,7 +75,7 @@ def test_the_index_lists_every_page() -> None:
 
 
 def commands() -> Iterator[tuple[str, str]]:
-    """Every call of `evenkeel` and `make` in the code blocks of the pages, with its page."""
+    """Every call of `evenkeel` and `make` in the pages' code blocks, with its page."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         fenced = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
@@ -100,7 +100,7 @@ def test_a_command_of_a_page_is_one_that_the_program_knows(page: str, command: s
             assert arguments[0] in {option for parameter in evenkeel.params for option in parameter.opts}
         else:
             name, subcommand, rest = evenkeel.resolve_command(evenkeel.context_class(evenkeel), arguments)
-            # Parses the arguments and refuses unknown options. Runs nothing.
+            # Parses the arguments and refuses unknown options, without running anything.
             subcommand.make_context(name, rest)
 
 

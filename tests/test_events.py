@@ -1,4 +1,4 @@
-"""What the schema of events and rounds takes, and what no probe can have written: by the bytes of records."""
+"""The schema of events and rounds, by the bytes of records: valid ones, and those that no probe can have written."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_closing_record_is_read() -> None:
         ({"log": [5, 2**63]}, "a negative or impossible log position"),
         ({"log_end": [5, 2**70]}, "a negative or impossible log position"),
         ({"log_end": [5, -1]}, "a negative or impossible log position"),
-        # What it holds back would be nothing, or less.
+        # The hold would be empty or negative.
         ({"log_end": [5, 7]}, "a hold of log partition 1, which nothing holds back"),
         ({"log_end": [5, 3]}, "a hold of log partition 1, which nothing holds back"),
         ({"holds": [{"partition": 2, "since": 1, "groups": 2}]}, "a hold of log partition 2 with 2 groups"),
@@ -65,7 +65,7 @@ def test_a_closing_record_is_read() -> None:
         ({"resting": {"x": [0, 1]}}, "event positions 0 to 1 of partition 'x'"),
         ({"resting": {"-1": [0, 1]}}, "event positions 0 to 1 of partition '-1'"),
         ({"resting": {"1000000": [0, 1]}}, "event positions 0 to 1 of partition '1000000'"),
-        # Python refuses to make a number of so many digits.
+        # Python refuses to parse a number with this many digits.
         ({"resting": {"9" * 5_000: [0, 1]}}, f"event positions 0 to 1 of partition '{'9' * 20}'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Jars are downloaded once, checked, and found without network; what goes wrong is one sentence."""
+"""Jars are downloaded once, verified, and found without network; errors are one sentence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Receive = Callable[[Jar, Path], bytes]
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """An empty cache, and a list of two sets with one jar each, the second using the first."""
+    """An empty cache, and a list of two sets with one jar each, the second including the first."""
     sha256 = hashlib.sha256(_GOOD).hexdigest()
     listed = tmp_path / "jars.toml"
     listed.write_text(
@@ -44,7 +44,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> Callable[[Receive], list[str]]:
-    """Put a function in the registry's place; returns the list of coordinates that were asked for."""
+    """Replace the registry with a function; returns the list of requested coordinates."""
 
     def install(receive: Receive) -> list[str]:
         asked: list[str] = []
@@ -147,7 +147,7 @@ def test_every_jar_of_the_repository_has_an_exact_version_and_a_sha256() -> None
     every = {jar for members in jar_sets().values() for jar in members}
     assert {"spark", "broker", "tools"} <= set(jar_sets())
     for name, members in jar_sets().items():
-        # (A set that goes onto one class path has each artifact once; the others hold releases to be compared with.)
+        # (Sets for one class path have each artifact once; the others contain several releases for comparison.)
         if name in {"spark", "broker", "tools"}:
             assert len(members) == len({(jar.group, jar.artifact) for jar in members})
     for jar in every:
@@ -157,7 +157,7 @@ def test_every_jar_of_the_repository_has_an_exact_version_and_a_sha256() -> None
 
 
 def _fetch_without_network(cache: Path | None) -> subprocess.CompletedProcess[str]:
-    # Port 9 (discard) of this machine refuses: every request goes there and none gets out.
+    # Port 9 (discard) of this machine refuses connections: every request goes there and none gets out.
     dead = dict.fromkeys(("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9")
     environment = {**os.environ, **dead, "PYTHONPATH": str(_ROOT), "no_proxy": "", "NO_PROXY": ""}
     if cache is not None:

@@ -1,4 +1,4 @@
-"""The Java that runs Spark and the broker is found, or one sentence says what to do."""
+"""The Java for Spark and the broker is found, or one sentence says what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker's clock that is wrong for one round changes nothing of what follows, and little of what is said at it."""
+"""A broker's clock that is wrong for one round does not change later results, and hardly that round's."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ DAY = 86_400 * SECOND
 INTERVAL = 10 * SECOND
 
 QUIET = GroupConfig(cluster="test", heartbeat_ms=2**60)
-"""Without heartbeats: how much time has passed may be off by three intervals, and so may they."""
+"""Without heartbeats: elapsed time may be off by up to three intervals, and so may heartbeats."""
 
 
 def timed(observations: Iterable[GroupObservation], wrong: int = -1, off: int = 0) -> dict[int, GroupObservation]:
-    """Rounds by number, as the source hands them over: one with a time so far off, and what has passed summed up."""
+    """Rounds by number, as from the source: one with a wrong time, and elapsed time summed up."""
     found: dict[int, GroupObservation] = {}
     before, elapsed = None, 0
     for place, observation in enumerate(observations):
@@ -58,7 +58,7 @@ def _untimed(row: dict[str, Any]) -> dict[str, Any]:
     if "findings" in row:
         row["findings"] = [(found.finding, found.detail) for found in row["findings"]]
     if row.get("closed"):
-        row.pop("record_time", None)  # of members whose group is gone: the round's
+        row.pop("record_time", None)  # for members whose group is gone: the round's time
     return row
 
 
@@ -75,7 +75,7 @@ def test_a_life_with_one_wrong_clock_gives_the_rows_of_the_life_without(steps: l
 
 
 def an_hour() -> list[GroupInput]:
-    """A group of two that commits in every round; after 20 minutes its topic grows, and nobody takes that in."""
+    """A group of two that commits in every round; after 20 minutes its topic grows, unnoticed by the leader."""
     inputs: list[GroupInput] = [make_record(5, even("x", 2, "a", "b"))]
     for second in range(10, 3_600, 10):
         count = 2 if second < 1_200 else 4
@@ -89,9 +89,9 @@ def an_hour() -> list[GroupInput]:
 @pytest.mark.parametrize("wrong", [0, 1, 60, 119, 120, 178])
 def test_heartbeats_and_grace_go_on_after_a_wrong_clock(wrong: int, off: int) -> None:
     right, rows = lived(an_hour(), CONFIG), lived(an_hour(), CONFIG, wrong, off)
-    if wrong:  # (at the very first round nobody can tell)
+    if wrong:  # (at the very first round it cannot be known)
         assert untimed(rows)["drift"] == untimed(right)["drift"]
-    # A partition without commits has its rows once in ten minutes; a clock that is wrong costs three intervals.
+    # A partition without commits has a row every ten minutes; a wrong clock costs three intervals.
     idle = [row.round for row in rows.lag if row.partition == 3]
     assert len(idle) in {4, 5}
     assert all(abs(later - earlier - 600) <= 40 for earlier, later in pairwise(idle))
@@ -108,7 +108,7 @@ def test_heartbeats_and_grace_go_on_after_a_wrong_clock(wrong: int, off: int) ->
 @pytest.mark.parametrize("off", [DAY, -DAY])
 def test_a_group_met_with_a_wrong_clock_is_judged_as_any_other_once_it_is_right(off: int) -> None:
     inputs = an_hour()
-    # Nobody ever saw the topic with one partition, and rounds have shown it for longer than the grace: b has nothing.
+    # No round saw the topic with one partition, for longer than the grace period: b has nothing.
     later = make_record(1_050, even("x", 1, "a", "b"), generation=2)
     inputs.append(later)
     inputs.sort(key=lambda item: item.log_position if isinstance(item, GroupObservation) else item.position)
@@ -138,7 +138,7 @@ def test_a_decision_made_while_nobody_looked_does_not_lie_in_the_future() -> Non
     assert [row.verdict for row in life.rows.drift] == ["identical", "identical"]
 
 
-# The clock by itself: (time, steady) of each round in s, what it is taken to be, and how times kept are moved.
+# The clock alone: (time, steady) of each round in s, its interpretation, and the shift of stored times.
 
 
 def read(*rounds: tuple[int, int]) -> list[tuple[int, Shift | None]]:

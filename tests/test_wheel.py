@@ -1,8 +1,8 @@
-"""The wheel, installed into an empty environment and used from a working folder that knows nothing of the checkout.
+"""The wheel, installed into an empty environment and used from a working folder without any access to the checkout.
 
-The environment has no package but ours. What ours needs is not installed anew, which would take minutes and the
-network: a line in a `.pth` file lends it the packages that `.venv` has by conf/requirements.lock. `.pth` files in a
-folder that is lent this way are not read, so the editable install, which is one of them, stays behind.
+The environment has no package except ours. Our dependencies are not installed again, which would take minutes and the
+network: a line in a `.pth` file adds the packages that `.venv` has from conf/requirements.lock. `.pth` files in a
+folder that is added this way are not read, so the editable install, which is one of them, has no effect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 _SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "assignors", "streaming", "dashboards", "conf")
 
-# Whatever of these is imported from the working folder says so, and ends its process.
+# If one of these is imported from the working folder, it says so and ends the process.
 _TRAPS = (
     *("assignors", "conf", "dashboards", "deltalake", "duckdb", "jinja2", "kafka", "msgspec", "numpy", "pandas"),
     *("pyarrow", "pydantic", "pyspark", "rich", "streaming", "streamlit", "supervisor", "typer", "yaml"),
@@ -89,7 +89,7 @@ class Installed:
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
     folder = tmp_path_factory.mktemp("wheel")
-    # (Built from a copy of its sources: setuptools leaves a folder `build` beside them.)
+    # (Built from a copy of the sources: setuptools leaves a folder `build` beside them.)
     (folder / "sources").mkdir()
     for name in _SOURCES:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
@@ -117,7 +117,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A working folder in which names of libraries are traps."""
+    """A working folder with traps that have the names of libraries."""
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     for name in _TRAPS:
@@ -133,7 +133,7 @@ def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_n
     assert {name.split("/")[0] for name in held} == {"assignors", "dashboards", "streaming", "evenkeel-0.1.0.dist-info"}
     listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in listed if name.split("/")[0] in ("assignors", "dashboards", "streaming")}
-    # (Also what is not committed yet.)
+    # (Including files that are not committed yet.)
     ours |= {
         path.relative_to(ROOT).as_posix()
         for top in ("assignors", "dashboards", "streaming")
@@ -228,7 +228,7 @@ def _has_rounds(lake: Path) -> bool:
 
 @pytest.fixture
 def observed(bootstrap: str, unique: str) -> dict[str, str]:
-    """Settings of a cluster that is this test's own but for the broker. It has a group: else it had no offsets log."""
+    """Settings of a cluster with this test's own topics and group. (Without a group there would be no offsets log.)"""
     watched = TopicPartition(unique, 0)
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics([NewTopic(unique, num_partitions=1, replication_factor=1)])
@@ -301,5 +301,5 @@ def test_up_writes_its_first_rows_and_serves_the_page_and_its_logs_are_this_user
     assert {"job.log", "probe.log", "alerter.log", "page.log", "supervisor.log"} <= {p.name for p in logs.iterdir()}
     assert stat.S_IMODE(logs.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in logs.iterdir()} == {0o600}
-    # What is there to be read is as readable as this user's files are.
+    # The lake's files have the default permissions of this user's files.
     assert stat.S_IMODE((lake / "rounds").stat().st_mode) == stat.S_IMODE(tmp_path.joinpath("elsewhere").stat().st_mode)

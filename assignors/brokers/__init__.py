@@ -1,4 +1,4 @@
-"""What the assignors of Kafka's brokers compute for groups of the consumer protocol (KIP-848), recomputed exactly.
+"""Exact recomputation of the assignors in Kafka's brokers, for groups of the consumer protocol (KIP-848).
 
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server
 

@@ -1,4 +1,4 @@
-"""Two ranges of a topic's subscribers: the least loaded, who take next, and the most loaded, who give next.
+"""Two ranges of a topic's subscribers: the least loaded, who receive next, and the most loaded, who give next.
 
 Follows `UniformHeterogeneousAssignmentBuilder.MemberAssignmentBalancer` (4.0 and later).
 """
@@ -14,9 +14,9 @@ __all__ = ["Balancer"]
 class Balancer:
     """Subscribers sorted by size; the left range grows to the right and the right one to the left.
 
-    The members of a range take (or give) in turn; when all have, the range's level rises (falls) by one, and
-    members that stand at that level now join it. Sizes are read live, so whoever moves a partition must change
-    them between two calls. `next_takers` changes them itself and is for a balancer that nobody asks for givers.
+    The members of a range take (or give) in turn; after all have, the range's level rises (falls) by one, and members
+    at that level join it. Sizes are read live: the caller changes them between two calls, whenever it moves a
+    partition. `next_takers` changes them itself; use it only on a balancer that is never asked for givers.
 
     Attributes:
         spread: Difference between the largest and the smallest size at the start.
@@ -36,11 +36,11 @@ class Balancer:
 
     @property
     def balanced(self) -> bool:
-        """Whether the levels of the two ranges differ by one at the most."""
+        """Whether the levels of the two ranges differ by one at most."""
         return self._high_level - self._low_level <= 1
 
     def next_taker(self) -> int:
-        """The member to get a partition."""
+        """The next member to receive a partition."""
         if self._low_next >= self._low_end:
             self._low_level += 1
             self._extend_low()
@@ -50,7 +50,7 @@ class Balancer:
         return member
 
     def next_takers(self, count: int) -> list[int]:
-        """The members to get so many partitions, in order, each counted to its size already."""
+        """The next `count` members to receive a partition, in order; their sizes are already increased."""
         takers: list[int] = []
         members, sizes = self._members, self._sizes
         while len(takers) < count:
@@ -70,10 +70,10 @@ class Balancer:
         return takers
 
     def next_giver(self) -> int | None:
-        """The member to give a partition; None when nobody is left."""
+        """The next member to give a partition; None when no member is left."""
         if self._high_next < self._high_start:
             if 0 < self._high_start >= self._high_end:
-                # All of the range was excluded: start again from whoever stands before it.
+                # All of the range was excluded: start again from the member before it.
                 self._high_level = self._sizes[self._members[self._high_start - 1]]
             else:
                 self._high_level -= 1
@@ -87,7 +87,7 @@ class Balancer:
         return member
 
     def exclude_last_giver(self) -> None:
-        """Take the member that `next_giver` gave last out of its range: it has nothing to give."""
+        """Exclude the last result of `next_giver` from its range: it has nothing to give."""
         members, gave, last = self._members, self._high_next + 1, self._high_end - 1
         members[gave], members[last] = members[last], members[gave]
         self._high_end = last

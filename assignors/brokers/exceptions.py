@@ -1,4 +1,4 @@
-"""What can be wrong with a group of the consumer protocol (KIP-848)."""
+"""Errors in a group of the consumer protocol (KIP-848)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["BadTarget", "BadUuid"]
 
 
 class BadUuid(BadGroup):
-    """A topic id is no uuid."""
+    """A topic id is not a UUID."""
 
 
 class BadTarget(BadGroup):
-    """A previous target is none that a record could hold: a topic twice, or a partition that is no int32."""
+    """A previous target that no record could contain: a topic twice, or a partition that is not an int32."""

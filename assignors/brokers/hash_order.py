@@ -1,8 +1,8 @@
 """The iteration order of Java's `HashMap` and `HashSet` by the hash codes of their keys.
 
-As `assignors.hash_map` tells it for strings, here for any key, with a table size chosen at construction, and with
-a refusal where a bucket grows so full (nine keys) that Java resizes early or turns it into a tree: that does not
-happen by accident, and the order is not followed then.
+`assignors.hash_map` does this for strings; this module takes any key and a table size chosen at construction, and
+refuses a bucket so full (nine keys) that Java resizes the table early or turns the bucket into a tree. This does not
+happen by accident, and we do not follow the order then.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Codes = Sequence[int] | NDArray[np.uint32]
 
 _SMALLEST = 16
 _TREEIFY_THRESHOLD = 8
-# Below this many keys a Python sort is faster than arrays.
+# With fewer keys a Python sort is faster than arrays.
 _FEW = 64
 
 
 def grown(count: int) -> int:
-    """Size of a table of default capacity after so many keys were put one by one."""
+    """Table size of a map of default capacity after `count` keys were inserted one by one."""
     size = _SMALLEST
     while count * 4 > size * 3:
         size *= 2
@@ -44,24 +44,24 @@ def grown(count: int) -> int:
 
 
 def sized_for(count: int) -> int:
-    """Size of the table of `new HashSet<>(collection)` for a collection of that size."""
+    """Table size of `new HashSet<>(collection)` for a collection of this size."""
     capacity = max(int(count / 0.75) + 1, _SMALLEST)
     return 1 << (capacity - 1).bit_length()
 
 
 def in_hash_map(codes: Sequence[int]) -> list[int]:
-    """Positions of keys in iteration order, after they were put into a map of default capacity in the given order.
+    """Positions of keys in iteration order, after they were inserted in the given order into a default-capacity map.
 
     Args:
-        codes: Hash codes of keys that are all different, unsigned 32-bit, in order of insertion.
+        codes: Hash codes of distinct keys, unsigned 32-bit, in order of insertion.
 
     Raises:
-        CannotTell: A bucket grew too full.
+        CannotTell: A bucket became too full.
     """
     size = grown(len(codes))
     smaller = _SMALLEST
     while smaller < size:
-        # The table had this size until one key more than three quarters of it were in.
+        # The table had this size until it held one key more than three quarters of it.
         _refuse_trees(codes[: smaller * 3 // 4 + 1], smaller)
         smaller *= 2
     return order_in_table(codes, size)
@@ -72,16 +72,16 @@ def in_hash_set(codes: Codes, listed: int | None = None) -> list[int]:
 
     Args:
         codes: As in `in_hash_map`.
-        listed: Size of the collection, if keys stood in it more than once.
+        listed: Size of the collection, if it contains keys more than once.
 
     Raises:
-        CannotTell: A bucket grew too full.
+        CannotTell: A bucket became too full.
     """
     return order_in_table(codes, sized_for(len(codes) if listed is None else listed))
 
 
 def order_in_table(codes: Codes, size: int) -> list[int]:
-    """Positions of keys in the iteration order of a table of that size.
+    """Positions of keys in the iteration order of a table of this size.
 
     Raises:
         CannotTell: A bucket is too full.
@@ -96,30 +96,30 @@ def order_in_table(codes: Codes, size: int) -> list[int]:
 
 
 def members_in_hash_order(member_ids: Iterable[str]) -> list[str]:
-    """Member ids as the keys of a HashMap of default capacity into which they were put in the given order.
+    """Member ids in the order of a HashMap of default capacity, inserted in the given order.
 
     Raises:
-        CannotTell: A bucket grew too full.
+        CannotTell: A bucket became too full.
     """
     listed = list(member_ids)
     return [listed[position] for position in in_hash_map(string_hashes(listed))]
 
 
 def names_in_hash_order(names: Sequence[str]) -> list[str]:
-    """Names as `new HashSet<>(names)` iterates them: how a coordinator keeps what a member's record lists.
+    """Names in the order of `new HashSet<>(names)`, in which a coordinator keeps the names of a member's record.
 
     Raises:
-        CannotTell: A bucket grew too full.
+        CannotTell: A bucket became too full.
     """
     listed = list(dict.fromkeys(names))
     return [listed[position] for position in in_hash_set(string_hashes(listed), len(names))]
 
 
 def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
-    """Every order in which members can stand in a HashMap of default capacity, whatever order they were put in.
+    """All possible orders of members in a HashMap of default capacity, over all orders of insertion.
 
-    Only members that share a bucket can stand in several orders. No record holds in which order a coordinator puts
-    them in, that of a `TimelineHashMap`: whoever compares with its log tries these, of which there is mostly one.
+    Only members that share a bucket can have several orders. A coordinator inserts them in the order of a
+    `TimelineHashMap`, which no record shows, so a comparison with its log tries all of these; mostly there is one.
 
     Raises:
         CannotTell: A bucket is too full.
@@ -135,10 +135,10 @@ def member_orders(member_ids: Iterable[str]) -> Iterator[list[str]]:
 
 
 def _every_order(buckets: Sequence[Sequence[str]]) -> Iterator[Sequence[Sequence[str]]]:
-    """Every order of every bucket, the last one's changing first.
+    """Every order of every bucket; the last bucket's changes fastest.
 
-    (`itertools.product` would make all orders of each bucket before the first: eight keys have 40,320, and anybody can
-    give a group members whose ids share buckets.)
+    (`itertools.product` would build all orders of each bucket before it yields the first: eight keys have 40,320, and
+    anyone can fill a group with members whose ids share buckets.)
     """
     now = list(buckets)
     turning = [place for place, bucket in enumerate(buckets) if len(bucket) > 1]

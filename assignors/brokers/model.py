@@ -1,4 +1,4 @@
-"""The inputs of a broker's assignor (KIP-848): who is in the group, its topics, and what each member had as target."""
+"""The input of a broker's assignor (KIP-848): the group's members, its topics, and each member's previous target."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class ServerTopic:
 
 @dataclass(frozen=True, slots=True)
 class ServerMember:
-    """What the coordinator knows of one member.
+    """A member as the coordinator knows it.
 
     Attributes:
         member_id: Member id.
-        topics: Names of subscribed topics, in the order in which the assignor is shown them; a name twice counts
-            once. The order counts only where two ids share a bucket. A coordinator shows them in the order of a
-            HashSet of names: `assignors.brokers.hash_order.names_in_hash_order` of the record's.
+        topics: Names of subscribed topics, in the order that the assignor sees; duplicates count once. The order
+            matters only if two ids share a bucket. A coordinator has the order of a HashSet of names: apply
+            `assignors.brokers.hash_order.names_in_hash_order` to the record's.
         target: Previous target assignment, in record order (type 7).
         group_instance_id: `group.instance.id`; None for a dynamic member.
-        rack: `client.rack`; no built-in assignor looks at it (since 3.8).
+        rack: `client.rack`; no built-in assignor uses it (since 3.8).
     """
 
     member_id: str
@@ -58,19 +58,19 @@ class ServerGroup:
     """One group at the coordinator's decision.
 
     Attributes:
-        members: Members in the order in which they were put into the coordinator's HashMap; it counts only where
-            two of them share a bucket.
-        topics: Topics that exist, by name. A subscribed name that is not among them is passed over, as the
-            coordinator does (`TopicIds`), save that it makes subscriptions different.
+        members: Members in the order in which they were inserted into the coordinator's HashMap; it matters only if two
+            of them share a bucket.
+        topics: Topics that exist, by name. Other subscribed names are skipped, as the coordinator does (`TopicIds`),
+            but they still make subscriptions different.
         counts: Partition counts by topic id.
-        uuids: Topic ids by their text, also those of targets whose topics are gone.
-        least_work: Units that any assignor takes (`assignors.work`): it walks members, topics and targets.
+        uuids: Topic ids by their text, including those of targets whose topics are gone.
+        least_work: Units of work that any assignor needs (`assignors.work`): it walks members, topics and targets.
 
     Raises:
-        DuplicateMember: A member id stands twice.
-        BadPartitionCount: A count is negative or no whole number, or all together are above `MAX_PARTITIONS`.
-        BadUuid: A topic id is no uuid, or two topics have the same.
-        BadTarget: A target holds a topic twice, or a partition that is no int32.
+        DuplicateMember: A member id occurs twice.
+        BadPartitionCount: A count is negative or not a whole number, or their sum is above `MAX_PARTITIONS`.
+        BadUuid: A topic id is not a UUID, or two topics have the same one.
+        BadTarget: A target contains a topic twice, or a partition that is not an int32.
     """
 
     members: tuple[ServerMember, ...]
@@ -124,16 +124,16 @@ class ServerGroup:
 
     @property
     def homogeneous(self) -> bool:
-        """Whether every subscribed name is subscribed by every member (`ModernGroup.subscriptionType`)."""
+        """Whether every member subscribes to all subscribed names (`ModernGroup.subscriptionType`)."""
         return len({frozenset(names) for names in self._subscribed}) <= 1
 
     def subscribed(self, member: ServerMember) -> tuple[Uuid, ...]:
-        """Ids of a member's topics that exist, in its order, once each."""
+        """Ids of a member's existing topics, in its order, once each."""
         return self._subscribed[member.topics]
 
 
 class _Uuids(dict[str, Uuid]):
-    """Uuids by text, read once each."""
+    """UUIDs by text; each text is parsed once."""
 
     def __missing__(self, text: str) -> Uuid:
         uuid = self[text] = uuid_of(text)
@@ -141,7 +141,7 @@ class _Uuids(dict[str, Uuid]):
 
 
 def _check_partitions(members: tuple[ServerMember, ...]) -> int:
-    """Refuse partitions that are no int32; how many there are in all targets."""
+    """Refuse partitions that are not int32; returns the number of partitions in all targets."""
     lists = [partitions for member in members for _, partitions in member.target]
     size = sum(map(len, lists))
     if set(map(type, chain.from_iterable(lists))) <= {int}:

@@ -1,4 +1,4 @@
-"""`range` of the broker: each topic's partitions are cut into one block per subscriber, the first ones larger.
+"""The broker's `range`: each topic's partitions are cut into one block per subscriber, the first ones larger.
 
 Follows `org.apache.kafka.coordinator.group.assignor.RangeAssignor` of 3.9 and later. No racks, no stickiness.
 """
@@ -16,7 +16,7 @@ __all__ = ["cut_ranges"]
 
 
 def cut_ranges(group: ServerGroup) -> Assignment:
-    """What 3.9 and later assign."""
+    """The assignment of 3.9 and later."""
     in_order = _in_order(group)
     takers = places_by_topic([group.subscribed(member) for member in in_order], texts_of)
     counts = group.counts
@@ -31,7 +31,7 @@ def cut_ranges(group: ServerGroup) -> Assignment:
 
 
 def _blocks(count: int, takers: int) -> list[range]:
-    """Blocks of those takers that get any."""
+    """The blocks that are not empty, one per taker."""
     quota, larger = divmod(count, takers)
     return [
         range(index * quota + min(index, larger), (index + 1) * quota + min(index + 1, larger))
@@ -45,7 +45,7 @@ def _in_order(group: ServerGroup) -> list[ServerMember]:
     if len({m.group_instance_id for m in group.members if m.group_instance_id is not None}) < sum(
         m.group_instance_id is not None for m in group.members
     ):
-        # Equal instance ids, which a coordinator never lets happen, stay in the order of the map.
+        # Equal instance ids, which a coordinator never allows, stay in the order of the map.
         by_id = {member_id: by_id[member_id] for member_id in members_in_hash_order(by_id)}
     return sorted(
         by_id.values(),

@@ -1,4 +1,4 @@
-"""`range` of the brokers before 3.9, which keeps what members had and deals only the rest in blocks.
+"""The broker's `range` before 3.9: members keep what they had, and only the rest is cut into blocks.
 
 Follows `org.apache.kafka.coordinator.group.assignor.RangeAssignor` of 3.8.
 """
@@ -14,12 +14,12 @@ __all__ = ["cut_ranges_keeping_the_target"]
 
 
 def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
-    """What 3.8 assigns: per topic up to quota partitions stay, the lowest first, in the order of the member map.
+    """The assignment of 3.8: per topic up to a quota of partitions stay, the lowest first, in member map order.
 
     Raises:
-        LeaderWouldFail: There are no members, or previous owners contradict each other so that a block would
-            reach beyond what is left.
-        CannotTell: The order of the member map is not followed.
+        LeaderWouldFail: The group has no members, or previous owners contradict each other so that a block would reach
+            beyond the remaining partitions.
+        CannotTell: We cannot follow the order of the member map.
     """
     if not group.members:
         reason = "the broker's range before 3.9 throws NoSuchElementException on a group without members"
@@ -45,7 +45,7 @@ def cut_ranges_keeping_the_target(group: ServerGroup) -> Assignment:
 
 
 def _deal(count: int, had: dict[str, list[int]]) -> dict[str, list[int]]:
-    """One topic: what each subscriber gets, from what it had, sorted; both in the order of the map."""
+    """Deal one topic: partitions of each subscriber, from those it had, sorted; both dicts in the order of the map."""
     quota, larger = divmod(count, len(had))
     result: dict[str, list[int]] = {}
     lacking: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The broker's assignors by name and release. A new one is a file of its own and one line here."""
+"""The broker's assignors by name and release. A new one needs its own file and one line here."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["ServerEra", "assign_on_server", "known_server_strategies"]
 
 @dataclass(frozen=True, slots=True)
 class ServerEra:
-    """Broker releases in which an assignor behaves alike.
+    """A span of broker releases in which an assignor behaves the same.
 
     Attributes:
         recompute: The behaviour.
         since: First release of the era.
-        before: First release after it; None when it lasts.
+        before: First release after it; None if it lasts.
     """
 
     recompute: Callable[[ServerGroup], Assignment]
@@ -32,7 +32,7 @@ class ServerEra:
     before: Release | None = None
 
     def holds(self, release: Release | None) -> bool:
-        """Whether the release lies in this era; None, the newest, lies in the last one."""
+        """Whether the release is in this era; None means the newest release, so the last era."""
         if release is None:
             return self.before is None
         return release >= self.since and (self.before is None or release < self.before)
@@ -52,7 +52,7 @@ _ERAS = {
 
 
 def known_server_strategies() -> tuple[str, ...]:
-    """Names of the broker's assignors, each after "server-", which keeps them apart from the clients'."""
+    """Names of the broker's assignors, with the prefix "server-" to distinguish them from the clients'."""
     return tuple(_ERAS)
 
 
@@ -62,16 +62,16 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
     Args:
         strategy: "server-uniform" or "server-range".
         group: Members with their previous targets, and topics, at the decision.
-        release: The broker's release, as a value or as text ("4.0.1"); None is the newest.
+        release: The broker's release, as a value or as text ("4.0.1"); None means the newest.
 
     Returns:
-        Partitions by topic id (as Kafka prints it) by member id; every member is in it. Compare with `same`.
+        Partitions by topic id (as Kafka prints it) by member id; every member is included. Compare with `same`.
 
     Raises:
         UnknownStrategy: There is no such assignor.
-        UnknownLibrary: The release cannot be read, or is another library's.
-        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` where that would take
-            more than a limit allows (`assignors.work`).
+        UnknownLibrary: The release cannot be parsed, or belongs to another library.
+        CannotTell: The result cannot be recomputed exactly; `reason` says why. `TooMuchWork` if the work would exceed a
+            limit (`assignors.work`).
         LeaderWouldFail: The assignor throws on this input, so it did not compute a target from it.
     """
     eras = _ERAS.get(strategy)

@@ -1,4 +1,4 @@
-"""`uniform` of the broker, its default: one algorithm for equal subscriptions, another for different ones.
+"""The broker's `uniform`, its default: one algorithm for equal subscriptions, another for different ones.
 
 Follows `org.apache.kafka.coordinator.group.assignor.UniformAssignor`.
 """
@@ -15,21 +15,21 @@ __all__ = ["uniform_before_4_0", "uniform_before_4_0_1", "uniform_since_4_0_1"]
 
 
 def uniform_before_4_0(group: ServerGroup) -> Assignment:
-    """3.8 and 3.9."""
+    """Releases 3.8 and 3.9."""
     if not group.members:
         return {}
     return keep_and_fill(group) if group.homogeneous else deal_and_move(group)
 
 
 def uniform_before_4_0_1(group: ServerGroup) -> Assignment:
-    """4.0.0."""
+    """Release 4.0.0."""
     if not group.members:
         return {}
     return keep_and_fill(group) if group.homogeneous else deal_and_balance(group)
 
 
 def uniform_since_4_0_1(group: ServerGroup) -> Assignment:
-    """4.0.1 and later."""
+    """Release 4.0.1 and later."""
     if not group.members:
         return {}
     return keep_and_fill_giving_extras_back(group) if group.homogeneous else deal_and_balance(group)

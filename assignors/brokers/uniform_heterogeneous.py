@@ -1,7 +1,8 @@
-"""`uniform` of the broker for members that subscribe to different topics, since 4.0.
+"""The broker's `uniform` for members that subscribe to different topics, since 4.0.
 
-Follows `UniformHeterogeneousAssignmentBuilder` as rewritten in 4.0.0 (KAFKA-17710): members keep what they had and
-still subscribe to, the rest is dealt topic by topic to the least loaded, then topics are balanced in rounds.
+Follows `UniformHeterogeneousAssignmentBuilder` as rewritten in 4.0.0 (KAFKA-17710): members keep those of their
+partitions that they still subscribe to, the rest is dealt topic by topic to the least loaded members, then topics are
+balanced in rounds.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from assignors.work import spend
 
 __all__ = ["deal_and_balance"]
 
-# `MAX_ITERATION_COUNT`: rounds over all topics.
+# `MAX_ITERATION_COUNT` of the class: rounds over all topics.
 _ROUNDS = 16
 
 
 def deal_and_balance(group: ServerGroup) -> Assignment:
-    """What 4.0 and later assign.
+    """The assignment of 4.0 and later.
 
     Raises:
         LeaderWouldFail: A member had a partition that the topic does not have.
-        CannotTell: The order of the member map is not followed.
+        CannotTell: We cannot follow the order of the member map.
     """
     board = kept(group)
 
     def in_order(topic: str) -> tuple[float, int, Uuid]:
-        # Partitions per subscriber, the most first; then the fewer subscribers; then the id.
+        # Most partitions per subscriber first, then fewest subscribers, then by id.
         takers = len(board.subscribers[topic])
         return -group.counts[topic] / takers, takers, group.uuids[topic]
 
@@ -57,7 +58,7 @@ def _deal_the_rest(board: Board, topics: Sequence[str]) -> None:
 
 
 def _balance(board: Board, topics: Sequence[str]) -> None:
-    """Rounds over the topics, until one full round changed nothing."""
+    """Balance the topics in rounds until one full round changes nothing."""
     last_changed = NOBODY
     even: dict[int, int] = {}
     for _ in range(_ROUNDS):
@@ -69,12 +70,13 @@ def _balance(board: Board, topics: Sequence[str]) -> None:
 
 
 def _balance_topic(board: Board, topic: str, even: dict[int, int]) -> bool:
-    """Move partitions of one topic from its most loaded to its least loaded subscribers; whether any was moved.
+    """Move partitions of one topic from its most to its least loaded subscribers; returns whether any moved.
 
     Args:
-        board: Who has what.
+        board: Current owners.
         topic: The topic.
-        even: Moves after which lists of subscribers (by identity) were seen to be even: until the next move they are.
+        even: Subscriber lists (by identity) that were found even, with the number of moves at that time: they stay even
+            until the next move.
     """
     subscribers = board.subscribers[topic]
     if even.get(id(subscribers)) == board.moves:
@@ -84,8 +86,8 @@ def _balance_topic(board: Board, topic: str, even: dict[int, int]) -> bool:
     if balancer.spread <= 1:
         even[id(subscribers)] = board.moves
         return False
-    # What each member had when the round reached the topic: what it is given meanwhile is not given on. (It bounds the
-    # moves, too, as the members bound the givers that are passed over.)
+    # Only partitions that a member had when the round reached the topic are given, not those it receives meanwhile.
+    # (This also limits the moves, as the members limit the skipped givers.)
     spend(2 * len(board.owners[topic]) + len(subscribers))
     to_give: dict[int, list[int]] = {}
     for partition, owner in enumerate(board.owners[topic].tolist()):

@@ -1,8 +1,8 @@
-"""`uniform` of the broker for members that all subscribe to the same topics.
+"""The broker's `uniform` for members that all subscribe to the same topics.
 
-Follows `UniformHomogeneousAssignmentBuilder`: members keep what they had up to their quota, in the order of the
-maps; what is left is dealt in one go, one member filled before the next. Nothing is dealt one by one: the rest is
-a list of pieces, of which each member takes a slice.
+Follows `UniformHomogeneousAssignmentBuilder`: members keep their partitions up to a quota, in the order of the maps;
+the rest is dealt in one go, one member filled before the next. Partitions are not dealt one by one: the rest is a list
+of pieces, and each member takes a slice of it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Piece = tuple[str, Sequence[int]]
 
 
 def keep_and_fill(group: ServerGroup) -> Assignment:
-    """Before 4.0.1: the first members of the map may have one more, whether they had so many or not."""
+    """Before 4.0.1: the first members of the map may have one more, whether they had that many or not."""
     return _keep_and_fill(group, give_back=False)
 
 
 def keep_and_fill_giving_extras_back(group: ServerGroup) -> Assignment:
-    """Since 4.0.1 (KAFKA-18688): a member below its quota leaves the one more to a later member that may have it."""
+    """Since 4.0.1 (KAFKA-18688): a member below its quota leaves the extra one to a later member that may have it."""
     return _keep_and_fill(group, give_back=True)
 
 
@@ -40,13 +40,13 @@ class _Unfilled:
 
 
 def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
-    """Raises LeaderWouldFail where partitions are left over, CannotTell where an order of maps is not followed."""
+    """Raises LeaderWouldFail if partitions are left over, CannotTell if we cannot follow the order of a map."""
     by_id = {member.member_id: member for member in group.members}
     result: dict[str, dict[str, Partitions]] = {member_id: {} for member_id in by_id}
     order = members_in_hash_order(by_id)
     first = by_id[order[0]]
     subscribed = group.subscribed(first)
-    # (`TopicIds.size()`, by which the table is sized, counts the names, those without a topic too.)
+    # (`TopicIds.size()`, which determines the table size, counts all names, including those without a topic.)
     in_set = in_hash_set([uuid.code for uuid in subscribed], listed=len(set(first.topics)))
     topics = [subscribed[position].text for position in in_set]
     if not topics:
@@ -86,11 +86,11 @@ def _keep_and_fill(group: ServerGroup, *, give_back: bool) -> Assignment:
 
 
 class _Had:
-    """What members had of one topic.
+    """Partitions of one topic in the members' previous targets.
 
     Attributes:
-        lists: Partitions in the targets of members, a list a member.
-        distinct: Whether no partition stands twice in them; known after `unassigned`.
+        lists: Partitions in the targets, one list per member.
+        distinct: Whether no partition occurs in two of them; known after `unassigned`.
     """
 
     __slots__ = ("_count", "distinct", "lists")
@@ -115,7 +115,7 @@ class _Had:
 
 
 def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
-    """The member's target as its HashMap iterates it (`Assignment.fromRecord`)."""
+    """The member's target in the iteration order of its HashMap (`Assignment.fromRecord`)."""
     if len(member.target) < 2:
         for topic_id, partitions in member.target:
             yield group.uuids[topic_id].text, partitions
@@ -126,7 +126,7 @@ def _in_map_order(group: ServerGroup, member: ServerMember) -> Iterator[_Piece]:
 
 
 def _in_set_order(partitions: Sequence[int], listed: int) -> list[int]:
-    """Partitions as `new HashSet<>(list)` iterates them; a number is its own hash code."""
+    """Partitions in the iteration order of `new HashSet<>(list)`; a number is its own hash code."""
     codes = np.fromiter(partitions, dtype=np.int64, count=len(partitions)).astype(np.uint32)
     return list(map(partitions.__getitem__, in_hash_set(codes, listed)))
 

@@ -1,7 +1,7 @@
-"""Who has what while `uniform` deals to members that subscribe to different topics: all partitions in one array.
+"""Owners of all partitions while `uniform` deals to members with different subscriptions, kept in one array.
 
-What members had of topics that they still subscribe to stays theirs, and what does not change hands is handed out as
-their targets list it.
+Members keep their partitions of topics that they still subscribe to. A topic whose partitions do not change hands is
+returned in the form that the member's target has.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from assignors.work import spend
 __all__ = ["NOBODY", "Board", "assignment", "kept"]
 
 NOBODY = -1
-"""Owner of a partition that nobody has."""
+"""Owner number of an unowned partition."""
 
-# Changed topics a member, on average, beyond which writing everything out anew takes less time.
+# With more changed topics per member (on average) it is faster to build the whole result from the array.
 _FEW_CHANGES = 2
 
 _NOTHING = np.empty(0, dtype=np.int64)
@@ -35,20 +35,21 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 @dataclass(slots=True)
 class Board:
-    """Who has what while it is being worked out; members by number in the order of the member map, topics by id.
+    """Current owners during the computation; members are numbers in the order of the member map, topics are ids.
 
     Attributes:
         member_ids: Ids by number.
-        subscribers: Members of each topic, ascending; every subscribed topic is in it, and topics with the same
-            subscribers share one list.
-        everything: Member of each partition, topic by topic; `NOBODY` for none.
-        counts: Partitions of each topic, in their order in `everything`.
-        owners: By topic: its part of `everything`, to be read and written.
-        sizes: Partitions of each member, as the class counts them: one that two members had counts for both.
+        subscribers: Members of each topic, ascending; contains every subscribed topic. Topics with the same subscribers
+            share one list.
+        everything: Owner of each partition, topic by topic; `NOBODY` for none.
+        counts: Number of partitions of each topic, in the order of `everything`.
+        owners: By topic: its slice of `everything`, for reading and writing.
+        sizes: Number of partitions of each member as Kafka's class counts them: one that two members had counts for
+            both.
         ghosts: Partitions that a member keeps although a later member had them too and is their owner.
-        kept: What each member keeps of what it had, as its target lists it; None where several had a partition.
-        changed: By topic: members that have other partitions of it than they kept.
-        moves: How often a partition has moved.
+        kept: Partitions that each member keeps, as its target lists them; None if several had the same partition.
+        changed: By topic: members whose partitions of it differ from those they kept.
+        moves: Number of moves so far.
     """
 
     member_ids: list[str]
@@ -76,11 +77,11 @@ class Board:
 
 
 def kept(group: ServerGroup) -> Board:
-    """The board before anything is dealt.
+    """The board before anything is dealt: members own what they keep.
 
     Raises:
         LeaderWouldFail: A member had a partition that the topic does not have.
-        CannotTell: The order of the member map is not followed.
+        CannotTell: We cannot follow the order of the member map.
     """
     by_id = {member.member_id: member for member in group.members}
     members = [by_id[member_id] for member_id in members_in_hash_order(by_id)]
@@ -107,12 +108,12 @@ def kept(group: ServerGroup) -> Board:
 
 @dataclass(slots=True)
 class _Had:
-    """What members had of topics that they still subscribe to.
+    """The members' previous partitions of topics that they still subscribe to.
 
     Attributes:
         targets: By member: partitions by topic, as its target lists them.
-        members: By partition: the member; those of one member after those of another.
-        rows: By partition: the place of the topic.
+        members: By partition: the member; grouped by member.
+        rows: By partition: index of the topic.
         partitions: By partition: its number.
     """
 
@@ -126,7 +127,8 @@ def _had(
     group: ServerGroup, members: Sequence[ServerMember], wanted: Sequence[tuple[Uuid, ...]], topics: Sequence[str]
 ) -> _Had:
     place = {topic: position for position, topic in enumerate(topics)}
-    # What the topics of one target are to a member, worked out once for all members that are alike in both.
+    # Topic rows of a target, computed once for all members with the same subscription and the same topics in the
+    # target.
     known: dict[tuple[int, tuple[str, ...]], _TopicsOfTarget] = {}
     targets: list[dict[str, Partitions]] = []
     rows: list[NDArray[np.int64]] = [_NOTHING]
@@ -161,12 +163,12 @@ def _had(
 
 @dataclass(frozen=True, slots=True)
 class _TopicsOfTarget:
-    """Topics of a target, as a member sees them.
+    """The topics of a target, from the view of a member.
 
     Attributes:
         texts: Their ids as Kafka prints them.
-        rows: Their places; `NOBODY` for those that it does not subscribe to.
-        all_stay: Whether it subscribes to all, and the target names them as Kafka does.
+        rows: Their indexes; `NOBODY` for those that it does not subscribe to.
+        all_stay: Whether it subscribes to all of them, and the target spells all ids as Kafka does.
     """
 
     texts: tuple[str, ...]
@@ -184,13 +186,13 @@ def _topics_of_target(
 
 
 def _keep_contested(board: Board, had: _Had) -> None:
-    """Of a partition that several had, the last of them is the owner, and the others keep it all the same."""
+    """Settle partitions that several members had: the last one is the owner, and the others keep them as ghosts."""
     topics = list(board.subscribers)
     for number, row, partition in zip(had.members.tolist(), had.rows.tolist(), had.partitions.tolist(), strict=True):
         owners = board.owners[topics[row]]
         before = int(owners[partition])
         if before == number:
-            continue  # it stands twice in one target
+            continue  # it occurs twice in one target
         if before != NOBODY:
             board.ghosts.setdefault((topics[row], before), set()).add(partition)
         owners[partition] = number
@@ -198,7 +200,7 @@ def _keep_contested(board: Board, had: _Had) -> None:
 
 
 def assignment(board: Board) -> Assignment:
-    """What each member has; the board must not be used any more."""
+    """The resulting assignment; the board must not be used afterwards."""
     owned = board.kept
     changes = sum(map(len, board.changed.values()))
     if owned is None or changes > _FEW_CHANGES * len(owned):
@@ -217,15 +219,15 @@ def assignment(board: Board) -> Assignment:
 
 
 def _written_out(board: Board) -> list[dict[str, Partitions]]:
-    """What each member has, from the owner of every partition."""
+    """Each member's partitions, built from the owner of every partition."""
     owned: list[dict[str, Partitions]] = [{} for _ in board.member_ids]
     topics = list(board.subscribers)
-    # (Stable sorting of 16-bit numbers takes linear time in NumPy.)
+    # (NumPy's stable sort of 16-bit numbers takes linear time.)
     narrow = board.everything.astype(np.uint16) if len(owned) <= 1 << 16 else board.everything
     by_owner = np.argsort(narrow, kind="stable")
     numbers, rows = board.everything[by_owner], np.repeat(np.arange(len(topics)), board.counts)[by_owner]
     partitions = (by_owner - (np.cumsum(board.counts) - board.counts)[rows]).tolist()
-    # Where each owner's run of partitions of a topic ends.
+    # End of each owner's run of partitions of one topic.
     ends = np.flatnonzero((np.diff(numbers, append=NOBODY) != 0) | (np.diff(rows, append=NOBODY) != 0))
     start = 0
     for number, row, last in zip(numbers[ends].tolist(), rows[ends].tolist(), ends.tolist(), strict=True):

@@ -1,9 +1,9 @@
-"""`uniform` of the brokers before 4.0 for members that subscribe to different topics.
+"""The broker's `uniform` before 4.0 for members that subscribe to different topics.
 
-Follows `UniformHeterogeneousAssignmentBuilder` of 3.8 and 3.9, a port of the clients' sticky algorithm: members
-keep what they had, the rest goes partition by partition to the least loaded, then partitions move one by one while
-that evens something out. Its check of movements is the wrong way round: it throws as soon as two partitions of a
-topic would move in opposite directions, where the clients' algorithm takes the first move back.
+Follows `UniformHeterogeneousAssignmentBuilder` of 3.8 and 3.9, a port of the clients' sticky algorithm: members keep
+their partitions, the rest goes one by one to the least loaded member, then partitions move one by one while this
+improves the balance. Its check of movements is inverted: it throws as soon as two partitions of a topic would move in
+opposite directions, where the clients' algorithm takes the first move back.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from assignors.work import spend
 
 __all__ = ["MOST_CHECKS", "deal_and_move"]
 
-# Steps of the balance check, which the class makes after every move, of all moves together: about ten seconds
+# Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
 # here, where the class itself takes minutes.
 MOST_CHECKS = 20_000_000
 
 
 def deal_and_move(group: ServerGroup) -> Assignment:
-    """What 3.8 and 3.9 assign.
+    """The assignment of 3.8 and 3.9.
 
     Raises:
         LeaderWouldFail: The class throws on this input, as it does on many.
-        CannotTell: The order of a map is not followed, or it would take too long.
+        CannotTell: We cannot follow the order of a map, or it would take too long.
     """
     board = _Board(group)
     if not board.subscribers:
@@ -45,9 +45,9 @@ def deal_and_move(group: ServerGroup) -> Assignment:
 
 
 class _Board:
-    """Who has what while it is being worked out; members are numbers in the order of the member map.
+    """Current owners during the computation; members are numbers in the order of the member map.
 
-    Called in this order: `keep_targets`, `deal_the_rest`, `balance`, `assignment`.
+    Call in this order: `keep_targets`, `deal_the_rest`, `balance`, `assignment`.
     """
 
     def __init__(self, group: ServerGroup) -> None:
@@ -75,7 +75,7 @@ class _Board:
         self._most = [sum(self._counts[topic] for topic in topics) for topics in self._wanted]
         self._has: list[dict[Uuid, set[int]]] = [{} for _ in self._members]
         self._owners: dict[Uuid, list[int | None]] = {topic: [None] * count for topic, count in self._counts.items()}
-        # Whom the class looks through for a new owner: members below their most.
+        # Members below their maximum, among which the class searches a new owner.
         self._open = {number for number in range(len(self._members)) if self._most[number] > 0}
         self._partitions = self._sorted_partitions()
         self._moved: set[tuple[Uuid, int]] = set()
@@ -84,7 +84,7 @@ class _Board:
         self._checks_left = MOST_CHECKS
 
     def keep_targets(self) -> None:
-        """What members had of topics they still subscribe to stays theirs, also what another had too."""
+        """Let members keep their partitions of topics they still subscribe to, even those that another one had too."""
         for number, member in enumerate(self._members):
             wanted = {topic.text: topic for topic in self._wanted[number]}
             for topic_id, partitions in member.target:
@@ -97,7 +97,7 @@ class _Board:
                     self._give(topic, partition, number)
 
     def deal_the_rest(self) -> None:
-        """Each partition without an owner goes to its least loaded subscriber that may have more."""
+        """Give each unowned partition to its least loaded subscriber that may have more."""
         heaps: dict[int, list[tuple[int, int, int]]] = {}
         spend(2 * len(self._partitions))
         for topic, partition in self._partitions:
@@ -117,12 +117,12 @@ class _Board:
             self._give(topic, partition, number)
 
     def balance(self) -> None:
-        """Move partitions of topics with several subscribers until a pass over all of them moved none."""
+        """Move partitions of topics with several subscribers until a pass over all of them moves none."""
         movable = [pair for pair in self._partitions if len(self.subscribers[pair[0]]) > 1]
         modified = True
         while modified:
             modified = moved = False
-            # What has moved is not looked at again.
+            # Moved partitions are not considered again.
             movable = [pair for pair in movable if pair not in self._moved]
             smallest: dict[int, int] = {}
             spend(len(movable))
@@ -142,16 +142,16 @@ class _Board:
                     modified = moved = True
 
     def assignment(self) -> Assignment:
-        """What each member has."""
+        """The resulting assignment."""
         result: dict[str, dict[str, Partitions]] = {}
         for member_id, has in zip(self.member_ids, self._has, strict=True):
             result[member_id] = {topic.text: sorted(partitions) for topic, partitions in has.items() if partitions}
         return result
 
     def _sorted_partitions(self) -> list[tuple[Uuid, int]]:
-        """All partitions: most partitions a subscriber first, then fewest subscribers, then lowest number.
+        """All partitions: most partitions per subscriber first, then fewest subscribers, then lowest number.
 
-        What is equal in all three (partitions of different topics) stays in the order of a HashSet of
+        Partitions that are equal in all three (of different topics) stay in the order of a HashSet of
         `TopicIdPartition`, filled topic by topic in the order of a HashSet of ids.
         """
         listed = list(self.subscribers)
@@ -168,7 +168,7 @@ class _Board:
         if len(set(zip(ratio.tolist(), subscribers.tolist(), strict=True))) == len(topics):
             in_set = np.arange(len(hashes))  # no ties: the order of the set does not matter
         else:
-            # (The set grows from its smallest table: it must not be crowded on the way either.)
+            # (The set grows from its smallest table: its buckets must not become too full at any size.)
             for size_before in _smaller_tables(len(hashes)):
                 order_in_table(hashes[: size_before * 3 // 4 + 1], size_before)
             in_set = np.asarray(order_in_table(hashes, grown(len(hashes))))
@@ -180,7 +180,7 @@ class _Board:
         ]
 
     def _least(self, heap: list[tuple[int, int, int]]) -> int | None:
-        """The least loaded member of a heap that may have more; sizes in it may be out of date, and only too low."""
+        """The least loaded member of a heap that may have more; sizes in the heap may be outdated, but only too low."""
         while heap:
             size, rank, number = heap[0]
             if self._sizes[number] >= self._most[number]:
@@ -241,7 +241,7 @@ class _Board:
         return not (self._could_take_contested() if self._contested else self._could_take())
 
     def _could_take(self) -> bool:
-        """Whether a member below its most could take a partition from one with at least two more."""
+        """Whether a member below its maximum could take a partition from one that has at least two more."""
         largest = {}
         for topic, owners in self._owners.items():
             of_topic = {owner for owner in owners if owner is not None}
@@ -254,7 +254,7 @@ class _Board:
         return False
 
     def _could_take_contested(self) -> bool:
-        """The same where a member may have what another owns: that it could not take."""
+        """The same if several members may have a partition: a member cannot take one that it has."""
         for number in self._open:
             for topic in self._wanted[number]:
                 self._count_checks(self._counts[topic])

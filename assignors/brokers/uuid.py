@@ -1,4 +1,4 @@
-"""`org.apache.kafka.common.Uuid`: how it is written, hashed and compared."""
+"""`org.apache.kafka.common.Uuid`: its text form, hash code and order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SIGN = 1 << 63
 
 
 class Uuid(NamedTuple):
-    """A uuid's two halves as Java's signed longs, so that it compares as `Uuid.compareTo` does.
+    """The two halves of a UUID as Java's signed longs, so that it compares like `Uuid.compareTo`.
 
     Attributes:
         most: Most significant bits.
@@ -34,10 +34,10 @@ class Uuid(NamedTuple):
 
 @lru_cache(maxsize=1 << 17)
 def uuid_of(text: str) -> Uuid:
-    """Read what Kafka prints; padding is passed over, as `Uuid.fromString` does.
+    """Parse Kafka's text form; padding is ignored, as in `Uuid.fromString`.
 
     Raises:
-        BadUuid: The text is no uuid.
+        BadUuid: The text is not a UUID.
     """
     stripped = text.rstrip("=")
     try:
@@ -58,5 +58,5 @@ def uuid_of(text: str) -> Uuid:
 
 
 def texts_of(uuids: Iterable[Uuid]) -> list[str]:
-    """Uuids as Kafka prints them."""
+    """UUIDs as Kafka prints them."""
     return [uuid.text for uuid in uuids]

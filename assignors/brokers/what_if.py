@@ -1,4 +1,4 @@
-"""What each of the broker's assignors would make of one group of the consumer protocol."""
+"""What-if: the result of each of the broker's assignors for one group of the consumer protocol."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def what_if_on_server(
     release: Library | str | None = None,
     load: Load | None = None,
 ) -> dict[str, Outcome | AssignorError]:
-    """Work out what each assignor would make of this very group.
+    """Compute each assignor's result for this group.
 
     Args:
-        group: Members and topics; members without a target, if none has one, are taken to have `current` as target.
-        strategies: Names; None for all that are known.
-        current: Who has what now, topics by id; None takes the targets.
-        release: The broker's release; None is the newest.
+        group: Members and topics. If no member has a target, `current` is taken as the targets.
+        strategies: Names; None means all known ones.
+        current: The current owners, topics by id; None takes the targets.
+        release: The broker's release; None means the newest.
         load: Load of the partitions by topic id.
 
     Returns:
-        As `assignors.measures.outcomes.what_if`, topics by id.
+        As `assignors.measures.outcomes.what_if`, with topics by id.
     """
     targets: Assignment = {
         member.member_id: {group.uuids[topic_id].text: tuple(set(parts)) for topic_id, parts in member.target}

@@ -1,4 +1,4 @@
-"""The strategies that group leaders compute in Kafka's clients."""
+"""The strategies that group leaders run in Kafka's clients."""
 
 from __future__ import annotations
 

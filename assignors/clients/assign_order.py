@@ -1,7 +1,7 @@
-"""An assignment as the leader's `assign()` lists it: order included, which no verdict needs.
+"""An assignment in the order in which the leader's `assign()` returns it; verdicts do not need the order.
 
-`assign` gives sets; where a Java class fills its lists by iterating hash maps, that order is worked out here,
-apart, because hashing every name would double the cost of the everyday case.
+`assign` returns sets. Java classes that fill their lists by iterating hash maps have an order of their own, which is
+computed here separately, because hashing every name would double the cost of the usual case.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from assignors.strategy import PartitionRacks
 
 __all__ = ["as_listed"]
 
-# From here on `RangeAssignor` collects the topics of its members with `put`, before with `computeIfAbsent`; and where
-# a topic needs racks it sorts its lists.
+# From this release on `RangeAssignor` collects its members' topics with `put`, before it with `computeIfAbsent`; and
+# where a topic needs racks it sorts its lists.
 _COLLECTS_WITH_PUT = _LOOKS_AT_RACKS = (3, 5)
 
 _LISTED_BY_DECISION = ("sticky", "cooperative-sticky")
@@ -30,18 +30,17 @@ def as_listed(
 ) -> dict[str, list[tuple[str, int]]]:
     """Partitions per member in the order in which the leader's `assign()` returns them; members in record order.
 
-    Java's `range` lists topics in the order of a HashMap, filled while iterating the HashMap of the members, or
-    sorted where it dealt by racks; its sticky strategies list what a member keeps before what it is given, not
-    topic by topic; its `roundrobin`, and kafka-python's assignors, list them sorted, which is the order of
-    `assign`'s result. For the other libraries, which encode what they assign in an order of their own, topics are
-    sorted.
+    Java's `range` lists topics in the order of a HashMap that was filled by iterating the HashMap of members, or sorted
+    where it dealt by racks. Its sticky strategies list the partitions a member keeps before its new ones, not topic by
+    topic. Its `roundrobin` and kafka-python's assignors return them sorted, the order of `assign`'s result. For the
+    other libraries, which encode assignments in an order of their own, topics are sorted.
 
     Args:
-        strategy: The strategy that gave the assignment.
+        strategy: The strategy of the assignment.
         group: Its input.
         library: The leader's library.
-        assignment: What `assign` returned.
-        racks: Racks that it was given.
+        assignment: The result of `assign`.
+        racks: The racks passed to it.
     """
     if strategy in _LISTED_BY_DECISION and library.name == JAVA:
         return listed(group, library.release, racks, cooperative=strategy == "cooperative-sticky")

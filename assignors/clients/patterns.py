@@ -1,4 +1,4 @@
-"""Subscriptions that librdkafka reads as patterns."""
+"""Subscriptions that librdkafka interprets as patterns."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["refuse_patterns"]
 
 
 def refuse_patterns(group: Group) -> None:
-    """Pass when no member subscribes to a text that begins with "^".
+    """Refuse a group in which a member subscribes to a text that begins with "^".
 
-    No topic's name can; a librdkafka leader matches such a text against all topics as a regular expression
-    (`rd_kafka_topic_partition_match`), where every other leader finds no topic of that name. No client sends
-    one by itself: they all send the topics that matched.
+    No topic name can begin so. A librdkafka leader matches the text against all topics as a regular expression
+    (`rd_kafka_topic_partition_match`), while every other leader finds no topic of this name. Clients do not send such
+    texts by themselves: they send the topics that matched.
 
     Raises:
-        CannotTell: A member does.
+        CannotTell: A member subscribes to one.
     """
     if any(topic.startswith("^") for member in group.members for topic in member.topics):
         reason = "a subscription holds a pattern that librdkafka matches by its own rules"

@@ -1,12 +1,12 @@
-"""Which libraries may have led a group: all that the bytes of the leader's own subscription allow.
+"""The libraries that may have led a group: all those consistent with the bytes of the leader's own subscription.
 
-The leader's library and release are not recorded. What is recorded, the leader's subscription of the selected
-protocol, shows by its version and by whether user data is null or empty who can have written it. Client ids and
-member ids can be set by anyone: they only bring likely candidates forward.
+The leader's library and release are not recorded. The leader's subscription to the selected protocol is recorded; its
+version, and whether its user data is null or empty, show which libraries can have written it. Client ids and member ids
+can be set by anyone: they only move likely candidates to the front.
 
-Read from the sources of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.1, aiokafka 0.14,
-sarama 1.26 to 1.60.1, franz-go 1.0 to 1.21, kafka-go 0.4 (which writes version 1 with the body of version 0,
-undecodable, so it never comes here).
+Source: the code of Java 2.4 to 4.2, librdkafka 0.9.5 to 2.15, kafka-python 0.9 to 3.1, aiokafka 0.14, sarama 1.26 to
+1.60.1, franz-go 1.0 to 1.21, kafka-go 0.4 (which writes version 1 with the body of version 0, undecodable, so it
+never gets here).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from assignors.strategy import Era, Recompute
 
 __all__ = ["recognise"]
 
-# The newest version of the subscription that was read in a source; Java reads, and may one day write, higher.
+# The newest subscription version that we have seen in a source; Java reads higher ones, and may write them some day.
 _NEWEST_VERSION = 3
 
 _NULL, _EMPTY, _FOUR_BYTES, _MORE = "null", "empty", "four bytes", "more"
@@ -29,7 +29,7 @@ _NULL, _EMPTY, _FOUR_BYTES, _MORE = "null", "empty", "four bytes", "more"
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """A library in a span of releases: since inclusive, before exclusive, None is open."""
+    """A library in a span of releases: `since` inclusive, `before` exclusive, None is open."""
 
     library: str
     since: Release | None = None
@@ -39,9 +39,9 @@ class _Writer:
 _ANYONE = _Writer(UNKNOWN)
 _SARAMA_WITH_OWNED = _Writer("sarama", since=(1, 60, 1))
 
-# (version, user data) -> writers, for the strategies that put nothing into the user data.
+# (version, user data) -> writers, for strategies without user data of their own.
 _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
-    # Version 0 with null user data is what any small library writes: nothing can be excluded.
+    # Any small library writes version 0 with null user data: nothing can be excluded.
     (0, _NULL): (
         _Writer(JAVA, before=(2, 4)),
         _Writer("sarama"),  # any release, by its configured Version
@@ -56,7 +56,7 @@ _EAGER: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (3, _EMPTY): (_Writer("librdkafka", since=(2, 2)),),
 }
 
-# The same for cooperative-sticky, whose user data differs by library.
+# The same for cooperative-sticky, whose user data differs between libraries.
 _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (1, _NULL): (_Writer(JAVA, since=(2, 4), before=(2, 8, 1)),),
     (1, _FOUR_BYTES): (_Writer(JAVA, since=(2, 8, 1), before=(3, 4)), _SARAMA_WITH_OWNED),
@@ -71,7 +71,7 @@ _COOPERATIVE: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (3, _MORE): (_Writer("librdkafka", since=(2, 2)), _Writer("franz-go", since=(1, 14, 1))),
 }
 
-# The same for sticky: nothing, or the partitions and the generation, at least eight bytes.
+# The same for sticky: empty, or partitions and generation in at least eight bytes.
 _STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
     (0, _NULL): (_Writer(JAVA, before=(2, 4)), _Writer("sarama"), _ANYONE),
     (0, _EMPTY): (_Writer("kafka-python", since=(2,)), _Writer("aiokafka")),
@@ -92,8 +92,8 @@ _STICKY: dict[tuple[int, str], tuple[_Writer, ...]] = {
 
 _TABLES = {"sticky": _STICKY, "cooperative-sticky": _COOPERATIVE}
 
-# How default client ids begin. Only an order: whoever sets a client id of "sarama" on a Java client is not told
-# that it drifted.
+# Prefixes of default client ids. They only affect the order, so a Java client with the client id "sarama" is not
+# reported as drifted.
 _CLIENT_IDS = (
     ("consumer-", JAVA),
     ("rdkafka", "librdkafka"),
@@ -112,21 +112,20 @@ def recognise(
     client_id: str = "",
     member_id: str = "",
 ) -> tuple[Library, ...]:
-    """Name every library that can have written the leader's subscription, one per behaviour of the strategy.
+    """List the libraries that can have written the leader's subscription, one per behaviour of the strategy.
 
-    A result can be called drift only if every candidate was computed (LeaderWouldFail included: such a
-    candidate is ruled out) and none fits. Candidates that cannot be computed are in the result too, "unknown"
-    included; `assign` raises CannotTell for them.
+    A result is drift only if every candidate was computed (or ruled out by LeaderWouldFail) and none matches. The
+    result also contains candidates that cannot be computed, "unknown" included; `assign` raises CannotTell for them.
 
     Args:
-        strategy: Selected protocol; a name that is not registered gives ("unknown",).
-        version: Version of the leader's subscription bytes; None when they were not decoded.
-        user_data: User data in them; None when null, which is not the same as empty.
-        client_id: The leader's client id; moves candidates forward, excludes none.
-        member_id: The leader's member id, which begins with its client id; used as that when there is none.
+        strategy: Selected protocol; an unregistered name gives ("unknown",).
+        version: Version of the leader's subscription bytes; None if they were not decoded.
+        user_data: Its user data; None means null, which differs from empty.
+        client_id: The leader's client id; moves candidates to the front, excludes none.
+        member_id: The leader's member id, which begins with its client id and replaces it if there is none.
 
     Returns:
-        Candidates, the likelier first. Each library's release is the first of its era that the bytes allow.
+        Candidates, likelier ones first. Each has the first release of its era that the bytes allow.
     """
     kind = _user_data_kind(user_data)
     hint = client_id or member_id
@@ -138,8 +137,8 @@ def recognise(
 def _candidates(strategy: str, version: int | None, kind: str, likely: str) -> tuple[Library, ...]:
     if version is None or strategy not in known_strategies():
         return (Library(UNKNOWN),)
-    # Stable: among the unlikely the table's order stays, and what cannot be computed comes last. Before behaviours
-    # are told apart, so that the likely one of two libraries that behave alike gives the candidate its name.
+    # A stable sort: unlikely candidates stay in the table's order, and those that cannot be computed come last. Sorting
+    # precedes the grouping by behaviour, so that the likely one of two libraries that behave alike names the candidate.
     writers = sorted(
         _writers(strategy, version, kind),
         key=lambda writer: (writer.library == UNKNOWN, writer.library != likely),

@@ -1,4 +1,4 @@
-"""The racks of subscribers and replicas, topic by topic, and whether they change what a leader computes (KIP-881)."""
+"""The racks of subscribers and replicas per topic, and whether they affect a leader's result (KIP-881)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from assignors.work import spend
 __all__ = ["UNKNOWN_RACKS", "TopicRacks", "racks_by_topic", "refuse_any_rack_match", "replica_racks"]
 
 UNKNOWN_RACKS = "members have racks and the replicas' racks are not known"
-"""Reason of `CannotTell` where a member has a rack and nobody has told those of the replicas."""
+"""Reason of `CannotTell` if a member has a rack and the replicas' racks were not given."""
 
 _OF_LEADERS = "racks matter here and this library goes by the rack of each partition's leader, which is not known"
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRacks:
-    """The racks around one topic.
+    """The racks of one topic's replicas and subscribers.
 
     Attributes:
         replicas: Racks of the replicas, per partition.
-        everywhere: All of them.
-        wanted: Racks of the subscribers, not empty.
+        everywhere: Racks of all replicas together.
+        wanted: Racks of the subscribers, without empty ones.
     """
 
     replicas: Sequence[frozenset[str]]
@@ -34,12 +34,12 @@ class TopicRacks:
 
     @property
     def match(self) -> bool:
-        """Whether any subscriber is in the rack of any replica."""
+        """Whether any subscriber shares a rack with any replica."""
         return not self.wanted.isdisjoint(self.everywhere)
 
     @property
     def needed(self) -> bool:
-        """Whether the topic needs racks: they match, and not every partition has replicas in all of the topic's.
+        """Whether the topic needs racks: they match, and some partition lacks replicas in one of the topic's racks.
 
         `AbstractPartitionAssignor.useRackAwareAssignment` (Java), `rd_kafka_use_rack_aware_assignment` (librdkafka).
         """
@@ -49,15 +49,15 @@ class TopicRacks:
 def racks_by_topic(
     group: Group, takers: Mapping[str, Sequence[Subscription]], racks: PartitionRacks | None
 ) -> dict[str, TopicRacks]:
-    """Racks of each existing topic with a subscriber that has one.
+    """Racks of each existing topic that has a subscriber with a rack.
 
     Args:
         group: The group.
-        takers: Subscribers by topic; topics with the same ones may share a list.
+        takers: Subscribers by topic; topics with the same subscribers may share a list.
         racks: Racks of the replicas.
 
     Raises:
-        CannotTell: A subscriber has a rack, and those of its topic's replicas are not known.
+        CannotTell: A subscriber has a rack, and the racks of its topic's replicas are not known.
     """
     if not any(member.rack for member in group.members):
         return {}
@@ -78,16 +78,16 @@ def racks_by_topic(
 def replica_racks(
     topic: str, count: int, racks: PartitionRacks | None, known: dict[tuple[str, ...], frozenset[str]]
 ) -> list[frozenset[str]]:
-    """Racks of a topic's replicas, per partition; equal ones are one object.
+    """Racks of a topic's replicas, per partition; equal sets are one object.
 
     Args:
         topic: The topic.
         count: Its partition count.
         racks: Racks of the replicas.
-        known: Sets made before, to share them.
+        known: Sets created before, to share them.
 
     Raises:
-        CannotTell: They are not known, or those of another number of partitions are.
+        CannotTell: The racks are not known, or are given for another number of partitions.
     """
     of_topic = None if racks is None else racks.get(topic)
     if of_topic is None or len(of_topic) != count:
@@ -105,9 +105,9 @@ def replica_racks(
 def refuse_any_rack_match(
     group: Group, takers: Mapping[str, Sequence[Subscription]], racks: PartitionRacks | None
 ) -> None:
-    """Pass when no subscriber's rack is a rack of any replica of its topics.
+    """Refuse a group in which a subscriber's rack matches the rack of a replica of its topics.
 
-    For franz-go, which looks at the leader of each partition alone: where nothing matches it deals plainly.
+    For franz-go, which uses only the racks of partition leaders; without any match it ignores racks.
 
     Raises:
         CannotTell: A rack matches, or the replicas' racks are not known.

@@ -1,7 +1,7 @@
 """The strategy `range`: each topic's partitions are cut into one block per subscriber, the first ones larger.
 
-Follows `org.apache.kafka.clients.consumer.RangeAssignor` and its counterparts in other libraries, which differ
-in the order of the members, in what a topic does that stands twice in one subscription, and in racks.
+Follows `org.apache.kafka.clients.consumer.RangeAssignor` and its counterparts in other libraries, which differ in the
+order of members, in topics listed twice in one subscription, and in racks.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ __all__ = ["RANGE"]
 
 
 def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java before 2.4: instance ids are not looked at."""
+    """Java before 2.4: ignores instance ids."""
     return _cut(group, _listed(java_by_member_id(group.members)))
 
 
 def _java_before_racks(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java 2.4 to 3.4: a topic that stands twice in a subscription counts that member twice."""
+    """Java 2.4 to 3.4: a topic listed twice counts the member twice."""
     return _cut(group, _listed(java_order(group.members)))
 
 
@@ -45,14 +45,14 @@ def _java(group: Group, racks: PartitionRacks | None) -> Assignment:
 
 
 def _franz_go(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """kgo/group_balancer.go `rangeBalancer`: as Java before racks, in byte order, with a rack pass of its own."""
+    """kgo/group_balancer.go `rangeBalancer`: like Java before racks, in byte order, with its own pass for racks."""
     takers = _listed(franz_go_order(group.members))
     refuse_any_rack_match(group, takers, racks)
     return _cut(group, takers)
 
 
 def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_range_assignor.c before 1.3: instance ids are not known."""
+    """rdkafka_range_assignor.c before 1.3: does not know instance ids."""
     refuse_patterns(group)
     return _cut(group, _once(by_member_id(group.members)))
 
@@ -71,7 +71,7 @@ def _librdkafka(group: Group, racks: PartitionRacks | None) -> Assignment:
 
 
 def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
+    """kafka-python before 2.3 and aiokafka: ignore instance ids."""
     return _cut(group, _listed(by_member_id(group.members)), last_block_only=True)
 
 
@@ -82,7 +82,7 @@ def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """balance_strategy.go >= 1.34.1: member ids in byte order, instance ids not looked at."""
+    """balance_strategy.go >= 1.34.1: member ids in byte order, without instance ids."""
     return _cut(group, _once(by_member_id(group.members)))
 
 
@@ -104,8 +104,8 @@ def _once(members: Sequence[Subscription]) -> dict[str, list[Subscription]]:
 def _cut(group: Group, takers: dict[str, list[Subscription]], *, last_block_only: bool = False) -> Assignment:
     """Give the k-th taker of each topic its k-th block.
 
-    A member that stands twice stands side by side with itself, so that its blocks join; with `last_block_only`
-    the later block replaces the earlier one instead, whose partitions then belong to nobody (kafka-python).
+    A member listed twice is next to itself, so its blocks join; with `last_block_only` the later block replaces the
+    earlier one instead, whose partitions then stay unassigned (kafka-python).
     """
 
     def blocks(topic: str) -> Blocks:

@@ -1,9 +1,9 @@
-"""The strategy `range` where racks matter (KIP-881): partitions go to members in their racks first, as quotas allow.
+"""The strategy `range` with racks (KIP-881): partitions go to members in their racks first, within the quotas.
 
-Follows `org.apache.kafka.clients.consumer.RangeAssignor` (Java, from 3.5.0 to this day) and rdkafka_range_assignor.c
-(librdkafka, from 2.2.0 to this day). Topics with the same subscribers and as many partitions are dealt together, the
-same numbers of each to the same member; a topic for itself is dealt member by member; what then is left is dealt as
-without racks. Who may have how many does not depend on racks: a quota, and one more for as many members as it takes.
+Follows `org.apache.kafka.clients.consumer.RangeAssignor` (Java, since 3.5.0) and rdkafka_range_assignor.c (librdkafka,
+since 2.2.0). Topics with the same subscribers and the same number of partitions are dealt together: each member gets
+the same numbers of all of them. Other topics are dealt alone, member by member. Remaining partitions are dealt without
+regard to racks. The quotas do not depend on racks: the mean rounded down, plus one for as many members as necessary.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _Takers = dict[str, list[Subscription]]
 
 
 def java_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
-    """Deal as Java >= 3.5; None where no topic needs racks, so that the plain algorithm runs.
+    """Deal as Java >= 3.5; None if no topic needs racks, so that the plain algorithm runs.
 
-    A topic that needs none is dealt by racks too if it is dealt together with others and any topic of the group
-    needs them. To a topic dealt together with others a member without a rack is in every rack.
+    A topic that does not need racks is dealt by racks too if it is dealt together with others and any topic of the
+    group needs them. For topics dealt together, a member without a rack counts as being in every rack.
 
     Args:
         group: The group.
-        takers: Subscribers by topic, once each, in the leader's order; those of topics that have the same are one list.
+        takers: Subscribers by topic, once each, in the leader's order; topics with the same subscribers share one list.
         racks: Racks of the replicas.
 
     Raises:
@@ -44,15 +44,15 @@ def java_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | N
 
 
 def librdkafka_range_in_racks(group: Group, takers: _Takers, racks: PartitionRacks | None) -> Assignment | None:
-    """Deal as librdkafka >= 2.2; None where racks change nothing.
+    """Deal as librdkafka >= 2.2; None if racks change nothing.
 
-    Topics with the same subscribers and as many partitions are dealt by racks whether any topic needs them or not,
-    and there a member without a rack is in none.
+    Topics with the same subscribers and the same number of partitions are dealt by racks whether any topic needs them
+    or not; there a member without a rack is in no rack.
 
     Args:
-        group: As above.
-        takers: As above.
-        racks: As above.
+        group: The group.
+        takers: As in `java_range_in_racks`.
+        racks: Racks of the replicas.
 
     Raises:
         CannotTell: Members have racks and the replicas' racks are not known.
@@ -73,7 +73,7 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
     for topics in alike.values():
         first = topics[0]
         hand = _Hand(takers[first], counts[first])
-        if first in by_topic:  # (then so are the others: they have the same subscribers)
+        if first in by_topic:  # (then all are in it: they have the same subscribers)
             if len(topics) > 1:
                 hand.deal_together([by_topic[topic].replicas for topic in topics], rackless=rackless_everywhere)
             elif by_topic[first].needed:
@@ -85,7 +85,7 @@ def _dealt(group: Group, takers: _Takers, by_topic: dict[str, TopicRacks], *, ra
 
 
 class _Hand:
-    """One topic, or several that are dealt together, while they are dealt."""
+    """Deals one topic, or several together."""
 
     def __init__(self, members: Sequence[Subscription], count: int) -> None:
         self._members = members
@@ -94,13 +94,13 @@ class _Hand:
         self._free = [True] * count
 
     def deal_together(self, replicas: Sequence[Sequence[frozenset[str]]], *, rackless: bool) -> None:
-        """Give each partition number to the first member that has room and is in its racks in every topic.
+        """Give each partition number to the first member that has room and shares a rack with it in every topic.
 
         Args:
-            replicas: Racks per partition, of each topic.
-            rackless: Whether a member without a rack is in every rack, or in none.
+            replicas: Racks per partition, for each topic.
+            rackless: Whether a member without a rack counts as being in every rack, or in none.
         """
-        # (Room never grows again, so a member without any is left out for good.)
+        # (Room never grows again, so a member without room is dropped for good.)
         in_rack: dict[str | None, deque[int]] = {}
         for place, member in enumerate(self._members):
             if member.rack or rackless:
@@ -123,7 +123,7 @@ class _Hand:
                 self._give(first, [partition])
 
     def deal_alone(self, replicas: Sequence[frozenset[str]]) -> None:
-        """Give each member in turn the first free partitions in its rack that it has room for; without one, any."""
+        """Give each member in turn the first free partitions in its rack (without a rack: any), up to its room."""
         in_rack: dict[str, list[int]] = {member.rack: [] for member in self._members if member.rack}
         lists: dict[frozenset[str], list[list[int]]] = {}
         for partition, racks in enumerate(replicas):
@@ -134,7 +134,7 @@ class _Hand:
             for listed in found:
                 listed.append(partition)
         everything: Sequence[int] = range(len(replicas))
-        # (What was passed over is taken: each list is walked once.)
+        # (Partitions passed over are taken, so each list is walked once.)
         walked: dict[str | None, int] = {}
         for place, member in enumerate(self._members):
             rack = member.rack or None
@@ -142,14 +142,14 @@ class _Hand:
             walked[rack] = self._take(place, fits, walked.get(rack, 0))
 
     def deal_rest(self) -> None:
-        """Give what is free to the members in turn, as far as they have room."""
+        """Give the free partitions to the members in turn, up to their room."""
         start = 0
         everything = range(len(self._free))
         for place in range(len(self._members)):
             start = self._take(place, everything, start)
 
     def blocks(self) -> Blocks:
-        """What each member was given, sorted."""
+        """Each member's partitions, sorted."""
         return [
             (member.member_id, _as_range(sorted(given)))
             for member, given in zip(self._members, self._given, strict=True)
@@ -157,7 +157,7 @@ class _Hand:
         ]
 
     def _take(self, place: int, listed: Sequence[int], start: int) -> int:
-        """Give a member the free ones of a list from a place on, as it has room; where it stopped."""
+        """Give a member free partitions of a list from `start` on, up to its room; returns where it stopped."""
         room = self._room(place)
         taken: list[int] = []
         while start < len(listed) and len(taken) < room:
@@ -181,7 +181,7 @@ class _Hand:
 
 
 def _as_range(numbers: list[int]) -> range | tuple[int, ...]:
-    """Numbers that follow one another as a range: most do where most racks do not match."""
+    """Consecutive numbers as a range: the usual case if few racks match."""
     if numbers[-1] - numbers[0] == len(numbers) - 1:
         return range(numbers[0], numbers[-1] + 1)
     return tuple(numbers)

@@ -1,7 +1,7 @@
-"""The strategy `roundrobin`: partitions of all topics in order are dealt to the members in turn.
+"""The strategy `roundrobin`: the partitions of all topics, in order, are dealt to the members in turn.
 
-Follows `org.apache.kafka.clients.consumer.RoundRobinAssignor` and its counterparts. Nothing is dealt one by one:
-what a member gets of one topic is every k-th partition from a first one, a `range` with a step.
+Follows `org.apache.kafka.clients.consumer.RoundRobinAssignor` and its counterparts. Partitions are not dealt one by
+one: a member gets every k-th partition of a topic from a first one on, a `range` with a step.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ __all__ = ["ROUNDROBIN"]
 
 
 def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java before 2.4: instance ids are not looked at."""
+    """Java before 2.4: ignores instance ids."""
     return _deal(group, java_by_member_id(group.members), sorted_utf16(_topics(group)))
 
 
 def _java(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Java >= 2.4, to this day; racks are never looked at."""
+    """Java >= 2.4, including the newest; it never uses racks."""
     return _deal(group, java_order(group.members), sorted_utf16(_topics(group)))
 
 
 def _franz_go(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kgo/group_balancer.go `roundRobinBalancer`: as Java, in byte order."""
+    """kgo/group_balancer.go `roundRobinBalancer`: like Java, in byte order."""
     return _deal(group, franz_go_order(group.members), sorted(_topics(group)))
 
 
 def _librdkafka_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """rdkafka_roundrobin_assignor.c before 1.3: instance ids are not known."""
+    """rdkafka_roundrobin_assignor.c before 1.3: does not know instance ids."""
     refuse_patterns(group)
     _refuse_different_subscriptions(group)
     return _deal(group, by_member_id(group.members), sorted(_topics(group)))
@@ -64,16 +64,16 @@ def _librdkafka(group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def _kafka_python_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python before 2.3 and aiokafka: instance ids are not looked at."""
+    """kafka-python before 2.3 and aiokafka: ignore instance ids."""
     return _deal(group, by_member_id(group.members), sorted(_topics(group)))
 
 
 def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """kafka-python >= 2.3: only the last run of static and of dynamic members counts, and none may be passed over.
+    """kafka-python >= 2.3: only the last run of static and of dynamic members counts, and none may be skipped.
 
     Raises:
-        LeaderWouldFail: A turn came to a member that does not subscribe to the topic: kafka-python then looks
-            the next member up by a pair in a dict keyed by member id, a KeyError.
+        LeaderWouldFail: The turn comes to a member that does not subscribe to the topic. kafka-python then looks up the
+            next member by a pair in a dict keyed by member id, a KeyError.
     """
     order = kafka_python_order(group.members)
     topics = sorted(_topics(group))
@@ -121,7 +121,7 @@ def _sarama_by_hash(_group: Group, _racks: PartitionRacks | None) -> Assignment:
     raise CannotTell(reason)
 
 
-# Sorting strings costs about a microsecond a partition: a group beyond this is not worth seconds of a candidate.
+# Sorting strings costs about a microsecond per partition: a larger group is not worth the seconds for one candidate.
 _SARAMA_MOST = 200_000
 
 
@@ -139,7 +139,7 @@ def _refuse_different_subscriptions(group: Group) -> None:
 
 
 def _deal(group: Group, order: Sequence[Subscription], topics: Iterable[str]) -> Assignment:
-    """Deal each topic's partitions in turn to its subscribers, going on where the topic before ended."""
+    """Deal each topic's partitions in turn to its subscribers, continuing where the previous topic ended."""
     place = {member.member_id: position for position, member in enumerate(order)}
     takers = takers_by_topic(order, once=True)
     positions = {id(of_topic): [place[member.member_id] for member in of_topic] for of_topic in takers.values()}

@@ -1,15 +1,16 @@
-"""The lines of `evenkeel assign`: one JSON object in, one out; whatever is wrong with a line is an answer too."""
+"""The lines of `evenkeel assign`: one JSON object in, one out; an error in a line is answered, not raised."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from assignors.assignment import to_pairs
 from assignors.clients import as_listed
-from assignors.exceptions import AssignorError
+from assignors.exceptions import AssignorError, CannotTell
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
-from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
+from assignors.jsonl.fields import BadLine, a_list, a_text, a_whole_number, an_object, optional_text, required
 from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group, Subscription
 from assignors.registry import assign
@@ -17,16 +18,16 @@ from assignors.strategy import Strategy
 
 __all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 
-# Kafka's partition numbers are signed 32-bit numbers.
+# Kafka's partition numbers and generations are signed 32-bit integers.
 _INT32 = 1 << 31
 
 
 def assign_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
-    """Answer one line of `evenkeel assign` (DESIGN.md 5), for whom the strategy's name tells.
+    """Answer one line of `evenkeel assign` (docs/tools.md); the strategy's name determines the family.
 
     Args:
         line: The decoded object.
-        custom: Further strategies of Kafka clients by name.
+        custom: Users' own strategies by name.
 
     Returns:
         {"assignment": ...} or {"error": reason}. Never raises.
@@ -44,13 +45,14 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
     """Answer one line for Kafka clients.
 
     Args:
-        line: The decoded object: "strategy", "partitions_per_topic", "members" (whose order, and that of the
-            lists in them, counts), and where given "library" and "partition_racks".
-        custom: Further strategies by name.
+        line: The decoded object: "strategy", "partitions_per_topic", "members" (their order, and that of the lists in
+            them, matters), and optionally "library", "partition_racks", "remembered_generation" and
+            "other_topics_known".
+        custom: Users' own strategies by name.
 
     Returns:
         {"assignment": {id: [[topic, partition], ...]}} as the leader's `assign()` returns it, or
-        {"error": reason}. Never raises.
+        {"error": reason}, with {"possible": [assignment, ...]} if it must have been one of these. Never raises.
     """
     try:
         question = an_object(line, "the line")
@@ -61,23 +63,31 @@ def client_line(line: object, custom: Mapping[str, Strategy]) -> dict[str, Any]:
         result = assign(custom.get(strategy, strategy), group, library, racks)
         listed = as_listed(strategy, group, library, result, racks)
     except (BadLine, AssignorError) as error:
-        return {"error": str(error)}
-    return {"assignment": {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}}
+        answer: dict[str, Any] = {"error": str(error)}
+        if isinstance(error, CannotTell) and error.possible:
+            answer["possible"] = [_written(to_pairs(assignment)) for assignment in error.possible]
+        return answer
+    return {"assignment": _written(listed)}
 
 
 def read_client_group(question: Mapping[str, Any]) -> Group:
-    """The line's "members" and "partitions_per_topic"; raises BadLine and BadGroup."""
-    return Group(_members(question), _partition_counts(question))
+    """Read "members", "partitions_per_topic" and the leader's other knowledge; raises BadLine and BadGroup."""
+    return Group(
+        _members(question),
+        _partition_counts(question),
+        remembered_generation=_remembered_generation(question),
+        other_topics_known=_other_topics_known(question),
+    )
 
 
 def read_library(question: Mapping[str, Any]) -> Library:
-    """The line's "library"; the newest Java when it has none."""
+    """Read "library" of a line; without one, the newest Java."""
     given = question.get("library")
     return Library(JAVA) if given is None else parse_library(a_text(given, "library"))
 
 
 def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None:
-    """The line's "partition_racks"; None when it has none."""
+    """Read "partition_racks" of a line; None without one."""
     given = question.get("partition_racks")
     if given is None:
         return None
@@ -91,8 +101,31 @@ def read_racks(question: Mapping[str, Any]) -> dict[str, list[list[str]]] | None
     return racks
 
 
+def _remembered_generation(question: Mapping[str, Any]) -> int:
+    given = question.get("remembered_generation")
+    if given is None:
+        return -1
+    generation = a_whole_number(given, "remembered_generation")
+    if not -1 <= generation < _INT32:
+        message = f"The remembered_generation is {generation}: give a generation, or -1 for none."
+        raise BadLine(message)
+    return generation
+
+
+def _other_topics_known(question: Mapping[str, Any]) -> bool:
+    given = question.get("other_topics_known", False)
+    if not isinstance(given, bool):
+        message = f"What stands for other_topics_known is {given!r}: give true or false."
+        raise BadLine(message)
+    return given
+
+
+def _written(listed: Mapping[str, Iterable[tuple[str, int]]]) -> dict[str, list[list[Any]]]:
+    return {member_id: [list(pair) for pair in pairs] for member_id, pairs in listed.items()}
+
+
 def _partition_counts(question: Mapping[str, Any]) -> dict[str, int]:
-    # Group checks the numbers.
+    # `Group` checks the numbers.
     return an_object(required(question, "partitions_per_topic"), "partitions_per_topic")
 
 
@@ -121,7 +154,7 @@ def _member(member_id: str, given: object) -> Subscription:
 
 
 def _owned(pairs: list[Any], where: str) -> tuple[tuple[str, tuple[int, ...]], ...]:
-    # The order of the pairs can count, so only neighbours of one topic are put together.
+    # The order of the pairs may matter, so only adjacent pairs of one topic are joined.
     topics: list[tuple[str, list[int]]] = []
     for pair in pairs:
         match pair:

@@ -13,15 +13,15 @@ from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_
 __all__ = ["PREFIX", "listed", "read_group", "server_line"]
 
 PREFIX = "server-"
-"""Every strategy of a broker begins with it."""
+"""Prefix of all strategies of brokers."""
 
 
 def server_line(line: object) -> dict[str, Any]:
-    """Answer one line of `evenkeel assign` for Kafka's brokers (DESIGN.md 5).
+    """Answer one line of `evenkeel assign` for Kafka's brokers (docs/tools.md).
 
     Args:
-        line: The decoded object: "strategy" ("server-uniform", "server-range"), "topics", "members" (whose
-            order, and that of the lists in them, counts), and where given "library", the broker's release.
+        line: The decoded object: "strategy" ("server-uniform", "server-range"), "topics", "members" (their order, and
+            that of the lists in them, matters), and optionally "library", the broker's release.
 
     Returns:
         {"assignment": {id: [[topic id, partition], ...]}}, sorted by topic id and partition, or
@@ -38,19 +38,19 @@ def server_line(line: object) -> dict[str, Any]:
 
 
 def read_group(question: Mapping[str, Any]) -> ServerGroup:
-    """The line's "topics" and "members"; raises BadLine and BadGroup."""
+    """Read "topics" and "members" of a line; raises BadLine and BadGroup."""
     topics = {}
     for name, given in an_object(required(question, "topics"), "topics").items():
         where = f"topic {name!r}"
         topic = an_object(given, where)
-        count: Any = required(topic, "partitions", where)  # ServerGroup checks it
+        count: Any = required(topic, "partitions", where)  # checked by ServerGroup
         topics[name] = ServerTopic(a_text(required(topic, "id", where), f"the id of {where}"), count)
     members = an_object(required(question, "members"), "members")
     return ServerGroup(tuple(_member(member_id, given) for member_id, given in members.items()), topics)
 
 
 def listed(assignment: Assignment) -> dict[str, list[list[Any]]]:
-    """An assignment as pairs, sorted."""
+    """Convert an assignment to sorted pairs."""
     return {
         member_id: [[topic_id, partition] for topic_id in sorted(topics) for partition in sorted(topics[topic_id])]
         for member_id, topics in assignment.items()

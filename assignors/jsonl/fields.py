@@ -1,4 +1,4 @@
-"""Reading the fields of a decoded JSON line, each refused in one sentence when it is not what it should be."""
+"""Fields of a decoded JSON line, with type checks; each error is one sentence."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["BadLine", "a_list", "a_text", "a_whole_number", "an_object", "option
 
 
 class BadLine(Exception):
-    """The line is no question that can be answered; its text says why."""
+    """The line cannot be answered; the text says why."""
 
 
 def required(holder: Mapping[str, Any], key: str, where: str = "the line") -> object:
-    """The value under a key that must be there."""
+    """The value of a required key."""
     if key not in holder:
         message = f"There is no {key!r} in {where}: add it."
         raise BadLine(message)
@@ -21,7 +21,7 @@ def required(holder: Mapping[str, Any], key: str, where: str = "the line") -> ob
 
 
 def an_object(given: object, what: str) -> dict[str, Any]:
-    """A JSON object."""
+    """Require a JSON object."""
     if not isinstance(given, dict):
         message = f"What stands for {what} is no JSON object."
         raise BadLine(message)
@@ -29,7 +29,7 @@ def an_object(given: object, what: str) -> dict[str, Any]:
 
 
 def a_list(given: object, what: str) -> list[Any]:
-    """A JSON list."""
+    """Require a JSON list."""
     if not isinstance(given, list):
         message = f"What stands for {what} is no list."
         raise BadLine(message)
@@ -37,7 +37,7 @@ def a_list(given: object, what: str) -> list[Any]:
 
 
 def a_text(given: object, what: str) -> str:
-    """A text."""
+    """Require a text."""
     if not isinstance(given, str):
         message = f"What stands for {what} is {given!r}: give a text."
         raise BadLine(message)
@@ -45,12 +45,12 @@ def a_text(given: object, what: str) -> str:
 
 
 def optional_text(given: object, what: str) -> str | None:
-    """A text or null."""
+    """Require a text or null."""
     return None if given is None else a_text(given, what)
 
 
 def a_whole_number(given: object, what: str) -> int:
-    """A whole number; true and false are none."""
+    """Require a whole number; true and false are not."""
     if type(given) is not int:
         message = f"What stands for {what} is {given!r}: give a whole number."
         raise BadLine(message)

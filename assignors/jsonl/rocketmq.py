@@ -11,20 +11,20 @@ from assignors.rocketmq import AllocateStrategy, CallWouldFail, MessageQueue, Op
 __all__ = ["PREFIX", "allocate_line", "read_clients", "read_presort", "read_queues", "read_strategy", "written_queues"]
 
 PREFIX = "rocketmq:"
-"""Before the strategy's own name on a line."""
+"""Prefix of RocketMQ strategies in a line."""
 
 
 def allocate_line(line: object) -> dict[str, Any]:
-    """Answer one line of `evenkeel assign` for RocketMQ (DESIGN.md 5).
+    """Answer one line of `evenkeel assign` for RocketMQ (docs/tools.md).
 
     Args:
-        line: The decoded object: "strategy" ("rocketmq:AVG"), "queues", "clients", and where given "presort" and
+        line: The decoded object: "strategy" ("rocketmq:AVG"), "queues", "clients", and optionally "presort" and
             "options".
 
     Returns:
-        {"assignment": {client: [queue, ...]}} in the class's order, null where the class returns null,
-        {"error": reason} in the place of a client whose own call would throw; or {"error": reason} for the
-        whole line. Never raises.
+        {"assignment": {client: [queue, ...]}} in the class's order, with null where the class returns null and
+        {"error": reason} for a client whose own call would throw; or {"error": reason} for the whole line. Never
+        raises.
     """
     try:
         question = an_object(line, "the line")
@@ -43,17 +43,17 @@ def allocate_line(line: object) -> dict[str, Any]:
 
 
 def read_strategy(name: str, options: object) -> AllocateStrategy:
-    """The strategy of a line's "strategy" and "options"."""
+    """The strategy for "strategy" and "options" of a line."""
     return strategy_named(name.removeprefix(PREFIX), _options(options))
 
 
 def read_clients(question: dict[str, Any]) -> list[str]:
-    """The line's "clients"."""
+    """Read "clients" of a line."""
     return [a_text(client, "a client") for client in a_list(required(question, "clients"), "clients")]
 
 
 def read_presort(question: dict[str, Any]) -> bool:
-    """The line's "presort"; true when it has none."""
+    """Read "presort" of a line; true without one."""
     presort = question.get("presort", True)
     if not isinstance(presort, bool):
         message = f"What stands for presort is {presort!r}: give true or false."
@@ -62,7 +62,7 @@ def read_presort(question: dict[str, Any]) -> bool:
 
 
 def read_queues(given: object, what: str) -> tuple[MessageQueue, ...]:
-    """A list of {"topic", "broker", "queue"}."""
+    """Read a list of {"topic", "broker", "queue"}."""
     result = []
     for one in a_list(given, what):
         queue = an_object(one, f"a queue of {what}")
@@ -78,7 +78,7 @@ def read_queues(given: object, what: str) -> tuple[MessageQueue, ...]:
 
 
 def written_queues(queues: tuple[MessageQueue, ...] | None) -> list[dict[str, Any]] | None:
-    """Queues as a line lists them."""
+    """Queues in the form of a line."""
     return None if queues is None else [queue._asdict() for queue in queues]
 
 

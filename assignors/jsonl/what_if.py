@@ -1,4 +1,4 @@
-"""The lines of `evenkeel what-if`: a line of `evenkeel assign` with what is owned now; out, an object a strategy."""
+"""The lines of `evenkeel what-if`: a line of `evenkeel assign` plus the current owners in, an object a strategy out."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["what_if_line"]
 
 
 def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
-    """Answer one line of `evenkeel what-if` (DESIGN.md 5).
+    """Answer one line of `evenkeel what-if` (docs/tools.md).
 
     Args:
-        line: The decoded object: as for `assign`, with "current", and where given "load" and "strategies". The
-            family (clients, brokers, RocketMQ) is told by the fields: "queues" for RocketMQ, "topics" for brokers.
-            "strategy" may be missing; without "strategies" all of the family are tried.
+        line: The decoded object: as for `assign`, with "current", and optionally "load" and "strategies". The fields
+            determine the family (clients, brokers, RocketMQ): "queues" for RocketMQ, "topics" for brokers. "strategy"
+            is optional; without "strategies" all of the family are tried.
         custom: Further strategies by name.
 
     Returns:
         By strategy {"assignment", "partitions_moved", "partitions_moved_optimal", "imbalance", "imbalance_optimal",
-        "load_imbalance", "generations"}, or {"error": reason} in the place of one that cannot be told; or
-        {"error": reason} for the whole line. Never raises.
+        "load_imbalance", "generations"}, or {"error": reason} for one that cannot be computed; or {"error": reason} for
+        the whole line. Never raises.
     """
     try:
         question = an_object(line, "the line")

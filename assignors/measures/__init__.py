@@ -1,4 +1,4 @@
-"""How good an assignment is: balance, moves, invariants, and what other strategies would give."""
+"""Measures of an assignment: balance, moves, invariants, and the results of other strategies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every assignment, whoever computed it: checks that need no recomputation."""
+"""Invariants of every assignment, whatever computed it: checks that need no recomputation."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ BEYOND_COUNT = "beyond_count"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A partition that a member must not have.
+    """A partition that a member must not own.
 
     Attributes:
         kind: `DOUBLY_ASSIGNED` (an earlier member of the assignment, or the same list, has it already),
-            `NOT_SUBSCRIBED` (the member did not ask for the topic) or `BEYOND_COUNT` (there is no such
-            partition).
+            `NOT_SUBSCRIBED` (the member does not subscribe to the topic) or `BEYOND_COUNT` (the partition does not
+            exist).
         topic: Topic.
         partition: Partition.
-        member: The member that has it and should not; with `DOUBLY_ASSIGNED` each one after the first.
+        member: The member that wrongly has it; with `DOUBLY_ASSIGNED` each one after the first.
     """
 
     kind: str
@@ -38,14 +38,14 @@ def violations(
     subscribed: Mapping[str, Collection[str]],
     partitions_per_topic: Mapping[str, int],
 ) -> tuple[Violation, ...]:
-    """Find what no strategy may do.
+    """Find violations that no strategy may cause.
 
     Args:
         assignment: The actual assignment.
-        subscribed: Topics by member id. A member that is missing here was not decoded: what it subscribes to
-            is not known and not judged.
-        partitions_per_topic: Partition counts. A topic that is missing is not judged for `BEYOND_COUNT`: its
-            count is not known. 0 means that the topic does not exist.
+        subscribed: Topics by member id. A member that is missing here was not decoded, so its subscription is unknown
+            and not judged.
+        partitions_per_topic: Partition counts. A missing topic has an unknown count and is not judged for
+            `BEYOND_COUNT`; 0 means that the topic does not exist.
 
     Returns:
         Violations in the order of the assignment; () for a sound one. One partition can have several.
@@ -79,15 +79,15 @@ def unassigned(
     subscribed: Mapping[str, Iterable[str]],
     partitions_per_topic: Mapping[str, int],
 ) -> dict[str, tuple[int, ...]]:
-    """Partitions that a member asked for and nobody has, sorted, by topic; topics without any are left out.
+    """Unowned partitions of subscribed topics, sorted, by topic; topics without any are left out.
 
-    No violation by itself: a cooperative group holds partitions back for one generation, and a leader cannot
-    assign partitions that its metadata did not show.
+    This alone is not a violation: a cooperative group holds partitions back for one generation, and a leader cannot
+    assign partitions that are missing in its metadata.
 
     Args:
         assignment: The actual assignment.
         subscribed: Topics by member id.
-        partitions_per_topic: Partition counts; a topic that is missing is passed over.
+        partitions_per_topic: Partition counts; a missing topic is skipped.
     """
     result = {}
     taken: dict[str, set[int]] = {}
@@ -103,7 +103,7 @@ def unassigned(
 
 
 def _doubly(taken: Collection[int], topic: str, member_id: str, partitions: Partitions) -> Iterable[Violation]:
-    """The partitions of one member's list that an earlier member, or the list itself, has already."""
+    """Partitions of one member's list that an earlier member, or the same list, has already."""
     of_list: set[int] = set()
     for partition in partitions:
         if partition in taken or partition in of_list:

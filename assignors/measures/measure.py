@@ -1,11 +1,11 @@
-"""How even an assignment is and what a change cost, beside the best that any assignment could have done.
+"""The balance of an assignment and the cost of a change, each with the best value that any assignment could reach.
 
-**Balanced**, throughout: every partition that has a subscriber is assigned, and the members' partition counts
-are as even as the subscriptions allow, that is, sorted from the largest they are the smallest possible. For
-equal subscriptions this says that no two members differ by more than one partition; for different ones, that no
-chain of moves can take a partition from a member to one that has at least two fewer. These counts, sorted, are
-the same for every balanced assignment (they minimise the sum of squares as well as the maximum: Harvey, Ladner,
-Lovász and Tamir, "Semi-matchings for bipartite graphs and load balancing", 2006), which members have them is not.
+**Balanced** always means: every partition that has a subscriber is assigned, and the members' partition counts are as
+even as the subscriptions allow; that is, sorted from the largest, they are the smallest possible. For equal
+subscriptions this means that no two members differ by more than one partition; for different ones, that no chain of
+moves can take a partition from a member to one that has at least two fewer. These sorted counts are the same for every
+balanced assignment (they minimise the sum of squares as well as the maximum: Harvey, Ladner, Lovász and Tamir,
+"Semi-matchings for bipartite graphs and load balancing", 2006), but which member has which count may differ.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from assignors.work import at_most
 
 __all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_optimal", "loads", "moves", "optimal_moves"]
 
-# Steps of the flow that finds the smallest maximum: 0.3 s. Groups of everyday sizes take some thousands; 500 members
-# and 500 topics with subscriptions drawn at random 500,000, and who has more waits for no better answer.
+# Limit for the flow that finds the smallest maximum: 0.3 s. Usual groups take some thousand steps, 500 members and 500
+# topics with random subscriptions 500,000; larger groups get no figure.
 _MOST_STEPS = 1_000_000
 
 Load = Mapping[str, Sequence[float]]
-"""Load of each partition by topic, in any unit that adds up, records per second for instance; none below 0."""
+"""Load of each partition by topic, in any unit that can be added, such as records per second; none below 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How evenly something is spread over the members, those with none included.
+    """How evenly something is distributed over all members, including those with none.
 
     Attributes:
-        least: What the emptiest member has.
-        most: What the fullest member has.
-        imbalance: As `imbalance` gives it; None when nobody has anything.
+        least: Share of the member with the least.
+        most: Share of the member with the most.
+        imbalance: As from `imbalance`; None if all have nothing.
     """
 
     least: float
@@ -52,7 +52,7 @@ def balance(counts: Iterable[float]) -> Balance | None:
 
 
 def loads(assignment: Assignment, load: Load, members: Iterable[str]) -> dict[str, float]:
-    """Load of each member: the sum over its partitions; a partition that `load` does not know weighs nothing."""
+    """Load of each member: the sum over its partitions; a partition that is missing in `load` counts as 0."""
     result: dict[str, float] = {}
     for member_id in members:
         total = 0.0
@@ -64,10 +64,10 @@ def loads(assignment: Assignment, load: Load, members: Iterable[str]) -> dict[st
 
 
 def imbalance(counts: Iterable[float]) -> float | None:
-    """How far the fullest member is above the mean: max / mean - 1.
+    """The fullest member relative to the mean: max / mean - 1.
 
     Args:
-        counts: Partitions, or load, of each member, those with none included.
+        counts: Partitions, or load, of all members, including those with none.
 
     Returns:
         0.0 for perfectly even; None when there are no members or nothing is assigned.
@@ -82,12 +82,12 @@ def imbalance(counts: Iterable[float]) -> float | None:
 def imbalance_optimal(group: Group) -> float | None:
     """The least imbalance that any assignment of this group could have.
 
-    Every partition with a subscriber is assigned to a subscriber, the maximum is the smallest possible, the mean
-    is over all members: three partitions on five members give 2/3, and nothing is wrong with that.
+    Every partition with a subscriber is assigned to a subscriber, the maximum is the smallest possible, the mean is
+    over all members: three partitions on five members give 2/3, which is not a defect.
 
     Returns:
-        As `imbalance`; exact. None when nothing can be assigned, and where it is too large to compute: subscriptions
-        differ, and the flow takes more than a million steps, or than a limit allows (`assignors.work`).
+        As `imbalance`; exact. None if nothing can be assigned, and if it is too large to compute: subscriptions differ,
+        and the flow takes more than a million steps, or more than a limit allows (`assignors.work`).
     """
     total = sum(_assignable(group).values())
     if not total:
@@ -103,10 +103,9 @@ def imbalance_optimal(group: Group) -> float | None:
 def moves(before: Assignment, after: Assignment) -> int:
     """Count the partitions whose owner changed.
 
-    A partition counts when it has an owner in both assignments and the owner after is not the one before;
-    that the former owner has left the group makes no difference. A first owner of an unowned partition and a
-    lost owner without a new one are no moves. Where a partition is assigned twice (which no strategy does),
-    it has not moved while one of its owners stays.
+    A partition counts if it has an owner in both assignments and the new owner is not the old one, even if that one has
+    left the group. A first owner of an unowned partition and a lost owner without a new one are not moves. A partition
+    that is assigned twice (which no strategy does) has not moved while one of its owners stays.
     """
     had: dict[tuple[str, str], set[int]] = {}
     ever: dict[str, set[int]] = {}
@@ -128,18 +127,18 @@ def moves(before: Assignment, after: Assignment) -> int:
 
 
 def optimal_moves(before: Assignment, group: Group) -> int | None:
-    """The least number of moves, as `moves` counts them, after which a group can be balanced.
+    """The fewest moves, as counted by `moves`, after which a group can be balanced.
 
-    What a strategy's assignment moved beyond this is its cost in stickiness. Since all that matters is the
-    balance, a strategy that ends less even than possible (range does) can move fewer.
+    The moves of a strategy beyond this number are its cost in stickiness. Only balance is required here, so a strategy
+    whose result is less even than possible (like range) can move fewer.
 
     Args:
-        before: Who had what; members that left and partitions that are gone may be in it.
+        before: Previous owners; may contain members that left and partitions that are gone.
         group: The group after the change.
 
     Returns:
-        Exact. None where it is too large to compute (different subscriptions, and more than
-        the limits of `assignors.measures.optimal_moves`, or than a limit allows), or where a partition had two owners.
+        Exact. None if it is too large to compute (subscriptions differ, and it exceeds the limits of
+        `assignors.measures.optimal_moves` or a limit of the caller), or if a partition had two owners.
     """
     counts = group.partitions_per_topic
     assignable = _assignable(group)
@@ -171,21 +170,21 @@ def optimal_moves(before: Assignment, group: Group) -> int | None:
 
 
 def _most_kept(had: list[int], total: int) -> int:
-    """Most partitions that can stay when each member ends with total / members, rounded up or down."""
+    """Most partitions that can stay if each member ends with total / members, rounded up or down."""
     quota, larger = divmod(total, len(had))
     above = sum(1 for count in had if count > quota)
     return sum(min(count, quota) for count in had) + min(larger, above)
 
 
 def _assignable(group: Group) -> Mapping[str, int]:
-    """Partition counts of the topics that exist and have a subscriber."""
+    """Partition counts of existing topics with a subscriber."""
     counts = group.partitions_per_topic
     kinds = {id(listed): listed for listed in topics_listed(group.members)}.values()
     return {topic: counts[topic] for listed in kinds for topic in listed if counts.get(topic)}
 
 
 def _wanted(members: Sequence[Subscription], assignable: Mapping[str, int]) -> dict[str, frozenset[str]]:
-    """Topics of each member, by its id, that can be assigned; members that list the same share one set."""
+    """Assignable topics of each member, by its id; members with the same list share one set."""
     sets: dict[int, frozenset[str]] = {}
     result = {}
     for member, listed in zip(members, topics_listed(members), strict=True):

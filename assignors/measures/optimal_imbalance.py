@@ -1,7 +1,7 @@
-"""The smallest possible maximum of a group whose members subscribe to different topics, as a flow.
+"""The smallest possible maximum for a group whose members subscribe to different topics, computed as a flow.
 
-Partitions flow from topics to subscribers. Topics with the same subscribers, and members with the same
-subscription, are taken together, so that the graph is as small as the group is regular.
+Partitions flow from topics to subscribers. Topics with the same subscribers, and members with the same subscription,
+are merged, so that regular groups have small graphs.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["smallest_maximum"]
 
 
 def smallest_maximum(group: Group) -> int:
-    """The number of partitions of the fullest member in the most even assignment of all partitions; exact.
+    """Number of partitions of the fullest member in the most even assignment of all partitions; exact.
 
-    Start from the mean, rounded up, and let the partitions flow. If some do not fit, all members that they could
-    reach, directly or by pushing others aside, are full: the topics that only those subscribe to are too many
-    for them, and their mean, rounded up, is the next bound. It grows each time and never beyond the answer.
+    Start from the mean, rounded up, and let the partitions flow. If some do not fit, all members that they could reach,
+    directly or by displacing others, are full: the topics with only these subscribers are too many for them, and their
+    mean, rounded up, is the next bound. It grows each time and never exceeds the answer.
 
     Returns:
         0 when nothing can be assigned.
@@ -35,7 +35,7 @@ def smallest_maximum(group: Group) -> int:
     for listed in topics_listed(group.members):
         index = known.get(id(listed))
         if index is None:
-            # (In the order of the record: how long the flow takes must not depend on the order of a set of strings.)
+            # (In record order: the duration of the flow must not depend on the order of a set of strings.)
             existing = [topic for topic in dict.fromkeys(listed) if counts.get(topic)]
             index = known[id(listed)] = class_of.setdefault(frozenset(existing), len(members)) if existing else -1
             if index == len(members):
@@ -62,9 +62,9 @@ def smallest_maximum(group: Group) -> int:
 
 
 def _full_classes(supply: Mapping[tuple[int, ...], int], room: list[int]) -> set[int] | None:
-    """Let supply flow into the room of its classes; None if all fits, else the classes that are full for it."""
+    """Let supply flow into the room of its classes; None if all fits, else the classes that it fills."""
     sources = list(supply)
-    # What each class has, by source.
+    # By class: its partitions from each source.
     given: list[dict[int, int]] = [{} for _ in room]
     for source, key in enumerate(sources):
         left = supply[key]
@@ -95,11 +95,11 @@ def _full_classes(supply: Mapping[tuple[int, ...], int], room: list[int]) -> set
 def _search(
     source: int, sources: list[tuple[int, ...]], given: list[dict[int, int]], room: list[int]
 ) -> tuple[dict[int, int], dict[int, int], int | None]:
-    """Breadth-first from a source to a class with room, through sources that can give elsewhere.
+    """Breadth-first search from a source to a class with room, through sources that can give elsewhere.
 
     Returns:
-        The source by which each class was reached, the class through which each further source was reached, and
-        the class with room, or None.
+        The source from which each class was reached, the class through which each further source was reached, and the
+        class with room, or None.
     """
     came_from: dict[int, int] = {}
     taken_from: dict[int, int] = {source: -1}

@@ -1,4 +1,4 @@
-"""The least number of moves to a balanced assignment of different subscriptions, as a flow of least cost."""
+"""The fewest moves to a balanced assignment of different subscriptions, as a minimum-cost flow."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from assignors.work import spend
 
 __all__ = ["MOST_CELLS", "MOST_MATRIX", "MOST_PARTITIONS", "moves_by_min_cost_flow"]
 
-# Cells of the topics-by-members matrix that all rounds together may touch: about 0.3 s. A group that needs more
-# gets no figure rather than a late one.
+# Limit for the cells of the topics-by-members matrix that all rounds together visit: about 0.3 s. A group that needs
+# more gets no figure rather than a late one.
 MOST_CELLS = 40_000_000
 
-# And the partitions to begin with, dealt one by one: about 0.2 s.
+# Limit for the initial partitions, which are dealt one by one: about 0.2 s.
 MOST_PARTITIONS = 50_000
 
-# The matrix itself, of which a round holds some eight of eight bytes a cell: 130 MB. A larger one would have 20 rounds
-# at the most, too few for what is not even to begin with.
+# Limit for the matrix: a round needs about eight arrays of eight bytes a cell, 130 MB. A larger matrix would leave at
+# most 20 rounds, too few for a start that is not even.
 MOST_MATRIX = 2_000_000
 
-# Work of a round, in units of 200 ns here: NumPy's calls, its steps over the matrix, Python's over the members.
+# Cost of a round, in units of 200 ns here: NumPy's calls, its steps over the matrix, Python's over the members.
 _CALLS = 400
 _CELLS_A_UNIT = 25
 _DEALT = 20
@@ -33,24 +33,24 @@ _FAR = np.int64(2**60)
 
 
 def moves_by_min_cost_flow(group: Group, owned_before: Mapping[str, Mapping[str, int]], owned: int) -> int | None:
-    """The least moves to an assignment whose members' counts are as even as the subscriptions allow.
+    """The fewest moves to an assignment whose members' counts are as even as the subscriptions allow.
 
-    A flow from topics to members of least cost: first the sum over members of 1 + 2 + ... + count, which is
-    least exactly when the assignment is balanced, then the partitions that do not stay. It starts from what is
-    owned, every other partition with its least loaded subscriber, and cancels cycles of negative cost
-    (Bellman-Ford over the residual graph) until there is none, which proves the optimum.
+    A flow of minimum cost from topics to members. Costs are first the sum over members of 1 + 2 + ... + count, which is
+    smallest exactly when the assignment is balanced, then the partitions that do not stay. It starts from the present
+    owners, with every other partition at its least loaded subscriber, and cancels cycles of negative cost (Bellman-Ford
+    over the residual graph) until there is none, which proves the optimum.
 
     Args:
         group: The group after the change.
-        owned_before: How many partitions of each topic each member had, by member id and topic: only members
-            of the group, topics they still subscribe to, partitions that still exist.
-        owned: Partitions that had an owner, here or gone, and can still be assigned.
+        owned_before: Number of partitions of each topic that each member had, by member id and topic: only members of
+            the group, topics they still subscribe to, partitions that still exist.
+        owned: Number of assignable partitions that had an owner, whether still in the group or not.
 
     Returns:
-        Exact; None when it would take more than `MOST_CELLS`, `MOST_PARTITIONS` or `MOST_MATRIX`.
+        Exact; None if it would exceed `MOST_CELLS`, `MOST_PARTITIONS` or `MOST_MATRIX`.
 
     Raises:
-        TooMuchWork: It takes more than a limit allows.
+        TooMuchWork: It would exceed a limit of the caller.
     """
     counts = group.partitions_per_topic
     topics = sorted({topic for member in group.members for topic in member.topics if counts.get(topic)})
@@ -84,7 +84,7 @@ def moves_by_min_cost_flow(group: Group, owned_before: Mapping[str, Mapping[str,
 def _cancel(may: NDArray[np.bool_], had: _Counts, has: _Counts, owned: int) -> int | None:
     """Cancel negative cycles until none is left; `has` is changed in place."""
     left = MOST_CELLS // max(1, may.size)
-    # One step of evenness outweighs all moves together.
+    # One step in balance outweighs all moves together.
     step = np.int64(2 * has.sum() + 1)
     while True:
         cycle, rounds = _negative_cycle(may, had, has, step, left)
@@ -103,12 +103,12 @@ def _negative_cycle(
     """Find a cycle of transfers that lowers the cost.
 
     Returns:
-        Transfers (topic, from member, to member), and the rounds it took. No transfers when there is no such
-        cycle, or when `most_rounds` are used up.
+        Transfers (topic, from member, to member), and the number of rounds. No transfers if there is no such cycle, or
+        if `most_rounds` are used up.
     """
     topics, members = may.shape
     load = has.sum(axis=0)
-    # Taking a partition from a member costs one stay, unless it has more of the topic than it had; giving one
+    # Taking a partition from a member costs one stay, unless it has more of the topic than before; giving it one
     # regains a stay, if it has fewer.
     take = np.where(has > 0, (has <= had).astype(np.int64), _FAR)
     give = np.where(may, -(has < had).astype(np.int64), _FAR)
@@ -161,7 +161,7 @@ def _negative_cycle(
 def _cycle_of(
     from_member: NDArray[np.int64], from_topic: NDArray[np.int64], sink_from: int
 ) -> list[tuple[int, int, int]]:
-    """A cycle among the predecessors, if there is one, as transfers; each is of negative cost."""
+    """A cycle among the predecessors as transfers, if there is one; each has negative cost."""
     seen: dict[int, int] = {}
     for start in (-1, *range(len(from_topic))):
         node, path = start, []
@@ -195,7 +195,7 @@ def _cycle_of(
 
 
 def _shift(cycle: list[tuple[int, int, int]], had: _Counts, has: _Counts) -> None:
-    """Carry out the transfers of a cycle, as many times as its cost stays negative."""
+    """Apply the transfers of a cycle as many times as its cost stays negative."""
     load = has.sum(axis=0)
     amount = int(has.sum())
     change: dict[int, int] = {}
@@ -210,7 +210,7 @@ def _shift(cycle: list[tuple[int, int, int]], had: _Counts, has: _Counts) -> Non
     loses = [member for member, delta in change.items() if delta < 0]
     gains = [member for member, delta in change.items() if delta > 0]
     if loses:
-        # Each transfer from a member with at least two more lowers the cost; with one more, the first may.
+        # Each transfer from a member with at least two more lowers the cost; with one more, only the first may.
         amount = max(1, min(amount, int(load[loses[0]] - load[gains[0]]) // 2))
     for topic, giver, taker in cycle:
         has[topic, giver] -= amount

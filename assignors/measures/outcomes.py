@@ -1,4 +1,4 @@
-"""What each strategy would do with one group: how even the result, and how many partitions would move."""
+"""The outcome of each strategy for one group: how even the result is, and how many partitions move."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from assignors.strategy import PartitionRacks, Strategy
 
 __all__ = ["Bounds", "Outcome", "bounds_of", "outcome", "what_if"]
 
-# A cooperative rebalance gives up in one generation what it hands over in the next; nothing is left for a third.
+# A cooperative rebalance gives up partitions in one generation and hands them over in the next; a third is not needed.
 _MOST_GENERATIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The best that any strategy could do with a group; the same for all of them.
+    """The best values that any strategy could reach for a group; the same for all of them.
 
     Attributes:
-        partitions_moved_optimal: The fewest moves after which the group could be balanced; None where it is
-            too large to tell.
-        imbalance_optimal: The least imbalance that any assignment could have; None when nothing can be assigned.
+        partitions_moved_optimal: The fewest moves after which the group could be balanced; None if it is too large to
+            compute.
+        imbalance_optimal: The least imbalance that any assignment could have; None if nothing can be assigned.
     """
 
     partitions_moved_optimal: int | None
@@ -36,16 +36,16 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one strategy would make of a group.
+    """The result of one strategy for a group.
 
     Attributes:
         assignment: Partitions by topic by member.
-        partitions_moved: Partitions whose owner would change, as `moves` counts them.
-        bounds: The best that any strategy could do.
+        partitions_moved: Partitions whose owner would change, as counted by `moves`.
+        bounds: The best values that any strategy could reach.
         partitions: Balance of the partition counts; None without members.
-        load: Balance of the loads; None when no load was given.
-        generations: Rebalances until the assignment stands: 2 where a cooperative strategy has to take partitions
-            back first.
+        load: Balance of the loads; None without a given load.
+        generations: Rebalances until the assignment is final: 2 if a cooperative strategy must take partitions back
+            first.
     """
 
     assignment: Assignment
@@ -57,13 +57,13 @@ class Outcome:
 
     @property
     def stickiness_cost(self) -> int | None:
-        """Moves beyond the least; below 0 where a strategy leaves a group less even than possible and moves less."""
+        """Moves beyond the fewest; below 0 if the result is less even than possible and needs fewer moves."""
         least = self.bounds.partitions_moved_optimal
         return None if least is None else self.partitions_moved - least
 
 
 def bounds_of(group: Group, current: Assignment) -> Bounds:
-    """Work out what any strategy could do at best."""
+    """Compute the best values that any strategy could reach."""
     return Bounds(optimal_moves(current, group), imbalance_optimal(group))
 
 
@@ -76,7 +76,7 @@ def outcome(
     *,
     generations: int = 1,
 ) -> Outcome:
-    """Measure an assignment of a group against what its members have now."""
+    """Measure an assignment of a group against the members' current partitions."""
     ids = [member.member_id for member in group.members]
     return Outcome(
         assignment,
@@ -98,22 +98,23 @@ def what_if(
     load: Load | None = None,
     bounds: Bounds | None = None,
 ) -> dict[str, Outcome | AssignorError]:
-    """Work out what each strategy would make of this very group.
+    """Compute each strategy's result for this group.
 
-    A sticky strategy goes by what members say they own. Where none says so in that strategy's way (the group runs
-    another strategy, for instance), they are taken to say what they have in `current`, all in one generation.
+    A sticky strategy uses the owned partitions in the members' subscriptions. If no member states any in that
+    strategy's format (for instance because the group runs another strategy), members are taken to state those of
+    `current`, all in one generation.
 
     Args:
         group: Members and partition counts.
-        strategies: Names, or strategies themselves; None for all that are known.
-        current: Who has what now, members that left included; None takes what the members say they own.
+        strategies: Names, or strategies themselves; None means all known ones.
+        current: The current owners, including members that left; None takes the members' own statements.
         library: As for `assign`.
         partition_racks: As for `assign`.
         load: Load of the partitions, for the balance of loads.
-        bounds: What `bounds_of` gives for the group and `current`, where that is known already.
+        bounds: The result of `bounds_of` for the group and `current`, if already computed.
 
     Returns:
-        The outcome by the strategy's name; where it cannot be told, the error that says why.
+        The outcome by the strategy's name, or the error that says why there is none.
     """
     now = _owned(group) if current is None else current
     best = bounds_of(group, now) if bounds is None else bounds
@@ -135,7 +136,7 @@ def _owned(group: Group) -> Assignment:
 
 
 def _informed(group: Group, name: str, current: Assignment, library: Library | None) -> Group:
-    """The group with members that tell a sticky strategy what they have, if none tells anything."""
+    """The group with members that state their partitions for a sticky strategy, if none does already."""
     if name == "sticky" and not any(_told_sticky(member, library) for member in group.members):
         return _telling(group, name, current, 1, library)
     if name == "cooperative-sticky" and not any(member.owned for member in group.members):
@@ -154,7 +155,7 @@ def _is_kafka_python(library: Library | None) -> bool:
 
 
 def _telling(group: Group, name: str, current: Assignment, generation: int, library: Library | None) -> Group:
-    """The group with members that say they have this since one generation; who has nothing says nothing."""
+    """The group with members that state these partitions in one generation; a member with none states nothing."""
     write = write_kafka_python if _is_kafka_python(library) else write_sticky
 
     def of(member: Subscription) -> Subscription:
@@ -163,7 +164,7 @@ def _telling(group: Group, name: str, current: Assignment, generation: int, libr
         )
         if not had:
             return replace(member, owned=(), generation=None, user_data=None)
-        # `sticky` looks at its user data alone; `cooperative-sticky` keeps nothing but the generation there.
+        # `sticky` uses only its user data; `cooperative-sticky` keeps only the generation there.
         told = write(had, generation) if name == "sticky" else generation.to_bytes(4, "big")
         return replace(member, owned=had, generation=generation, user_data=told)
 
@@ -177,7 +178,7 @@ def _settled(
     library: Library | None,
     partition_racks: PartitionRacks | None,
 ) -> tuple[Assignment, int]:
-    """What stands when no further rebalance would change it, and after how many."""
+    """The final assignment, which no further rebalance would change, and the number of rebalances until then."""
     assignment = assign(strategy, group, library, partition_racks)
     generations = 1
     while name == "cooperative-sticky" and generations < _MOST_GENERATIONS:

@@ -1,4 +1,4 @@
-"""CONFIG: what the consumer was configured with, whatever there is (`AllocateMessageQueueByConfig`, 5.5.0)."""
+"""CONFIG: the configured queues, whether they exist or not (`AllocateMessageQueueByConfig`, 5.5.0)."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["ByConfig"]
 
 
 class ByConfig(AllocateStrategy):
-    """The only strategy without any check: it answers an empty client id, queues that do not exist, no lists.
+    """The only strategy without any check: it accepts an empty client id, nonexistent queues, and missing lists.
 
     Attributes:
-        message_queue_list: `messageQueueList`; None when it was never set, and then every answer is null, which
-            `RebalanceImpl` takes as no queues.
+        message_queue_list: `messageQueueList`; None if it was never set: then every result is null, which
+            `RebalanceImpl` treats as no queues.
     """
 
     name = "CONFIG"

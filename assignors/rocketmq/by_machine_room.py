@@ -1,4 +1,7 @@
-"""MACHINE_ROOM: the queues of some rooms, by halves of the broker name (`AllocateMessageQueueByMachineRoom`, 5.5.0)."""
+"""MACHINE_ROOM: the queues of some rooms, by the first part of the broker name (5.5.0).
+
+The class is `AllocateMessageQueueByMachineRoom`.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,13 @@ __all__ = ["ByMachineRoom"]
 
 
 class ByMachineRoom(Checked):
-    """Queues whose broker is named "room@broker" with a room of the set; those of other rooms belong to nobody.
+    """Queues whose broker is named "room@broker" with a configured room; the others have no owner.
 
-    Each client gets a block of equal size; what remains is appended one by one from the tail, so that a client's
-    queues need not be contiguous.
+    Each client gets a block of equal size; remaining queues are appended one by one from the tail, so a client's queues
+    need not be contiguous.
 
     Attributes:
-        consumeridcs: Rooms; None when never set.
+        consumeridcs: Rooms; None if never set.
     """
 
     name = "MACHINE_ROOM"
@@ -46,7 +49,7 @@ class ByMachineRoom(Checked):
 
 
 def _java_split(text: str) -> list[str]:
-    """`String.split("@")`, which leaves out empty parts at the end, unless there is no "@" at all."""
+    """`String.split("@")`, which drops empty parts at the end, unless there is no "@" at all."""
     parts = text.split("@")
     if len(parts) > 1:
         while parts and not parts[-1]:

@@ -16,16 +16,16 @@ from assignors.rocketmq.strategy import Checked, Queues
 
 __all__ = ["MOST_VIRTUAL_NODES", "ConsistentHash"]
 
-# On one ring: two seconds of hashing. The class's default is 10 a client; it is slower than we are by a scan of
-# the ring for every client, and runs for every topic every 20 s, so nobody has rings of this size.
+# Limit for one ring: two seconds of hashing. The class's default is 10 per client. The class itself is slower, because
+# it scans the ring for every client, and runs for every topic every 20 s, so rings of this size do not occur.
 MOST_VIRTUAL_NODES = 2_000_000
 
 
 class ConsistentHash(Checked):
-    """Each client stands on the ring `virtual_node_cnt` times; a queue belongs to the next node.
+    """Each client is on the ring `virtual_node_cnt` times; a queue belongs to the next node.
 
     Attributes:
-        virtual_node_cnt: `virtualNodeCnt`, 0 or more; with 0 nobody owns anything.
+        virtual_node_cnt: `virtualNodeCnt`, 0 or more; with 0 no queue has an owner.
     """
 
     name = "CONSISTENT_HASH"
@@ -51,11 +51,11 @@ class ConsistentHash(Checked):
         return lambda client, _index: tuple(owned.get(client, ()))
 
     def _ring(self, clients: Sequence[str]) -> dict[int, str]:
-        """Client by position; a later node takes the place of an earlier one of the same hash."""
+        """Client by position; a later node replaces an earlier one with the same hash."""
         ring: dict[int, str] = {}
         seen: set[str] = set()
         for client in clients:
-            # A client that stands twice gets further nodes, numbered from as many as the ring still has of it.
+            # A client listed twice gets further nodes, numbered from the count that the ring still has of it.
             first = sum(1 for owner in ring.values() if owner == client) if client in seen else 0
             seen.add(client)
             for number in range(first, first + self.virtual_node_cnt):
@@ -64,5 +64,5 @@ class ConsistentHash(Checked):
 
 
 def _hash(text: str) -> int:
-    # (Java writes half a surrogate pair as "?".)
+    # (Java encodes half a surrogate pair as "?".)
     return int.from_bytes(md5(text.encode("utf-8", "replace"), usedforsecurity=False).digest()[:4], "big")

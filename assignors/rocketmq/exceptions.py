@@ -1,4 +1,4 @@
-"""What can go wrong when a RocketMQ allocation is recomputed."""
+"""Errors of the recomputation of a RocketMQ allocation."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ NULL_POINTER = "NullPointerException"
 
 
 class BadQueue(BadGroup):
-    """A queue is none that a broker could have."""
+    """A queue that no broker could have."""
 
 
 class BadOption(BadGroup):
-    """An option with which the strategy's class cannot be made, or is not what a class takes."""
+    """An option with which the strategy's class cannot be constructed, or that it does not accept."""
 
 
 class CallWouldFail(AssignorError):
-    """The class throws when this client calls it: `RebalanceImpl` then leaves the client's queues as they are.
+    """The class throws when this client calls it: `RebalanceImpl` then keeps the client's queues.
 
     Attributes:
         exception: Simple name of Java's exception.

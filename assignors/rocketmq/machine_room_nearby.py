@@ -1,4 +1,4 @@
-"""MACHINE_ROOM_NEARBY-<delegate>: each room for itself, rooms without clients for all (5.5.0).
+"""MACHINE_ROOM_NEARBY-<delegate>: each room has its own queues; those of rooms without clients go to all (5.5.0).
 
 The class is `AllocateMachineRoomNearby`.
 """
@@ -16,17 +16,17 @@ from assignors.rocketmq.strategy import Allocate, AllocateStrategy, Checked, Que
 __all__ = ["MachineRoomNearby", "before_separator"]
 
 Resolver = Callable[[str], str]
-"""The room of a broker, by its name, or of a client, by its id; "" is none."""
+"""The room of a broker, by its name, or of a client, by its id; "" means none."""
 
 
 class MachineRoomNearby(Checked):
     """A client gets its share of its own room's queues, then its share of every room that has no client.
 
-    Rooms are walked in Java's order of strings, and each clientless room is dealt by itself, so that the first
-    clients get all remainders.
+    Rooms are walked in Java's order of strings, and each room without clients is dealt separately, so the first clients
+    get all remainders.
 
     Attributes:
-        delegate: The strategy that deals.
+        delegate: The strategy that deals each room's queues.
         room_of: The `MachineRoomResolver`, the same rule for brokers and clients.
     """
 
@@ -36,7 +36,7 @@ class MachineRoomNearby(Checked):
 
     @property
     def name(self) -> str:
-        """The delegate's name is part of it."""
+        """The class's prefix and the delegate's name."""
         return f"MACHINE_ROOM_NEARBY-{self.delegate.name}"
 
     def _share(self, queues: Queues, clients: Sequence[str]) -> Callable[[str, int], Queues]:
@@ -79,7 +79,7 @@ class MachineRoomNearby(Checked):
 
 
 def before_separator(separator: str) -> Resolver:
-    """The rule that the room is what stands before the first separator; a name without one is a room itself.
+    """A resolver: the room is the text before the first separator; a name without one is a room itself.
 
     Raises:
         BadOption: The separator is empty.

@@ -28,15 +28,15 @@ class MessageQueue(NamedTuple):
     queue: int
 
     def text(self) -> str:
-        """What `toString()` gives, which CONSISTENT_HASH hashes."""
+        """Java's `toString()`, which CONSISTENT_HASH hashes."""
         return f"MessageQueue [topic={self.topic}, brokerName={self.broker}, queueId={self.queue}]"
 
 
 def checked(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
-    """The queues, if every id is an int32.
+    """Require every queue id to be an int32.
 
     Raises:
-        BadQueue: One is not.
+        BadQueue: An id is not.
     """
     listed = tuple(queues)
     for queue in listed:
@@ -47,10 +47,10 @@ def checked(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
 
 
 def sorted_queues(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
-    """In the order of `MessageQueue.compareTo`: topic, broker name, both as Java compares strings, queue id.
+    """Sort as `MessageQueue.compareTo`: by topic and broker name, both as Java compares strings, then queue id.
 
     Raises:
-        CannotTell: Ids lie so far apart that the class's subtraction overflows, which no broker's do.
+        CannotTell: Ids are so far apart that the class's subtraction overflows, which no broker's are.
     """
     listed = tuple(queues)
     ids = [queue.queue for queue in listed]
@@ -63,5 +63,5 @@ def sorted_queues(queues: Iterable[MessageQueue]) -> tuple[MessageQueue, ...]:
 
 
 def sorted_clients(clients: Iterable[str]) -> tuple[str, ...]:
-    """As `Collections.sort` orders client ids: 10.0.0.100@1 before 10.0.0.10@1 before 10.0.0.9@1."""
+    """Sort client ids as `Collections.sort`: 10.0.0.100@1 before 10.0.0.10@1 before 10.0.0.9@1."""
     return tuple(sorted_utf16(clients))

@@ -1,4 +1,4 @@
-"""All RocketMQ strategies by name. A new one is a file of its own and one line here."""
+"""All RocketMQ strategies by name. A new one needs its own file and one line here."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _NEARBY = "MACHINE_ROOM_NEARBY-"
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a strategy's object was made with; each strategy takes its own.
+    """Constructor options of the strategies; each strategy takes its own.
 
     Attributes:
-        virtual_node_cnt: Of CONSISTENT_HASH.
-        message_queue_list: Of CONFIG; None when not set.
-        consumeridcs: Of MACHINE_ROOM; None when not set.
-        room_separator: Of MACHINE_ROOM_NEARBY: the room is what stands before it, in broker names and client ids.
+        virtual_node_cnt: For CONSISTENT_HASH.
+        message_queue_list: For CONFIG; None when not set.
+        consumeridcs: For MACHINE_ROOM; None when not set.
+        room_separator: For MACHINE_ROOM_NEARBY: the room is the text before it, in broker names and client ids.
     """
 
     virtual_node_cnt: int = 10
@@ -48,16 +48,16 @@ _MAKERS: dict[str, Callable[[Options], AllocateStrategy]] = {
 
 
 def known_allocate_strategies() -> tuple[str, ...]:
-    """Names of all strategies; each also as delegate, after "MACHINE_ROOM_NEARBY-"."""
+    """Names of all strategies; each is also a delegate, after "MACHINE_ROOM_NEARBY-"."""
     return tuple(_MAKERS)
 
 
 def strategy_named(name: str, options: Options | None = None) -> AllocateStrategy:
-    """The strategy whose `getName()` is this, made with these options.
+    """The strategy with this `getName()`, constructed with these options.
 
     Raises:
-        UnknownStrategy: There is none.
-        BadOption: The class cannot be made so.
+        UnknownStrategy: There is none with this name.
+        BadOption: The class cannot be constructed with them.
     """
     options = options or Options()
     if name.startswith(_NEARBY):
@@ -77,20 +77,20 @@ def strategy_named(name: str, options: Options | None = None) -> AllocateStrateg
 def allocate(
     strategy: AllocateStrategy | str, client: str, queues: Iterable[MessageQueue], clients: Sequence[str]
 ) -> Queues | None:
-    """What one call of the class's `allocate` returns, lists taken as given.
+    """The result of one call of the class's `allocate`, with the lists in the given order.
 
     Args:
         strategy: A strategy, or the name of one that needs no options.
         client: `currentCID`.
         queues: `mqAll`.
-        clients: `cidAll`; may hold a client twice, as real ones do.
+        clients: `cidAll`; may contain a client twice, as real ones do.
 
     Returns:
         The client's queues in the class's order; None where the class returns null.
 
     Raises:
         CallWouldFail: The class throws.
-        BadQueue: A queue id is no int32.
+        BadQueue: A queue id is not an int32.
         CannotTell: The result cannot be recomputed; `reason` says why.
     """
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
@@ -104,19 +104,19 @@ def allocate_all(
     *,
     presort: bool = True,
 ) -> dict[str, Queues | CallWouldFail | None]:
-    """What every client computes for itself, by client, in the order given.
+    """The queues that every client computes for itself, by client, in the given order.
 
     Args:
         strategy: As in `allocate`.
         queues: All queues of the topic.
         clients: All clients of the group.
-        presort: Sort both first, as `RebalanceImpl.rebalanceByTopic` does; else take them as they are.
+        presort: Sort both first, as `RebalanceImpl.rebalanceByTopic` does; else keep their order.
 
     Returns:
-        As `allocate` for each client; where its call would throw, the exception.
+        As `allocate` for each client; the exception where its call would throw.
 
     Raises:
-        BadQueue: A queue id is no int32.
+        BadQueue: A queue id is not an int32.
         CannotTell: The result cannot be recomputed; `reason` says why.
     """
     chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy

@@ -1,7 +1,7 @@
-"""What a RocketMQ strategy is to us, and the check that all but CONFIG make first.
+"""The interface of a RocketMQ strategy, and the check that all but CONFIG make first.
 
-Every client runs the strategy for itself, with itself as `currentCID`. What does not depend on the client is
-worked out once: `prepare` gives a function to ask for one client after the other.
+Every client runs the strategy for itself, with itself as `currentCID`. `prepare` computes the common part once and
+returns a function to call for each client.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ __all__ = ["Allocate", "AllocateStrategy", "Checked", "Queues"]
 Queues = tuple[MessageQueue, ...]
 
 Allocate = Callable[[str], Queues | None]
-"""What `allocate` returns for a client; None where the class returns null. Raises CallWouldFail."""
+"""The result of `allocate` for a client; None where the class returns null. Raises CallWouldFail."""
 
 
 class AllocateStrategy(ABC):
-    """`AllocateMessageQueueStrategy`; lists count in the order given, no strategy sorts."""
+    """`AllocateMessageQueueStrategy`; lists are used in the given order, no strategy sorts."""
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What `getName()` gives."""
+        """The result of `getName()`."""
 
     @abstractmethod
     def prepare(self, queues: Queues, clients: Sequence[str]) -> Allocate:
-        """Take `mqAll` and `cidAll`; the function returned takes `currentCID`."""
+        """Take `mqAll` and `cidAll`; returns a function that takes `currentCID`."""
 
 
 class Checked(AllocateStrategy):
     """A strategy that calls `AbstractAllocateMessageQueueStrategy.check` (5.5.0) first."""
 
     def prepare(self, queues: Queues, clients: Sequence[str]) -> Allocate:
-        """Wrap `share` in the check: three exceptions, then an empty list for a client that is not in the list."""
+        """Check the arguments before `_share`: three exceptions, then an empty list for an unlisted client."""
         first_index: dict[str, int] = {}
         for index, client in enumerate(clients):
             first_index.setdefault(client, index)

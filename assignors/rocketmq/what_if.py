@@ -1,4 +1,4 @@
-"""What each of RocketMQ's strategies would make of one topic's queues and one group's clients."""
+"""What-if: the result of each of RocketMQ's strategies for one topic's queues and one group's clients."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from assignors.rocketmq.strategy import AllocateStrategy, Queues
 __all__ = ["Dealt", "what_if_in_rocketmq"]
 
 Dealt = tuple[dict[str, Queues | CallWouldFail | None], Outcome]
-"""What `allocate_all` gives, and its outcome."""
+"""The result of `allocate_all`, and its outcome."""
 
-# For the measures, which think in partitions: every queue is a partition of one topic.
+# For the measures, which count partitions: every queue is a partition of one topic.
 _ALL = "queues"
 
 
@@ -32,21 +32,21 @@ def what_if_in_rocketmq(
     presort: bool = True,
     load: Sequence[float] | None = None,
 ) -> dict[str, Dealt | AssignorError]:
-    """Work out what each strategy would make of this very group.
+    """Compute each strategy's result for this group.
 
-    A client whose call would throw keeps what it has, as `RebalanceImpl` does.
+    A client whose call would throw keeps its queues, as in `RebalanceImpl`.
 
     Args:
         strategies: The strategies.
         queues: All queues of the topic.
         clients: All clients of the group.
-        current: Who has what now.
+        current: The current owners.
         presort: As for `allocate_all`.
         load: Load of each queue, in the order of `queues`.
 
     Returns:
-        By the strategy's name, what `allocate_all` gives, and the outcome, whose assignment has the positions of
-        queues as partitions of one topic; or the error that says why there is none.
+        By the strategy's name, the result of `allocate_all` and the outcome, whose assignment has the indexes of queues
+        as partitions of one topic; or the error that says why there is none.
     """
     position: dict[MessageQueue, int] = {}
     for queue in chain(queues, *current.values()):
@@ -54,14 +54,14 @@ def what_if_in_rocketmq(
     here = len(set(queues))
 
     def numbered(owned: Iterable[MessageQueue]) -> tuple[int, ...]:
-        # (CONFIG deals queues that do not exist: they are measured as further ones.)
+        # (CONFIG may contain queues that do not exist: they are measured as additional ones.)
         return tuple(sorted({position.setdefault(queue, len(position)) for queue in owned}))
 
     now: Assignment = {client: {_ALL: numbered(owned)} for client, owned in current.items()}
     group = Group(tuple(Subscription(client, (_ALL,)) for client in dict.fromkeys(clients)), {_ALL: here})
     weights = None
     if load is not None:
-        # (The last load counts of a queue that stands twice.)
+        # (If a queue is listed twice, its last load counts.)
         of_queue = dict(zip(queues, load, strict=True))
         weights = {_ALL: [of_queue[queue] for queue in list(position)[:here]]}
     bounds = bounds_of(group, now)

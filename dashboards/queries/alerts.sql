@@ -1,9 +1,9 @@
--- What has fired and not been resolved? The alerts that stand now, the gravest and newest first.
+-- What is firing now? The alerts that have fired and are not resolved, the gravest and newest first.
 --
 -- Parameters:
 --   :cluster   STRING  one cluster; NULL for all
 --   :group_id  STRING  one group; NULL for all
--- Columns: one row per alert, those of the table alerts by their own names.
+-- Columns: one row per alert; the columns of the table alerts keep their names.
 SELECT cluster, rule, severity, group_id, topic, partition, state, since, round_time, value, message, alert_id
 FROM alerts_current
 WHERE state = 'firing' AND (:cluster IS NULL OR cluster = :cluster) AND (:group_id IS NULL OR group_id = :group_id)

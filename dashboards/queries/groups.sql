@@ -1,20 +1,21 @@
--- Which groups need somebody, and why? Every living group, the worst first.
+-- Which groups need attention, and why? Every living group, the worst first.
 --
 -- Parameters:
 --   :cluster   STRING  one cluster; NULL for all
 --   :group_id  STRING  one group; NULL for all
---   :imbalance DOUBLE  threshold of the alert rules: how much more uneven than it must be a group may be
--- Columns: one row per group; those of group_health by their own names, and
---   problems   what is wrong or worth knowing, the worst first, words with a space between; '' when nothing is:
---              drifted, unassigned, stopped, stalled                    partitions are with the wrong member or with
---                                                                       nobody, or stand still
---              falling_behind, rewound, ahead, imbalance, mismatch      works, and not as it should
+--   :imbalance DOUBLE  the alert rules' threshold for imbalance above the least possible
+-- Columns: one row per group; the columns of group_health keep their names, and
+--   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
+--              drifted, unassigned, stopped, stalled                    partitions have the wrong owner or none, or
+--                                                                       are not consumed
+--              falling_behind, rewound, ahead, imbalance, mismatch      works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated
---                                                                       cannot be told now, or is about to change
---   health     3 critical, 2 warning, 1 unknown: by the worst problem, as the lines above; 0 ok; -1 ok, no members
---   drifted_partitions  of the newest verdict, where that is drifted; NULL otherwise
--- A group is imbalanced where its imbalance exceeds the least that any assignment could reach by more than the threshold.
--- Findings are looked for in their JSON, where no name can imitate them: its quotes would be escaped.
+--                                                                       unknown now, or about to change
+--   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
+--              no members
+--   drifted_partitions  those of the newest verdict if it is drifted; else NULL
+-- A group is imbalanced if its imbalance exceeds the least that any assignment could reach by more than the threshold.
+-- Findings are searched in their JSON text. No name can imitate them there: its quotes would be escaped.
 WITH health AS (
   SELECT *, to_json(findings) AS findings_json, coalesce(imbalance - imbalance_optimal, 0) AS avoidable
   FROM group_health_current

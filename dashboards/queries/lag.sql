@@ -1,6 +1,6 @@
--- How did the lag of one group go? The highest in each second, minute or hour.
+-- How did the lag of one group develop? The highest in each second, minute or hour.
 --
--- A group writes a row when something of it changes, and at a heartbeat: between two rows the value stays.
+-- A group gets a row when one of its values changes, and every heartbeat: between two rows the values hold.
 --
 -- Parameters:
 --   :cluster   STRING     the cluster

@@ -1,9 +1,9 @@
--- How far behind is each partition, and with whom is it? The newest row of each partition of one group.
+-- How far behind is each partition, and who owns it? The newest row of each partition of one group.
 --
 -- Parameters:
 --   :cluster   STRING  the cluster
 --   :group_id  STRING  the group
--- Columns: one row per partition, those of the table lag by their own names.
+-- Columns: one row per partition; the columns of the table lag keep their names.
 SELECT topic, partition, lag, lag_status, reason, committed_offset, high_watermark, ahead_by, last_commit_time, subscribed,
   member_id, client_id, client_host, round_time
 FROM lag_current

@@ -4,10 +4,10 @@
 --   :cluster   STRING     one cluster; NULL for all
 --   :group_id  STRING     one group; NULL for all
 --   :since     TIMESTAMP  how far to look back
---   :most      INT        rows at the most
--- Columns: one row per decision; those of rebalance_churn by their own names, and
---   verdict        of this decision; NULL while it is pending
---   drifted_count  partitions of it whose owner was not the expected one; NULL while it is pending
+--   :most      INT        most rows to return
+-- Columns: one row per decision; the columns of rebalance_churn keep their names, and
+--   verdict        verdict on this decision; NULL while it is pending
+--   drifted_count  number of its partitions without the expected owner; NULL while the verdict is pending
 WITH decisions AS (
   SELECT *
   FROM rebalance_churn_current

@@ -1,14 +1,14 @@
--- How old is what the page shows? The newest round of each cluster.
+-- How fresh is the page? The newest round of each cluster.
 --
 -- Parameters: none.
 -- Columns: one row per cluster.
 --   cluster         its configured name
---   round           its number: what orders rounds
+--   round           its number; rounds are ordered by it
 --   round_time      time of the newest closed round, by the broker's clock, UTC
---   interval_ms     from one round to the next, as the probe keeps it
+--   interval_ms     the probe's interval between rounds
 --   groups          groups in that round
 --   log_partitions  partitions of __consumer_offsets
---   held_partitions those that an open transaction holds back: lag of their groups is unknown
+--   held_partitions those held back by an open transaction: the lag of their groups is unknown
 --   probe           id of the probe process
 SELECT cluster, round, round_time, interval_ms, groups, log_partitions, held_partitions, probe
 FROM rounds_current

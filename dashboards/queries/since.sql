@@ -1,13 +1,13 @@
 -- Since when has each group been drifting, or its lag been bad?
 --
--- Drift that goes on over several decisions is one drift; so is lag of one status over any number of rounds.
+-- Drift in several decisions in a row counts as one drift, and so does lag with one status over any number of rounds.
 --
 -- Parameters:
---   :since  TIMESTAMP  how far to look back; what is older is told as this time or a little later
--- Columns: one row per group that has drifted, or whose lag is judged as bad.
+--   :since  TIMESTAMP  how far to look back; anything older counts as this time or a little later
+-- Columns: one row per group that has drifted, or whose lag is bad.
 --   cluster, group_id  the group
---   drifted_since      time of the first of the decisions in a row that drifted; NULL when the newest did not
---   lag_since          time of the first of the rounds in a row with the present lag_status; NULL when that is fine
+--   drifted_since      time of the first of its drifted decisions in a row; NULL if the newest did not drift
+--   lag_since          time of the first of the rounds in a row with the present lag_status; NULL if that is fine
 WITH bad AS (
   SELECT cluster, group_id, verdict, lag_status
   FROM group_health_current

@@ -1,10 +1,10 @@
--- What was not seen? Records that nobody could decode, and ranges that were gone before they were read.
+-- What was missed? Records that could not be decoded, and ranges that were gone before they were read.
 --
 -- Parameters: none.
--- Columns: one row per cluster and kind, without those that have nothing.
+-- Columns: one row per cluster and kind with at least one.
 --   cluster  its configured name
 --   kind     quarantine: records that could not be decoded; gap: ranges of a topic, or times without rounds
---   number   records; ranges
+--   number   number of records or ranges
 SELECT cluster, 'quarantine' AS kind, CAST(sum(records) AS BIGINT) AS number FROM quarantine_current GROUP BY cluster
 UNION ALL
 SELECT cluster, 'gap' AS kind, count(*) AS number FROM gaps_current GROUP BY cluster

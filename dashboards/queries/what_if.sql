@@ -1,12 +1,12 @@
--- What would other strategies have done? Balance and moves by each strategy at the newest decision of one group.
+-- What would other strategies have done? Balance and moves of each strategy at the newest decision of one group.
 --
--- Of a decision that was too large, or could not be read, there is the strategy that runs alone, with the reason.
+-- A decision that was too large, or could not be read, has only a row for the strategy that runs, with the reason.
 --
 -- Parameters:
 --   :cluster   STRING  the cluster
 --   :group_id  STRING  the group
--- Columns: one row per strategy, those of the table what_if by their own names. The column decision tells
--- which one: the newest may wait for its verdict.
+-- Columns: one row per strategy; the columns of the table what_if keep their names. `decision` names the decision;
+-- an even newer one may still wait for its verdict.
 SELECT strategy, runs, library, partitions_moved, partitions_moved_optimal, imbalance, imbalance_optimal, reason, decision, record_time,
   generation
 FROM (

@@ -1,7 +1,7 @@
-// Draws the board's HTML by changing only what differs, and tells Python where a link leads.
+// Draws the board's HTML by changing only the nodes that differ, and reports clicks on links to Python.
 
 const ASK_AGAIN_MS = 2000;
-const SKIP = new Set(["open"]); // what the viewer has opened stays open
+const SKIP = new Set(["open"]); // elements that the viewer has opened stay open
 
 function sameKind(old, next) {
   return (
@@ -50,7 +50,7 @@ function morphChildren(old, next) {
 }
 
 let place = null;
-let asked = null; // where the last click leads, until Python has heard of it
+let asked = null; // target of the last click, until Python has received it
 
 function ask(setTriggerValue, wanted, times) {
   setTriggerValue("go", wanted);
@@ -72,7 +72,7 @@ export default function (component) {
   if (asked && data.went === asked.at) asked = null;
   root.onclick = (event) => {
     const link = event.target.closest("a[data-go]");
-    // Whoever wants another tab gets it: the address is a real one.
+    // Clicks that open a new tab are left to the browser: the address is a real one.
     if (!link || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
     const { cluster = "", group = "", show = "", span = "" } = link.dataset;

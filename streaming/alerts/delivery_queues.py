@@ -23,6 +23,7 @@ from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.firing import FIRING
 from streaming.alerts.messages import Message
 from streaming.alerts.targets import Outcome
+from streaming.config import Owner
 from streaming.lifecycle import room_log
 
 __all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "DeliveryQueue", "RetryPolicy", "Sender"]
@@ -110,6 +111,7 @@ class DeliveryQueue:
         results: queue.SimpleQueue[Delivery],
         wake: threading.Event,
         digest_above: int,
+        owners: Sequence[Owner] = (),
     ) -> None:
         """Prepare; `start` begins to send.
 
@@ -120,6 +122,7 @@ class DeliveryQueue:
             results: Where the outcome of each attempt goes.
             wake: Set when there is a new outcome.
             digest_above: Up to this many waiting transitions, each is a message of its own.
+            owners: Teams and their groups, for the messages.
         """
         self.name = name
         self._sender = sender
@@ -128,6 +131,7 @@ class DeliveryQueue:
         self._wake = wake
         self._open = OpenAlerts({})
         self._digest_above = digest_above
+        self._owners = owners
         self._items: list[_Item] = []
         self._ended: set[str] = set()
         self._fresh = False
@@ -198,7 +202,7 @@ class DeliveryQueue:
     def _deliver(self) -> None:
         while (items := self._next()) is not None:
             decided = [item.decided for item in items]
-            message = message_for(decided, self._open)
+            message = message_for(decided, self._open, self._owners)
             outcome = self._sender.send(message)
             done = outcome.reason is None or outcome.unsent
             with self._changed:

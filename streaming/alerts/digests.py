@@ -17,6 +17,7 @@ from streaming.alerts.firing import FIRING
 from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
 from streaming.alerts.rules import SEVERITIES
 from streaming.alerts.targets import INCIDENTS, RECORDS
+from streaming.config import Owner, owner_of
 
 __all__ = ["OpenAlerts", "chosen", "message_for", "rule_incident"]
 
@@ -87,7 +88,7 @@ def chosen(ready: Sequence[Decided], opened: OpenAlerts, reads: str, digest_abov
     ]
 
 
-def message_for(decided: Sequence[Decided], opened: OpenAlerts) -> Message:
+def message_for(decided: Sequence[Decided], opened: OpenAlerts, owners: Sequence[Owner] = ()) -> Message:
     """The message for the chosen transitions."""
     first = decided[0]
     of_rule = rule_incident(first.cluster, first.rule)
@@ -98,7 +99,11 @@ def message_for(decided: Sequence[Decided], opened: OpenAlerts) -> Message:
         keys = {opened.incident(d.alert_id) for d in decided}
         incident = keys.pop() if len(keys) == 1 else of_rule
         act = GOES_ON if opened.left(incident, decided) else CLOSES
-    return message_of(first, incident, act) if len(decided) == 1 else digest_of(decided, incident, act)
+    groups = {d.group_id for d in decided if d.group_id is not None}
+    teams = sorted({team for group in groups if (team := owner_of(group, owners)) is not None})
+    if len(decided) == 1:
+        return message_of(first, incident, act, owner=next(iter(teams), None))
+    return digest_of(decided, incident, act, teams)
 
 
 def _rank(decided: Decided) -> tuple[int, bool]:

@@ -60,8 +60,15 @@ class Message:
         return f"[{self.state}] {self.subject}"
 
 
-def message_of(decided: Decided, incident: str | None = None, act: str = OPENS) -> Message:
-    """The message for a transition; without an incident's key the alert is an incident of its own."""
+def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, *, owner: str | None = None) -> Message:
+    """The message for a transition.
+
+    Args:
+        decided: The transition.
+        incident: Key of its incident; without one the alert is an incident of its own.
+        act: Its effect on the incident.
+        owner: Team that owns the group; None where the settings name none.
+    """
     group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
     firing = decided.state == FIRING
     ended = {GONE: "What this alert spoke of is gone. It was: "}.get(decided.state, "This holds no longer: ")
@@ -69,6 +76,7 @@ def message_of(decided: Decided, incident: str | None = None, act: str = OPENS) 
     shown = {
         "cluster": decided.cluster,
         "group": None if decided.group_id is None else visible(decided.group_id),
+        "owner": owner,
         "topic": None if decided.topic is None else visible(decided.topic),
         "partition": decided.partition,
         "since": _utc(decided.since),
@@ -83,14 +91,14 @@ def message_of(decided: Decided, incident: str | None = None, act: str = OPENS) 
         subject=f"{decided.rule}: {group} ({decided.severity})",
         body="\n".join(lines),
         kind=_TYPES[decided.severity] if firing else NotifyType.SUCCESS,
-        fields=_fields(decided),
+        fields=_fields(decided, owner),
         incident=decided.alert_id if incident is None else incident,
         act=act,
     )
 
 
-def digest_of(decided: Sequence[Decided], incident: str, act: str) -> Message:
-    """One message for many transitions of one rule into one state, oldest first."""
+def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Sequence[str] = ()) -> Message:
+    """One message for many transitions of one rule into one state, oldest first; with the teams that own the groups."""
     first = decided[0]
     severity = max((d.severity for d in decided), key=SEVERITIES.index)
     says = {
@@ -107,6 +115,7 @@ def digest_of(decided: Sequence[Decided], incident: str, act: str) -> Message:
         *([f"and {rest:,} more"] if rest else []),
         "",
         f"cluster: {first.cluster}",
+        *([f"owners: {', '.join(owners)}"] if owners else []),
         f"since: {_utc(min(d.since for d in decided))}",
         f"all of them: SELECT * FROM {view} WHERE rule = '{first.rule}' AND state = '{first.state}'",  # noqa: S608 - to read
         f"incident: {incident}",
@@ -136,7 +145,7 @@ def _name(decided: Decided) -> str:
     return group if decided.topic is None else f"{group}, {visible(decided.topic, _NAME_LENGTH)} {decided.partition}"
 
 
-def _fields(decided: Decided) -> dict[str, str]:
+def _fields(decided: Decided, owner: str | None) -> dict[str, str]:
     named = {
         "id": decided.transition_id,
         "alert": decided.alert_id,
@@ -145,6 +154,7 @@ def _fields(decided: Decided) -> dict[str, str]:
         "state": decided.state,
         "cluster": decided.cluster,
         "group_id": None if decided.group_id is None else visible(decided.group_id),
+        "owner": owner,
         "topic": None if decided.topic is None else visible(decided.topic),
         "partition": decided.partition,
         "since": _utc(decided.since),

@@ -93,7 +93,7 @@ class Alerter:
         """Set when a queue has an outcome to write."""
         retry = RetryPolicy(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
         self._queues = [
-            DeliveryQueue(name, sender, retry, self._results, self.wake, self._alerts.digest_above)
+            DeliveryQueue(name, sender, retry, self._results, self.wake, self._alerts.digest_above, settings.owners)
             for name, sender in targets.items()
         ]
 

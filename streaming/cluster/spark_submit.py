@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyspark
 
-from streaming.config import KAFKA_SECRETS, Settings, environment_of
+from streaming.config import KAFKA_SECRETS, Settings, environment_of, secret_variable
 from streaming.exceptions import SetupError
 from streaming.java import find_java
 from streaming.lifecycle import on_stop_signals
@@ -114,14 +114,15 @@ def _spark_home() -> Path:
 
 
 def _refuse_secrets_of_the_environment(settings: Settings) -> None:
-    kafka = settings.kafka
-    for name in KAFKA_SECRETS:
-        if getattr(kafka, name) is not None and getattr(kafka, f"{name}_file") is None:
-            variable = f"EVENKEEL_KAFKA__{name.upper()}"
+    for section, kafka in settings.connections().items():
+        for name in KAFKA_SECRETS:
+            if getattr(kafka, name) is None or getattr(kafka, f"{name}_file") is not None:
+                continue
+            variable = secret_variable(name, section)
             if os.environ.get(variable) is None:
                 message = (
-                    f"kafka.{name} does not reach the executors: put it into a file that every node has and name that "
-                    f"in kafka.{name}_file, or start Spark's workers, and this command, with {variable} set."
+                    f"{section}.{name} does not reach the executors: put it into a file that every node has and name "
+                    f"that in {section}.{name}_file, or start Spark's workers, and this command, with {variable} set."
                 )
                 raise SetupError(message)
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from streaming.config.environment import environment_of
-from streaming.config.kafka import KAFKA_SECRETS
+from streaming.config.kafka import KAFKA_SECRETS, secret_variable
 from streaming.config.settings import (
     Filters,
     JobSettings,
     KafkaSettings,
+    Owner,
     PageSettings,
     ProbeSettings,
     Settings,
     load_settings,
+    owner_of,
 )
 from streaming.config.thresholds import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
 
@@ -21,12 +23,15 @@ __all__ = [
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "Owner",
     "PageSettings",
     "ProbeSettings",
     "Settings",
     "Thresholds",
     "environment_of",
     "load_settings",
+    "owner_of",
     "read_rules_file",
     "rules_file",
+    "secret_variable",
 ]

@@ -1,4 +1,4 @@
-"""How probe and job reach the cluster. Secrets are in files and in the environment only."""
+"""How probe and job reach a cluster. Secrets are in files and in the environment only."""
 
 from __future__ import annotations
 
@@ -12,13 +12,19 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from streaming.exceptions import SetupError
 
-__all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section"]
+__all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section", "secret_variable"]
 
 KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
 """Settings of the connection that are passed in files and in the environment only."""
 
-# The settings that `kafka.client` may have: known to kafka-python 3.0.12's consumer (the job's client), expressible in
-# a file, and not secret. A list of what is allowed, because these settings appear in plans.
+
+def secret_variable(name: str, section: str = "kafka") -> str:
+    """Name of the environment variable with a connection's secret; `section` is `kafka` or `bus`."""
+    return f"EVENKEEL_{section}__{name}".upper()
+
+
+# The settings that `client` may have: known to kafka-python 3.0.12's consumer (the job's client), expressible in a
+# file, and not secret. A list of what is allowed, because these settings appear in plans.
 _CLIENT_SETTINGS = frozenset(
     {
         "allow_auto_create_topics",
@@ -81,7 +87,7 @@ class Section(BaseModel):
 
 
 class KafkaSettings(Section):
-    """How probe and job reach the cluster; both take their client settings from here.
+    """How probe and job reach a cluster; both take their client settings from here.
 
     Attributes:
         bootstrap_servers: "host:port,host:port".
@@ -133,7 +139,7 @@ class KafkaSettings(Section):
                 )
                 raise ValueError(message)
             if any("@" in text and ("://" in text or name in _PROXIES) for text in _texts(value)):
-                message = f"{name} would show a login in plans: use proxy_url_file or EVENKEEL_KAFKA__PROXY_URL"
+                message = f"{name} would show a login in plans: use proxy_url_file, or proxy_url in the environment"
                 raise ValueError(message)
         return client
 
@@ -184,21 +190,25 @@ class KafkaSettings(Section):
         return self.model_dump(mode="json", exclude=set(KAFKA_SECRETS))
 
     @classmethod
-    def from_public(cls, public: dict[str, Any]) -> KafkaSettings:
+    def from_public(cls, public: dict[str, Any], section: str = "kafka") -> KafkaSettings:
         """Add the secrets of this process's environment to the values of `public`.
 
         Called by the job's tasks: secrets are passed by environment (`EVENKEEL_KAFKA__SASL_PASSWORD`,
         `EVENKEEL_KAFKA__SSL_PASSWORD`, `EVENKEEL_KAFKA__PROXY_URL`) or as files, never through Spark.
+
+        Args:
+            public: The values of `public`.
+            section: Section of the settings with this connection, `kafka` or `bus`.
         """
-        secrets = {name: os.environ.get(f"EVENKEEL_KAFKA__{name.upper()}") for name in KAFKA_SECRETS}
+        secrets = {name: os.environ.get(secret_variable(name, section)) for name in KAFKA_SECRETS}
         return cls.model_validate(public | {name: value for name, value in secrets.items() if value})
 
-    def export_secrets(self) -> None:
-        """Put the secrets into this process's environment, where its children find them."""
+    def export_secrets(self, section: str = "kafka") -> None:
+        """Put the secrets into this process's environment, for its children; `section` as in `from_public`."""
         for name in KAFKA_SECRETS:
             value = getattr(self, name)
             if value is not None:
-                os.environ[f"EVENKEEL_KAFKA__{name.upper()}"] = value.get_secret_value()
+                os.environ[secret_variable(name, section)] = value.get_secret_value()
 
 
 def _secret(value: SecretStr | None, path: Path | None) -> str | None:

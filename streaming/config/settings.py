@@ -1,14 +1,16 @@
 """The settings of every process, from one place.
 
 Order of precedence: command line, environment (`EVENKEEL_KAFKA__BOOTSTRAP_SERVERS`, `__` between the levels),
-the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults.
-Secrets are best given by file or by the environment; they are `SecretStr`, so they print as stars and appear in no log,
-plan or page.
+the TOML file (`EVENKEEL_CONFIG`, else the first `evenkeel.toml` of the places in `streaming/places.py`), defaults. The
+file names the cluster and its connection in an entry `[[clusters]]`, of which there is one today
+(`streaming/config/sources.py`). Secrets are best given by file or by the environment; they are `SecretStr`, so they
+print as stars and appear in no log, plan or page.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +36,13 @@ __all__ = [
     "Filters",
     "JobSettings",
     "KafkaSettings",
+    "Owner",
     "PageSettings",
     "ProbeSettings",
     "Settings",
     "StrategyRule",
     "load_settings",
+    "owner_of",
 ]
 
 
@@ -86,6 +90,30 @@ class StrategyRule(Section):
 
     groups: str
     strategy: str
+
+
+class Owner(Section):
+    """A team, and the groups that are its own.
+
+    Attributes:
+        team: Name of the team.
+        groups: Patterns as in `Filters`; at least one.
+    """
+
+    team: str = Field(min_length=1)
+    groups: tuple[str, ...] = Field(min_length=1)
+
+    @field_validator("groups")
+    @classmethod
+    def _compile(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            _matcher(pattern)
+        return patterns
+
+
+def owner_of(group: str, owners: Sequence[Owner]) -> str | None:
+    """Team that owns a group: that of the first entry with a pattern that matches; None when there is none."""
+    return next((one.team for one in owners if any(_fits(group, pattern) for pattern in one.groups)), None)
 
 
 class CustomStrategySettings(Section):
@@ -249,12 +277,14 @@ class Settings(BaseSettings):
     Attributes:
         cluster: Name of the monitored cluster, as the tables show it.
         lake: Folder of the Delta tables; the checkpoint lies beside them.
-        kafka: The connection.
+        kafka: The connection to it.
+        bus: The connection to the Kafka that holds the probe's two topics; None when the watched cluster does.
         filters: What is watched.
         probe: The probe.
         job: The job.
         alerts: The alerter.
         page: The page.
+        owners: Teams and their groups; the first entry that matches a group counts.
         strategies: Expected strategies.
         custom_strategies: Strategies of the user's own, beside those of installed packages.
     """
@@ -269,13 +299,35 @@ class Settings(BaseSettings):
     cluster: str = "default"
     lake: str = "lake"
     kafka: KafkaSettings = KafkaSettings()
+    bus: KafkaSettings | None = None
     filters: Filters = Filters()
     probe: ProbeSettings = ProbeSettings()
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
     page: PageSettings = PageSettings()
+    owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()
+
+    @field_validator("bus", mode="before")
+    @classmethod
+    def _bus(cls, bus: object) -> object:
+        if isinstance(bus, dict) and "bootstrap_servers" not in bus:
+            if bus:
+                # Else the two topics would be looked for on this machine.
+                message = "bus.bootstrap_servers is missing: name the brokers that hold Evenkeel's two topics"
+                raise ValueError(message)
+            return None
+        return bus
+
+    @property
+    def bus_kafka(self) -> KafkaSettings:
+        """The connection to the Kafka that holds the probe's two topics."""
+        return self.kafka if self.bus is None else self.bus
+
+    def connections(self) -> dict[str, KafkaSettings]:
+        """The connections by the section that they are set in: `kafka`, and `bus` where there is one."""
+        return {"kafka": self.kafka} if self.bus is None else {"kafka": self.kafka, "bus": self.bus}
 
     @classmethod
     def settings_customise_sources(

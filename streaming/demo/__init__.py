@@ -1,1 +1,1 @@
-"""A development cluster: one embedded broker that is real, and real consumer groups with stories to tell."""
+"""A development cluster: one real embedded broker, and real consumer groups that play the demo's stories."""

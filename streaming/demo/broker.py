@@ -27,7 +27,7 @@ from streaming.process import GuardedProcess
 __all__ = ["DEMO_OVERRIDES", "EmbeddedBroker"]
 
 DEMO_OVERRIDES = {
-    # Offsets that expire (a story of the demo) are looked for every 5 s instead of every 10 min. Other groups keep
+    # Expired offsets (one of the demo's stories) are looked for every 5 s instead of every 10 min. Other groups keep
     # theirs: the broker's retention stays at 7 days.
     "offsets.retention.check.interval.ms": "5000",
 }
@@ -36,18 +36,18 @@ DEMO_OVERRIDES = {
 _HOST = "127.0.0.1"
 
 _START_S = 120.0
-"""A start takes 4 to 8 s on two idle cores; a machine that also runs Spark's start needs several times that."""
+"""A start takes 4 to 8 s on two idle cores, and several times that while Spark starts on the same machine."""
 
 _STOP_S = 20.0
-"""A clean shutdown takes 1 to 2 s; past this the broker is killed, which its log survives."""
+"""A clean shutdown takes 1 to 2 s. After this time the broker is killed; its log survives that."""
 
 _ANSWER_MS = 2_000
-"""How long one question of the readiness check may take before the next attempt."""
+"""Limit for one request of the readiness check; then the next attempt follows."""
 
 _POLL_S = 0.1
 
 _PORTS = (20_000, 32_000)
-"""Below the ranges that Linux (32768 and up) and macOS (49152 and up) give to outgoing connections."""
+"""Below the ranges that Linux (32768 and up) and macOS (49152 and up) use for outgoing connections."""
 
 _DEFAULTS: Mapping[str, str] = {
     # One broker holds every replica.
@@ -58,16 +58,16 @@ _DEFAULTS: Mapping[str, str] = {
     "transaction.state.log.min.isr": "1",
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
-    # As in production: what reads the offsets log must cope with its 50 partitions.
+    # As in production: readers of the offsets log must cope with its 50 partitions.
     "offsets.topic.num.partitions": "50",
     # Nothing here needs 50 more partitions of transaction state; each costs files and start-up time.
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.num.partitions": "1",
-    # The first member of a group would otherwise wait 3 s for others.
+    # By default the first member of a group waits 3 s for others.
     "group.initial.rebalance.delay.ms": "200",
-    # A killed member is found after its session timeout, whose floor is 6 s by default: too long to wait here.
+    # A killed member is only noticed after its session timeout, whose floor is 6 s by default: too long to wait here.
     "group.min.session.timeout.ms": "1000",
-    # Members of groups that the broker assigns hear of a new target at their next heartbeat, every 5 s by default.
+    # Members of a group with a broker-side assignor hear of a new target at their next heartbeat, every 5 s by default.
     "group.consumer.min.heartbeat.interval.ms": "500",
     "group.consumer.heartbeat.interval.ms": "1000",
     "group.share.min.heartbeat.interval.ms": "500",
@@ -76,12 +76,12 @@ _DEFAULTS: Mapping[str, str] = {
     "group.streams.heartbeat.interval.ms": "1000",
     # A typing error must not create a topic.
     "auto.create.topics.enable": "false",
-    # A lone controller has nobody to wait for.
+    # The only controller need not wait for others.
     "controller.quorum.election.timeout.ms": "500",
-    # A broker that was killed is let in again only when its old registration ends: 3 s instead of 9.
+    # A killed broker is admitted again only when its old registration expires: 3 s instead of 9.
     "broker.session.timeout.ms": "3000",
     "broker.heartbeat.interval.ms": "500",
-    # Nothing of a recorded or replayed stream may age away.
+    # Recorded and replayed streams must not lose records to retention.
     "log.retention.hours": "-1",
     "num.network.threads": "2",
     "num.io.threads": "4",
@@ -102,14 +102,14 @@ logger.request.level = WARN
 
 
 class EmbeddedBroker:
-    """One broker on 127.0.0.1 whose data, settings and log lie in one folder.
+    """One broker on 127.0.0.1 with data, settings and log in one folder.
 
     Used as a context manager, or with `start()` and `stop()`. Starting again on the same folder (`restart()`, or a
     new object) finds the same topics, groups and ports. It dies with the process that started it, killed or not,
     and a terminal's Ctrl-C does not reach it: the starter stops it when the rest has stopped.
 
     Attributes:
-        jvm: Options of every broker's JVM beside its heap's. The tests set it, whose brokers live for seconds.
+        jvm: Further options of every broker's JVM. The tests set it, because their brokers live for seconds.
         bootstrap: `127.0.0.1:PORT`, known before the start and the same after every restart.
         log: File with what the broker printed.
     """
@@ -186,13 +186,13 @@ class EmbeddedBroker:
             raise
 
     def stop(self) -> None:
-        """Shut it down cleanly (SIGTERM), killing it if that takes too long; nothing happens if it is down."""
+        """Shut it down cleanly (SIGTERM), and kill it if that takes too long; does nothing if it is down."""
         if self._process is not None:
             self._process.stop(_STOP_S)
             self._process = None
 
     def kill(self) -> None:
-        """End it as a crash would (SIGKILL); nothing happens if it is down."""
+        """End it as a crash would (SIGKILL); does nothing if it is down."""
         if self._process is not None:
             self._process.kill()
             self._process = None
@@ -210,7 +210,7 @@ class EmbeddedBroker:
                 re.MULTILINE,
             )
         except OSError:
-            return None  # a new folder, or one that `start` will complain about
+            return None  # a new folder, or one that `start` reports as unusable
         return (int(found.group(1)), int(found.group(2))) if found else None
 
     def _write_settings(self) -> None:
@@ -267,7 +267,7 @@ class EmbeddedBroker:
             time.sleep(_POLL_S)
 
     def _answers(self) -> bool:
-        """Tell whether the broker has joined its cluster: before that it accepts connections, and refuses work."""
+        """Whether the broker has joined its cluster: before that it accepts connections but refuses requests."""
         try:
             socket.create_connection((_HOST, self._port), 1).close()
             admin = KafkaAdminClient(
@@ -304,12 +304,12 @@ def _check_port_is_free(port: int) -> None:
 
 
 def _escaped(value: str) -> str:
-    """Escape what Java's properties format would swallow."""
+    """Escape backslashes, which Java's properties format would drop."""
     return value.replace("\\", "\\\\")
 
 
 def _cluster_id(made: Callable[[], uuid.UUID] = uuid.uuid4) -> str:
-    """An id as Kafka's `Uuid.randomUuid` makes it: none that begins with "-", which would be taken for an option."""
+    """An id as Kafka's `Uuid.randomUuid` makes it: never with a leading "-", which would look like an option."""
     while True:
         cluster_id = urlsafe_b64encode(made().bytes).decode().rstrip("=")
         if not cluster_id.startswith("-"):

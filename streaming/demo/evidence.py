@@ -1,4 +1,4 @@
-"""The tables and the journal of one demo, with the questions that several checks ask."""
+"""The tables and the journal of one demo, with the queries that several checks share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Evidence"]
 
 
 class Evidence:
-    """The tables and the journal, with the questions that several checks ask."""
+    """The tables and the journal, with the queries that several checks share."""
 
     def __init__(self, reader: LakeReader, journal: Path) -> None:
         self.reader = reader

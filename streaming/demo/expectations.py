@@ -1,7 +1,8 @@
-"""What the tables must hold of each of the demo's stories: one check a story, each a few queries.
+"""The expected table contents of each of the demo's stories: one check per story, a few queries each.
 
-A check returns a sentence per thing that is missing or wrong; nothing means that the story is told. The journal says
-what the clients really did and saw, so the tables are compared with something that Evenkeel did not write.
+A check returns one sentence for everything that is missing or wrong, and nothing when the story came out right. The
+journal holds what the clients really did and saw, so the tables are compared with something that Evenkeel did not
+write.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from streaming.demo.stories.transactions import FAR_AHEAD
 
 __all__ = ["CHECKS", "check_stories"]
 
-# Lag that a member of the demo piles up while it is stuck for a minute at one record a second; half of it is enough
-# to tell it from a slow poll.
+# A demo member that is stuck for a minute at one record a second gets about 60 records behind. Half of that is enough
+# to distinguish it from a slow poll.
 _STUCK_LAG = 25
 
 
 def check_stories(evidence: Evidence) -> list[str]:
-    """Run all checks; a sentence, with the story's number, per thing that is missing."""
+    """Run all checks; one sentence, with the story's number, for everything that is missing."""
     missing: list[str] = []
     for number, check in CHECKS:
         name = f"story {number}" if number else "all stories"
@@ -39,7 +40,7 @@ def _only(evidence: Evidence, group: str, verdict: str) -> Iterator[str]:
 
 
 def _everything(evidence: Evidence) -> Iterator[str]:
-    """What holds for every group: each generation a client saw is there once, and each commit is counted."""
+    """Checks for every group: each generation a client saw is there exactly once, and each commit is counted."""
     churn = Counter(
         (row["group_id"], row["generation"])
         for row in evidence.rows(
@@ -129,7 +130,7 @@ def _stuck(evidence: Evidence) -> Iterator[str]:
     now = evidence.now("billing-stuck")
     if now is None or now["lag_max"] is None or now["lag_max"] >= _STUCK_LAG:
         yield f"billing-stuck should have recovered, its largest lag is {now and now['lag_max']}"
-    # (Where nobody owns the partition the lag of a group without members has stopped indeed.)
+    # (Partitions without an owner are left out: there the lag of a group without members has really stopped.)
     elsewhere = evidence.rows(
         "SELECT DISTINCT group_id FROM lag WHERE lag_status IN ('stopped', 'stalled') AND subscribed "
         "AND member_id IS NOT NULL AND group_id NOT IN ('billing-stuck', 'orders-retired')"
@@ -198,8 +199,8 @@ def _junk(evidence: Evidence) -> Iterator[str]:
         yield f"{len(more)} sound records are in quarantine"
     if any(count > 1 for count in kept.values()):
         yield "records are in quarantine twice"
-    # Of unknown types and newer versions only samples are kept, with counts; those whose group does not belong to
-    # the partition they were written to are told one by one, as strays.
+    # Unknown types and newer versions: quarantine keeps only samples with counts. Records whose group does not belong
+    # to their partition are strays, with a row each.
     others = set(written) - undecodable - set(kept)
     sql = (
         "SELECT coalesce(sum(n), 0) FROM (SELECT max(records) AS n FROM quarantine WHERE kind = 'unknown' "
@@ -224,7 +225,7 @@ def _deletions(evidence: Evidence) -> Iterator[str]:
         yield "the partitions of the deleted topic coupons should have closing rows"
     if evidence.one("SELECT count(*) FROM lag_current WHERE topic = 'coupons'"):
         yield "the deleted topic coupons lingers in lag_current"
-    # (A group may be gone for a round before its tombstones are: then its closing rows tell of no deletion.)
+    # (A group may be gone one round before its tombstones are read: then its closing rows show no deletion.)
     sql = (
         "SELECT group_id, topic, partition, count(*) FILTER (offset_deleted) AS times FROM lag "
         "WHERE group_id IN ('coupons-reader', 'one-off-report') GROUP BY ALL "
@@ -239,7 +240,7 @@ def _deletions(evidence: Evidence) -> Iterator[str]:
 def _hanging(evidence: Evidence) -> Iterator[str]:
     sql = "SELECT held, transactional_id, groups FROM open_transactions ORDER BY round"
     rows = [(row["held"], row["transactional_id"], row["groups"]) for row in evidence.rows(sql)]
-    # (Who it is may be known a round later than that it is held.)
+    # (The producer may become known a round after the hold.)
     if (
         rows[-2:] != [(True, TRANSACTIONAL_ID, 1), (False, TRANSACTIONAL_ID, 0)]
         or sum(not held for held, _, _ in rows) != 1
@@ -277,4 +278,4 @@ CHECKS: tuple[tuple[int, Callable[[Evidence], Iterator[str]]], ...] = (
     (12, _hanging),
     (0, check_alerts),
 )
-"""Number of the story (0: all of them) and its check."""
+"""Story number (0: all of them) and its check."""

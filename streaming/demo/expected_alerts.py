@@ -1,4 +1,4 @@
-"""What the shipped alert rules must have said of the demo, and that they said nothing else."""
+"""The alerts that the shipped rules must raise in the demo; any other alert is an error."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ _TOLD = {
     ("lag", "orders-retired"): ["firing", "gone"],
     ("offsets_blocked", None): ["firing", "resolved"],
     ("silence", None): ["firing", "resolved"],
-    # Events: an alert lasts an hour after the last of them.
+    # Rules on events: the alert lasts for an hour after the last event.
     ("undecodable", None): ["firing"],
     ("unknown_records", None): ["firing"],
 }
-"""Rule and group: what people were told, in order. A drift of many generations is one."""
+"""Rule and group: the notified states, in order. Drift over several generations is one alert."""
 
 _REPEATING = frozenset({("lag", "billing-stuck")})
-"""The member gets stuck every three minutes: a long demo tells it again, and may end while it is stuck."""
+"""The member gets stuck every three minutes: a long demo raises the alert again, and may end while it fires."""
 
 
 _POSSIBLE = frozenset({("gap", None)})
-"""The silence that the demo makes itself is a gap, which is known a round after it: the demo may have ended by then."""
+"""The demo stops the probe once, which is a gap. It becomes known one round later, when the demo may have ended."""
 
 
 def check_alerts(evidence: Evidence) -> Iterator[str]:
-    """The alerts of all stories; a sentence per thing that is missing or too much."""
+    """Check the alerts of all stories; one sentence for everything that is missing or too much."""
     told: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     for row in evidence.rows(
         "SELECT rule, group_id, state FROM alerts WHERE state = 'firing' OR (ended AND from_state = 'firing') "

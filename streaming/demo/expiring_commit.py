@@ -1,8 +1,8 @@
-"""Commit offsets that expire at a time of their own: OffsetCommit request of version 2, spoken by hand.
+"""Commit offsets that expire at a time of their own: a hand-written OffsetCommit request of version 2.
 
-Since Kafka 2.1 (KIP-211, request version 5) retention is the broker's setting, and no present client can say
-otherwise. Brokers still accept versions 2 to 4 (4.3.1: seen), and then write an OffsetCommit value of version 1
-with `expireTimestamp`: the only way to have one offset expire and keep the others.
+Since Kafka 2.1 (KIP-211, request version 5) retention is the broker's setting, and no current client can request
+another. Brokers still accept versions 2 to 4 (seen with 4.3.1), and then write an OffsetCommit value of version 1 with
+`expireTimestamp`: the only way to let one offset expire and keep the others.
 
 Request, big-endian, string = int16 length + UTF-8, array = int32 count:
     size int32 | api key int16 = 8, version int16 = 2, correlation int32, client id string |
@@ -27,7 +27,7 @@ _OFFSET_COMMIT, _VERSION, _CORRELATION = 8, 2, 1
 _TIMEOUT_S = 10.0
 
 _NOT_YET = {14, 15, 16}
-"""Coordinator loading, not available, not coordinator: what a broker answers while its offsets log comes up."""
+"""Coordinator loading, not available, not coordinator: a broker's answers until its offsets log is loaded."""
 
 _PATIENCE_S, _RETRY_S = 30.0, 0.3
 
@@ -39,11 +39,11 @@ class CommitRefusedError(EvenkeelError):
 def commit_with_retention(bootstrap: str, group: str, offsets: Mapping[Partition, int], *, retention_ms: int) -> None:
     """Commit for a group without members; the offsets expire `retention_ms` after the broker received them.
 
-    Asks the bootstrap broker itself, which must be the group's coordinator, as a lone broker always is.
+    The request goes to the bootstrap broker, which must be the group's coordinator, as a lone broker always is.
 
     Raises:
-        CommitRefusedError: A partition was answered with an error code.
-        OSError: The broker cannot be reached, or hung up.
+        CommitRefusedError: The answer has an error code for a partition.
+        OSError: The broker cannot be reached, or closed the connection.
     """
     request = _request(group, offsets, retention_ms)
     deadline = time.monotonic() + _PATIENCE_S

@@ -1,4 +1,4 @@
-"""A group member that is Kafka's own console consumer, in a JVM of its own."""
+"""A group member that runs Kafka's own console consumer, in its own JVM."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from streaming.demo.stage import Stage
 __all__ = ["JavaMember"]
 
 _AUTO_COMMIT_MS = 1_000
-"""It commits by itself, also when nothing moved, so its commits cannot be counted; its offsets come to rest."""
+"""Auto-commits happen also when nothing has moved, so they cannot be counted; only the final offsets are certain."""
 
 _STOP_S = 15.0
-"""Leaving takes half a second; a JVM that starts up at that moment finishes that first."""
+"""Leaving takes half a second, but a JVM that is still starting finishes its start first."""
 
 
 class JavaMember:
-    """One running member with Kafka's default strategies unless told otherwise."""
+    """One running member, with Kafka's default strategies unless given others."""
 
     def __init__(self, stage: Stage, topic: str, group: str, client_id: str, strategy: str | None = None) -> None:
-        """Start its JVM, and enter the stage.
+        """Start its JVM, and register with the stage.
 
         Args:
-            stage: Where it plays.
-            topic: What it subscribes to.
+            stage: The running demo.
+            topic: The subscribed topic.
             group: The group it joins.
             client_id: Its client id.
             strategy: Class names for `partition.assignment.strategy`; None for Kafka's default.

@@ -1,6 +1,6 @@
-"""Kafka's own Java programs (jar set `tools`): members of demo groups, and witnesses in tests.
+"""Kafka's own Java programs (jar set `tools`): members of demo groups, and a second opinion in tests.
 
-Each call starts a JVM (1 to 2 s, 60 to 100 MB), so a test asks once for everything.
+Each call starts a JVM (1 to 2 s, 60 to 100 MB), so tests request everything in one call.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 _QUIET = ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
 
 _TOOL_S = 120
-"""A tool answers in 1 to 2 s; a machine with a busy Spark beside it takes several times that."""
+"""A tool answers in 1 to 2 s, and in several times that while Spark is busy on the same machine."""
 
 _HEADER = re.compile(r"^GROUP +TOPIC +PARTITION +CURRENT-OFFSET +LOG-END-OFFSET +LAG +CONSUMER-ID .*$", re.MULTILINE)
 
@@ -44,7 +44,8 @@ _ROW = re.compile(
     r" +(?P<consumer>\S+) +(?P<host>\S+) +(?P<client>[^\n]*?) *\n",
     re.DOTALL,
 )
-"""A row of `--describe`, whose group may hold anything, a line feed too: the other columns are known from the right."""
+"""A row of `--describe`. A group id may contain any character, also a line feed, so the other columns are matched
+from the right."""
 
 
 class JavaToolError(EvenkeelError):
@@ -53,9 +54,9 @@ class JavaToolError(EvenkeelError):
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """A row of `kafka-consumer-groups --describe --offsets`; what it shows as `-` is None.
+    """A row of `kafka-consumer-groups --describe --offsets`; a `-` in its output is None here.
 
-    `lag` is as Kafka computes it: log end minus committed offset, negative where the commit is beyond the end.
+    `lag` is Kafka's: log end minus committed offset, negative where the commit is beyond the end.
     """
 
     group: str
@@ -78,9 +79,9 @@ def console_consumer(
 
     Args:
         bootstrap: `HOST:PORT`.
-        topic: What it subscribes to.
+        topic: The subscribed topic.
         group: The group it joins.
-        log: Where its complaints go.
+        log: File for its messages.
         properties: Consumer settings by Kafka's names, as `partition.assignment.strategy`.
     """
     settings = [part for key, value in (properties or {}).items() for part in ("--command-property", f"{key}={value}")]
@@ -95,11 +96,11 @@ def share_consumer(bootstrap: str, topic: str, group: str, *, log: Path) -> Guar
 
 
 def describe_all_groups(bootstrap: str) -> list[GroupOffset]:
-    """Return what `kafka-consumer-groups --describe --all-groups` prints: a row per group and partition.
+    """Return the output of `kafka-consumer-groups --describe --all-groups`: a row per group and partition.
 
-    Groups that have neither members nor commits have no row. A group's trailing spaces cannot be told from the
-    padding of the column and are lost. A group with the empty name makes the tool fail for all
-    (`InvalidGroupIdException`, Kafka 4.3.1).
+    Groups with neither members nor commits have no row. Trailing spaces of a group id are lost, because the column is
+    padded with spaces. One group with the empty name makes the tool fail for all groups (`InvalidGroupIdException`,
+    Kafka 4.3.1).
 
     Raises:
         JavaToolError: The tool failed.
@@ -117,7 +118,7 @@ def describe_groups(bootstrap: str, groups: Iterable[str]) -> list[GroupOffset]:
 
 
 def describe_share_group(bootstrap: str, group: str) -> tuple[str, dict[str, tuple[str, str, set[tuple[str, int]]]]]:
-    """Return what `kafka-share-groups --describe` says of a group of plain names: its state, and its members.
+    """Return the state and members of a share group from `kafka-share-groups --describe`; for plain names only.
 
     Returns:
         The state, and by member id the host, client id, and owned (topic, partition)s.
@@ -174,7 +175,7 @@ def run_java(arguments: Sequence[str | Path]) -> str:
 
 
 def _java() -> list[str | Path]:
-    # A tool's work is small: a small heap, one collector thread, and no time spent on optimising code.
+    # The tools' work is small: a small heap, one collector thread, and no time spent on optimising code.
     flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
     return [find_java(), *flags, "-cp", os.pathsep.join(map(str, classpath("tools")))]
 

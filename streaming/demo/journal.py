@@ -1,19 +1,19 @@
-"""What the demo did, as JSON lines that a checker can compare with the tables.
+"""The journal: what the demo's clients did, as JSON lines that a check can compare with the tables.
 
-One object a line, in the order of events; every line has `at_ms` (ms since the epoch, this machine's clock: for
-reading, never for comparing), `story` (number, 0 for the stage itself) and `what`:
+One object a line, in the order of events; every line has `at_ms` (ms since the epoch by this machine's clock, for
+reading only, never for comparing), `story` (number, 0 for the stage itself) and `what`:
 
 `generation`: what a rebalance listener saw: `group`, `member` (member id), `client` (client id), `generation`,
-    `assigned` ({topic: [partition]}; with a cooperative strategy only what was added).
-`commits`: `group`; `counts` ({topic: {partition: number}}), the commits acknowledged since the previous such line,
+    `assigned` ({topic: [partition]}; with a cooperative strategy only the partitions that were added).
+`commits`: `group`; `counts` ({topic: {partition: number}}), the commits acknowledged since the last such line,
     one per partition of each request; `offsets` ({topic: {partition: offset}}), the last of each.
-`uncertain`: a commit whose outcome is not known: `group`, `partitions` ({topic: {partition: offset}}).
-`aborted`: offsets sent in a transaction that was aborted, which must show nowhere: `group`, `offsets`.
+`uncertain`: a commit with unknown outcome: `group`, `partitions` ({topic: {partition: offset}}).
+`aborted`: offsets of an aborted transaction, which must not appear in any table: `group`, `offsets`.
 `step`: a step of the story in words: `did`, `second` (of the demo's clock), `group` or `topic` where it has one.
 `junk`: a record written into the offsets log: `kind`, `expected` (`undecodable`, `unknown_type`, `newer_version`),
     `partition`, `offset`, `key`, `value` (hex).
 `failed`: a story ended with an error: `error`.
-`quiet`, `end`: the stage produces and commits nothing from here on; all members have left.
+`quiet`, `end`: nothing is produced or committed from here on; all members have left.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class CommitLedger:
         self._offsets: dict[tuple[int, str], dict[Partition, int]] = {}
 
     def committed(self, story: int, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Note one acknowledged commit request."""
+        """Record one acknowledged commit request."""
         with self._lock:
             counts = self._counts.setdefault((story, group), defaultdict(int))
             last = self._offsets.setdefault((story, group), {})
@@ -73,11 +73,11 @@ class CommitLedger:
                 last[partition] = offset
 
     def uncertain(self, story: int, group: str, offsets: Mapping[Partition, int]) -> None:
-        """Note a commit request whose answer never came."""
+        """Record a commit request that was never answered."""
         self._journal.write(story, "uncertain", group=group, partitions=by_topic(offsets))
 
     def flush(self) -> None:
-        """Write what has been counted since the last flush, a line per group."""
+        """Write the counts since the last flush, a line per group."""
         with self._lock:
             counted, self._counts = self._counts, {}
             offsets, self._offsets = self._offsets, {}
@@ -87,7 +87,7 @@ class CommitLedger:
 
 
 def by_topic(values: Mapping[Partition, Any]) -> dict[str, dict[int, Any]]:
-    """Nest values by topic and partition, as JSON wants it."""
+    """Nest values by topic and partition, as JSON needs it."""
     nested: dict[str, dict[int, Any]] = {}
     for (topic, partition), value in sorted(values.items()):
         nested.setdefault(topic, {})[partition] = value

@@ -1,4 +1,4 @@
-"""A group member on kafka-python, in a thread; run as a program, in a process of its own that can be killed."""
+"""A group member on kafka-python, in a thread; run as a program, in a separate process that can be killed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from streaming.demo.stage import Stage
 __all__ = ["KafkaPythonMember", "MemberSettings", "consumed_everything", "start_in_own_process", "wait_for_joins"]
 
 _POLL_MS = 500
-"""How long a poll waits for records: also how soon a member notices what the story wants."""
+"""How long a poll waits for records, and so how soon a member notices a change in the story."""
 
 _COMMIT_TIMEOUT_MS = 5_000
 """A commit on this machine takes a few ms; after this its outcome counts as unknown."""
@@ -32,18 +32,18 @@ _COMMIT_TIMEOUT_MS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class MemberSettings:
-    """What a member is.
+    """The settings of one member.
 
     Attributes:
         story: Number of its story, for the journal.
         group: Its group.
-        topics: What it subscribes to.
+        topics: The subscribed topics.
         client_id: Its client id; member ids begin with it.
         assignors: Assignor classes or instances of kafka-python, most wanted first.
         instance_id: `group.instance.id` of a static member; it does not leave its group when it closes.
-        session_timeout_ms: After which a killed or closed static member expires.
-        metadata_max_age_ms: After which it looks for new partitions.
-        commit_every_s: Seconds between its commits; each commits every partition that it has a position of.
+        session_timeout_ms: A killed or closed static member expires after this time.
+        metadata_max_age_ms: Time after which it looks for new partitions.
+        commit_every_s: Seconds between its commits; each contains every partition that it has a position for.
     """
 
     story: int
@@ -61,7 +61,7 @@ class KafkaPythonMember:
     """One running member. It joins at once, and commits synchronously what it has consumed."""
 
     def __init__(self, settings: MemberSettings, bootstrap: str, journal: Journal, ledger: CommitLedger) -> None:
-        """Start its thread; see `on_stage` for members of stories."""
+        """Start its thread; members of stories are started with `on_stage`."""
         self.settings = settings
         self.settled = False
         self.drained: threading.Event | None = None
@@ -74,18 +74,18 @@ class KafkaPythonMember:
 
     @classmethod
     def on_stage(cls, settings: MemberSettings, stage: Stage) -> KafkaPythonMember:
-        """Start a member that leaves at the latest when the stage closes."""
+        """Start a member that leaves when the stage closes, at the latest."""
         member = cls(settings, stage.bootstrap, stage.journal, stage.ledger)
         member.drained = stage.drained
         stage.enter(member)
         return member
 
     def get_stuck(self) -> None:
-        """Consume and commit nothing from here on, but keep the heartbeat going."""
+        """Stop consuming and committing, but keep the heartbeat going."""
         self._stuck.set()
 
     def recover(self) -> None:
-        """Go on where it got stuck."""
+        """Continue where it got stuck."""
         self._stuck.clear()
 
     def leave(self) -> None:
@@ -156,7 +156,7 @@ class KafkaPythonMember:
         return True
 
     def note_assignment(self, consumer: KafkaConsumer, assigned: Iterable[TopicPartition]) -> None:
-        """Tell the journal what the rebalance listener sees."""
+        """Write to the journal what the rebalance listener sees."""
         membership = consumer.group_metadata()
         by_topic: dict[str, list[int]] = {}
         for topic, partition in sorted(assigned):
@@ -172,17 +172,17 @@ class KafkaPythonMember:
         )
 
     def unsettle(self) -> None:
-        """Note that it may own other partitions now, of which it knows nothing yet."""
+        """Count as unsettled: it may own other partitions now, whose positions are not known yet."""
         self.settled = False
 
     def forget(self, revoked: Iterable[TopicPartition]) -> None:
-        """Drop positions of partitions that are no longer ours; whoever gets them starts at the last commit."""
+        """Drop positions of revoked partitions; their next owner starts at the last commit."""
         for partition in revoked:
             self._positions.pop(partition, None)
 
 
 def consumed_everything(consumer: KafkaConsumer) -> bool:
-    """Tell whether a consumer has joined its group, and stands at the end of all its partitions."""
+    """Whether a consumer has joined its group and reached the end of all its partitions."""
     membership = consumer.group_metadata()
     assigned = consumer.assignment()
     if not assigned:
@@ -196,12 +196,12 @@ def consumed_everything(consumer: KafkaConsumer) -> bool:
 
 
 def wait_for_joins(consumer: KafkaConsumer) -> None:
-    """Let a poll that finds a rebalance wait for its end, whatever the poll's own timeout.
+    """Let a poll that finds a rebalance wait until it is over, whatever the poll's own timeout.
 
-    kafka-python 3.0.12 forgets an assignment that arrives between two polls: the next poll sees that nothing is left
-    to join, so the assignment is never set, the heartbeat stays off, the poll loop spins, and the member expires
-    (`BaseCoordinator.join_group_async` applies the assignment only inside its `while self.need_rejoin()`). With
-    polls of 0.5 s that happens once in some dozens of rebalances.
+    kafka-python 3.0.12 forgets an assignment that arrives between two polls: the next poll sees that nothing is left to
+    join, so the assignment is never applied, the heartbeat stays off, the poll loop spins, and the member expires
+    (`BaseCoordinator.join_group_async` applies the assignment only inside its `while self.need_rejoin()`). With polls
+    of 0.5 s this happens once in several dozen rebalances.
     """
     coordinator = consumer._coordinator  # noqa: SLF001  (no public way)
     ensure_active_group = coordinator.ensure_active_group
@@ -221,14 +221,14 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-pytho
 
 
 def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s: float) -> Any:
-    """Start a member that can be killed: a guarded process, which commits for some seconds, then only polls.
+    """Start a member that can be killed: a guarded process that commits for some seconds, then only polls.
 
-    It stops committing before it is killed, so that the number of its commits is known exactly. It uses `range`.
+    It stops committing before it is killed, so the number of its commits is known exactly. It uses `range`.
 
     Returns:
         A GuardedProcess.
     """
-    from streaming.process import GuardedProcess  # noqa: PLC0415  (the child does without)
+    from streaming.process import GuardedProcess  # noqa: PLC0415  (the child does not need it)
 
     arguments = [
         *("--bootstrap", stage.bootstrap, "--journal", str(stage.journal.path), "--story", str(settings.story)),
@@ -249,7 +249,7 @@ def start_in_own_process(settings: MemberSettings, stage: Stage, *, commit_for_s
 
 
 def main() -> int:
-    """Run one member until this process is told to end (SIGTERM: it leaves its group), or its starter is gone."""
+    """Run one member until SIGTERM, at which it leaves its group, or until its starter is gone."""
     parser = argparse.ArgumentParser(description=__doc__)
     for option in ("--bootstrap", "--journal", "--group", "--client-id"):
         parser.add_argument(option, required=True)

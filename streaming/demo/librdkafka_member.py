@@ -17,7 +17,7 @@ __all__ = ["LibrdkafkaMember", "LibrdkafkaSettings", "consumed_everything", "gen
 
 _POLL_S = 0.5
 _ANSWER_S = 2.0
-"""How long a question to the broker may take, which takes a few ms."""
+"""Limit for a request to the broker, which normally takes a few ms."""
 
 _REFUSED = {
     KafkaError.ILLEGAL_GENERATION,
@@ -27,12 +27,12 @@ _REFUSED = {
     KafkaError._NO_OFFSET,  # noqa: SLF001  (confluent-kafka's public name for "nothing to commit")
     KafkaError._ASSIGNMENT_LOST,  # noqa: SLF001
 }
-"""Answers to a commit after which it is certain that nothing was written."""
+"""Errors of a commit after which it is certain that nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibrdkafkaSettings:
-    """What a member is: its story, group, subscription and client id, its strategy, and settings that differ."""
+    """The settings of one member: story, group, subscription, client id, strategy, and settings that differ."""
 
     story: int
     group: str
@@ -47,7 +47,7 @@ class LibrdkafkaMember:
     """One running member. It joins at once, and commits synchronously what it has consumed."""
 
     def __init__(self, settings: LibrdkafkaSettings, stage: Stage) -> None:
-        """Start its thread, and enter the stage."""
+        """Start its thread, and register with the stage."""
         self.settings = settings
         self.settled = False
         self._stage = stage
@@ -142,13 +142,12 @@ class LibrdkafkaMember:
 
 
 def consumed_everything(consumer: Consumer) -> bool:
-    """Tell whether a consumer has joined its group, and stands at the end of all its partitions."""
+    """Whether a consumer has joined its group and reached the end of all its partitions."""
     assigned = consumer.assignment()
     if not assigned:
         return (generation_of(consumer) or -1) >= 0
     try:
-        # A partition of which nothing has been consumed since it was assigned has no position (-1001): there the
-        # last commit tells.
+        # A partition without a record consumed since its assignment has no position (-1001): its last commit counts.
         started = {(tp.topic, tp.partition): tp.offset for tp in consumer.committed(assigned, _ANSWER_S)}
         for tp in consumer.position(assigned):
             end = consumer.get_watermark_offsets(tp, timeout=_ANSWER_S)[1]
@@ -160,11 +159,11 @@ def consumed_everything(consumer: Consumer) -> bool:
 
 
 def generation_of(consumer: Consumer) -> int | None:
-    """Return the generation that a consumer is in, which confluent-kafka does not tell openly, or None.
+    """Return a consumer's generation, or None; confluent-kafka has no public method for it.
 
-    It lies in the bytes in which librdkafka serialises the group's metadata for a transactional producer
-    (`rd_kafka_consumer_group_metadata_write`, librdkafka 2.16: `CGMDv2:`, generation as int32 of the machine's
-    byte order, group id, member id, instance id). Only the demo's journal depends on it.
+    The generation is part of the bytes in which librdkafka serialises the group's metadata for a transactional producer
+    (`rd_kafka_consumer_group_metadata_write`, librdkafka 2.16: `CGMDv2:`, generation as int32 in the machine's byte
+    order, group id, member id, instance id). Only the demo's journal depends on it.
     """
     raw = consumer.consumer_group_metadata()
     magic = b"CGMDv2:"

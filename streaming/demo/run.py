@@ -1,8 +1,8 @@
-"""`evenkeel demo`: a real broker, real groups with stories to tell, and everything that watches them.
+"""`evenkeel demo`: a real broker, real groups that play stories, and all of Evenkeel watching them.
 
-Without an end it serves the page and shows the live view until Ctrl-C. With `seconds` it needs no display: the stories
-play, the stage goes quiet, the tables are summed up and compared with what the clients did; a story that is missing is
-named, and the exit code is 1.
+Without a time limit it serves the page and shows the live view until Ctrl-C. With `seconds` it needs no display: the
+stories play, the stage goes quiet, and the tables are summed up and compared with what the clients did. Missing stories
+are named, and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from streaming.up import ALERTER, JOB, PAGE, PROBE, environment_of, lines, page_
 
 __all__ = ["demo"]
 
-# A demo is watched, not run for years: rounds and batches come often, so that what happens is seen at once.
+# Rounds and batches are frequent, so that people who watch the demo see events at once.
 _INTERVAL_MS = 2_000
 
-# The alerter looks more often than rounds come, so that an alert is there within the round that fires it.
+# The alerter polls more often than rounds come, so that an alert appears within the round that fires it.
 _LOOK_MS = 500
 
-# What an ending takes beside the stories: the broker's start, the stage going quiet, the last rounds and batches.
+# Time needed beside the stories: the broker's start, the stage going quiet, the last rounds and batches.
 _FRAME_S = 40
 
-# How long the tables may take to show the last round, or an alert; a batch of the demo takes a second or two.
+# Limit until the tables show the last round or an alert; a batch of the demo takes a second or two.
 _CATCH_UP_S = 120.0
 
 _LEAST_SPACE = 2 * 2**30
@@ -53,8 +53,8 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
 
     Args:
         console: Where to write.
-        seconds: End after so many seconds, and check; None runs until Ctrl-C.
-        lake: Where the tables go; None takes a new folder.
+        seconds: End after this many seconds, and check; None runs until Ctrl-C.
+        lake: Folder for the tables; None takes a new one.
 
     Raises:
         SetupError: The folder is not empty, there is no space, no Java, or no jars.
@@ -107,28 +107,30 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
 
 
 def _free_port() -> int:
-    """The page's own port where nobody has it, or any other."""
+    """The page's own port if it is free, else any other."""
     default = int(PageSettings().port)
     for port in (default, 0):
         with socket.socket() as trial, contextlib.suppress(OSError):
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind(("127.0.0.1", port))
             return int(trial.getsockname()[1])
-    return default  # the page will say what is wrong with it
+    return default  # the page reports what is wrong with it
 
 
 def _settings(bootstrap: str, tables: Path, port: int) -> Settings:
     settings = load_settings(cluster="demo", lake=str(tables))
-    # The user's own connection and filters are for the user's own cluster.
+    # The user's own connection and filters are meant for the user's own cluster.
     kafka = type(settings.kafka)(bootstrap_servers=bootstrap)
     return settings.model_copy(
         update={
             "kafka": kafka,
+            # (The programs also read the user's file, so its values must be overridden, and None overrides nothing.)
+            "bus": None if settings.bus is None else kafka,
             "filters": type(settings.filters)(),
             "strategies": (),
             "probe": settings.probe.model_copy(update={"interval_ms": _INTERVAL_MS}),
             "job": settings.job.model_copy(update={"trigger_ms": _INTERVAL_MS}),
-            # (Nobody's telephone is to ring for a play.)
+            # (Default rules, without the user's targets: a demo must not page anyone.)
             "alerts": type(settings.alerts)(look_ms=_LOOK_MS),
             "page": PageSettings(port=port, refresh_ms=1_000),
         }
@@ -167,7 +169,7 @@ def _play(
     journal: Path,
     seconds: int,
 ) -> bool:
-    """Wait until the stage has gone quiet; False when told to stop before."""
+    """Wait until the stage has gone quiet; False when stopped before."""
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     began = time.monotonic()
     said = ""
@@ -188,7 +190,7 @@ def _is_quiet(line: bytes) -> bool:
     try:
         return bool(json.loads(line)["what"] == "quiet")
     except (ValueError, KeyError):
-        return False  # a line that is being written
+        return False  # an incomplete line, still being written
 
 
 def _catch_up(stop: threading.Event, lake: str) -> None:
@@ -198,7 +200,7 @@ def _catch_up(stop: threading.Event, lake: str) -> None:
 
 
 def _fall_silent(console: Console, stop: threading.Event, programs: Programs, lake: str) -> None:
-    """Stop the probe until the alerter says that there is silence, and wait until it says that it is over."""
+    """Stop the probe until the `silence` alert fires, start it again, and wait until the alert resolves."""
     console.print("the probe is stopped for a while: nothing but the dead man's switch may fire")
     sql = "SELECT count(*) > 0 AS done FROM alerts WHERE rule = 'silence' AND state = ?"
     programs.stop(["probe"])

@@ -1,4 +1,4 @@
-"""Where the demo's stories play: the clock, the topics, the flow of records, and the members on stage."""
+"""The stage that the demo's stories play on: the clock, the topics, the flow of records, and the members."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ from streaming.demo.journal import CommitLedger, Journal
 __all__ = ["QUIET_LIBRDKAFKA", "Member", "Stage", "StageOverError", "Story"]
 
 QUIET_LIBRDKAFKA = 2
-"""`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is."""
+"""`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is shown."""
 
 _TICK_S = 0.25
-"""The flow of records comes in observations: fine enough for 1 record/s, coarse enough to cost nothing."""
+"""Interval between bursts of records: short enough for 1 record/s, long enough to cost nothing."""
 
 _FLUSH_S = 3.0
-"""How often the ledger goes to the journal."""
+"""Interval between flushes of the ledger to the journal."""
 
 _CALM_S = 8.0
-"""A member that could not leave in time expires after 6 s, and until then nobody owns its partitions: only calm
-that lasts longer than that is calm. (Of a rebalance members hear within 3 s, with their next heartbeat.)"""
+"""A member that could not leave in time expires after 6 s, and until then its partitions have no owner: only a
+longer quiet period counts. (Members hear of a rebalance within 3 s, with their next heartbeat.)"""
 
 _PATIENCE_S = 60.0
-"""How long members may take to consume the rest, or to leave; they take 2 s when all is well."""
+"""Limit for members to consume the rest, or to leave; normally they take 2 s."""
 
 
 class StageOverError(Exception):
-    """Raised inside a story when the demo goes quiet or ends: the story just stops where it is."""
+    """Raised inside a story when the demo goes quiet or ends: the story stops at that point."""
 
 
 class Member(Protocol):
-    """A member of a group with a real client, running in threads or processes of its own."""
+    """A group member with a real client, running in its own threads or processes."""
 
     @property
     def settled(self) -> bool:
-        """Whether it has, after the stage went quiet, consumed everything and made its last commit."""
+        """Whether it has consumed everything and made its last commit since the stage went quiet."""
 
     def leave(self) -> None:
-        """Close the client as a well-behaved application does; returns when it has. May be called twice."""
+        """Close the client as a well-behaved application does, and wait for it. May be called twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ class Story:
     """One story of the demo.
 
     Attributes:
-        number: Its number in the demo's list; it names the story in the journal.
+        number: Its number in the demo's list; the journal refers to it.
         title: What it shows, in a few words.
-        groups: All groups it ever has, by name.
+        groups: Names of all groups that it ever has.
         topics: Partitions by topic, created before any story starts; stories may share topics.
         rates: Records per second by topic, from the start until the stage goes quiet.
-        play: Runs in a thread of its own, starts members and moves them, and may return or raise StageOverError.
+        play: Runs in its own thread, starts and stops members, and may return or raise StageOverError.
     """
 
     number: int
@@ -73,14 +73,14 @@ class Story:
 
 
 class Stage:
-    """What a story holds on to. All methods may be called from any thread."""
+    """The running demo, as a story sees it. All methods may be called from any thread."""
 
     def __init__(self, bootstrap: str, folder: Path) -> None:
         """Connect.
 
         Args:
             bootstrap: `HOST:PORT` of the cluster.
-            folder: Where the journal (`journal.jsonl`) and the logs of member processes go.
+            folder: Folder of the journal (`journal.jsonl`) and of the logs of member processes.
 
         Raises:
             kafka.errors.KafkaError: The cluster does not answer.
@@ -92,11 +92,11 @@ class Stage:
         self.ledger = CommitLedger(self.journal)
         self.admin = KafkaAdminClient(bootstrap_servers=bootstrap, client_id="demo-stage")
         self.quiet = threading.Event()
-        """The stage goes quiet: no story goes on, no record is produced."""
+        """The stage goes quiet: stories stop, no record is produced."""
         self.drained = threading.Event()
-        """The last record has been produced: members consume the rest, commit once more, and are settled."""
+        """Set after the last record was produced: members consume the rest, commit once more, and are settled."""
         self.failures: list[str] = []
-        """A sentence per story that ended with an error."""
+        """One sentence for each story that ended with an error."""
         self.groups: list[str] = []
         """All groups of the stories that play."""
         self._partitions: dict[str, int] = {}
@@ -110,7 +110,7 @@ class Stage:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the curtain rose."""
+        """Seconds since the demo began."""
         return time.monotonic() - self._began
 
     def sleep(self, seconds: float) -> None:
@@ -119,18 +119,18 @@ class Stage:
             raise StageOverError
 
     def until(self, second: float) -> None:
-        """Wait for a second of the demo's clock; raises StageOverError when the stage goes quiet meanwhile."""
+        """Wait until this second of the demo's clock; raises StageOverError when the stage goes quiet meanwhile."""
         self.sleep(second - self.elapsed)
 
     # members
 
     def enter(self, *members: Member) -> None:
-        """Put members on the list of those that leave at the end."""
+        """Register members, so that they leave at the end."""
         with self._lock:
             self._members.extend(members)
 
     def exit(self, *members: Member) -> None:
-        """Let members leave their groups, at the same time, and return when they have."""
+        """Let members leave their groups at the same time, and wait until they have."""
         leaving = [threading.Thread(target=member.leave, daemon=True) for member in members]
         for thread in leaving:
             thread.start()
@@ -142,13 +142,13 @@ class Stage:
     # topics and the flow of records
 
     def create_topics(self, partitions: Mapping[str, int]) -> None:
-        """Create the topics that are not there yet."""
+        """Create the topics that do not exist yet."""
         for topic, wanted in partitions.items():
             count = wanted
             try:
                 self.admin.create_topics([NewTopic(topic, wanted, 1)])
             except TopicAlreadyExistsError:
-                # Of an earlier play on this cluster, or of another story: it may have grown since.
+                # The topic exists from an earlier run on this cluster or from another story, and may have grown since.
                 count = len(self.admin.describe_topics([topic])[0]["partitions"]) or wanted
             with self._lock:
                 self._partitions[topic] = max(count, self._partitions.get(topic, 0))
@@ -166,12 +166,12 @@ class Stage:
         self.admin.delete_topics([topic])
 
     def partitions_of(self, topic: str) -> int:
-        """Return the partition count as we made it."""
+        """Return the partition count that this stage has set."""
         with self._lock:
             return self._partitions[topic]
 
     def let_flow(self, rates: Mapping[str, float]) -> None:
-        """Add records per second by topic; what several stories ask for one topic adds up."""
+        """Add records per second by topic; the rates of several stories for one topic add up."""
         with self._lock:
             for topic, rate in rates.items():
                 self._rates[topic] = self._rates.get(topic, 0.0) + rate
@@ -179,11 +179,11 @@ class Stage:
     # the play
 
     def step(self, story: int, did: str, **where: object) -> None:
-        """Note a step of a story in the journal."""
+        """Write a step of a story to the journal."""
         self.journal.write(story, "step", did=did, second=round(self.elapsed, 1), **where)
 
     def play(self, stories: tuple[Story, ...]) -> None:
-        """Raise the curtain: every story starts, in a thread of its own."""
+        """Start every story, each in its own thread."""
         for story in stories:
             self.create_topics(story.topics)
             self.let_flow(story.rates or {})
@@ -197,7 +197,7 @@ class Stage:
     def go_quiet(self) -> None:
         """Stop stories and records; members consume the rest, commit once more, and stay in their groups.
 
-        Returns when nothing will be committed any more.
+        Returns when there will be no more commits.
         """
         self.quiet.set()
         for thread in self._threads:
@@ -213,7 +213,7 @@ class Stage:
         self.journal.write(0, "quiet", unsettled=sum(not member.settled for member in self._on_stage()))
 
     def close(self) -> None:
-        """Let every member leave, and end. Without `go_quiet` before, what is not yet consumed stays so."""
+        """Let every member leave, and end. Without `go_quiet` before, records not yet consumed stay so."""
         self.quiet.set()
         for thread in self._threads:
             thread.join(_PATIENCE_S)
@@ -233,7 +233,7 @@ class Stage:
                 act()
             except StageOverError:
                 pass
-            except Exception as error:  # noqa: BLE001  (one that fails must not end the others; it is told at the end)
+            except Exception as error:  # noqa: BLE001  (one failure must not end the others; it is reported at the end)
                 self.failures.append(f"Story {number} ({title}) failed: {error!r}")
                 self.journal.write(number, "failed", error=repr(error))
 
@@ -258,7 +258,7 @@ class Stage:
                     try:
                         producer.produce(topic, value, partition=number % counts[topic])
                     except KafkaException:
-                        # A partition so new that the producer has not heard of it: let it choose one it knows.
+                        # The producer does not know this new partition yet: let it choose one that it knows.
                         producer.produce(topic, value)
             producer.poll(0)
         producer.flush(_PATIENCE_S)

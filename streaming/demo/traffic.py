@@ -3,13 +3,13 @@
     python -m streaming.demo.traffic --bootstrap HOST:PORT [--folder F] [--seconds N] [--stories 1,4]
 
 Without `--seconds` it plays until SIGINT or SIGTERM, at which all members leave at once. After N seconds, or at
-SIGUSR1, the stage goes quiet: no story goes on, no record is produced, members consume the rest and commit a last
-time, and the journal says `quiet`; from then on lag and offsets stand still. With `--stay` the members then stay in
-their groups until SIGINT or SIGTERM; without it they leave, and the program ends: exit code 0, or 1 if a story
-failed, each named on standard error.
+SIGUSR1, the stage goes quiet: stories stop, no record is produced, members consume the rest and commit a last time, and
+the journal says `quiet`; from then on lag and offsets do not change. With `--stay` the members then stay in their
+groups until SIGINT or SIGTERM; without it they leave, and the program ends with exit code 0, or 1 if a story failed;
+each failure is printed on standard error.
 
-Start it as a `GuardedProcess` (or a child that you stop), so that it ends with its starter; its own member processes
-end with it in any case.
+Start it as a `GuardedProcess` (or a child that you stop), so that it ends with its starter. Its own member processes
+always end with it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stay", action="store_true", help="keep the members in their groups when quiet")
     parser.add_argument("--stories", help="numbers of the stories to play, separated by commas (default: all)")
     chosen = parser.parse_args(arguments)
-    # Clients report each lost connection at length; what matters of it is in the tables.
+    # Clients report each lost connection at length; the tables show those that matter.
     logging.basicConfig(level=logging.ERROR, filename=None)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     numbers = {int(number) for number in chosen.stories.split(",")} if chosen.stories else None
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _stop_with_the_starter(stop: threading.Event, quiet: threading.Event) -> None:
-    """End the play when the process that started this one is gone."""
+    """End the play when its starter process is gone."""
     starter = os.getppid()
     while not stop.wait(_PARENT_POLL_S):
         if os.getppid() != starter:

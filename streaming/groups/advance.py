@@ -12,11 +12,13 @@ from __future__ import annotations
 from streaming.groups import compaction
 from streaming.groups.classic import churn, cost
 from streaming.groups.config import GroupConfig
+from streaming.groups.context import Context
 from streaming.groups.lag import partitions as lag
+from streaming.groups.lag.state import PartitionState
 from streaming.groups.modern import decisions as modern
 from streaming.groups.observation import close_group, judge_round, pass_round
 from streaming.groups.rows import Rows
-from streaming.groups.state import GroupState, PartitionState
+from streaming.groups.state import GroupState
 from streaming.records import (
     CommitWindow,
     Compacted,
@@ -46,39 +48,39 @@ def advance(
     Returns:
         What is known now, None when nothing is left to know (the group is gone), and the rows that follow.
     """
-    rows = Rows()
+    context = Context(group, config, Rows())
     for item in in_order(inputs):
         if state is None:
             state = GroupState()
         if isinstance(item, CommitWindow):
             _fold(state, item)
         elif isinstance(item, GroupObservation):
-            _take_in(state, rows)
+            _take_in(state, context.rows)
             compaction.leave(state, item.log_position)
             if item.gone is not None:
                 compacted_until = state.compacted_until
                 if not state.is_void():
-                    close_group(state, item, group, config, rows)
+                    close_group(state, item, context)
                 state = GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
             elif compaction.is_compacted(state, item.log_position):
-                pass_round(state, item, group, config, rows)
+                pass_round(state, item, context)
             else:
-                judge_round(state, item, group, config, rows)
+                judge_round(state, item, context)
         elif isinstance(item, MembershipRecord):
-            _take_in(state, rows)
+            _take_in(state, context.rows)
             compaction.leave(state, item.record)
-            churn.decide(state, item, group, config, rows)
+            churn.decide(state, item, context)
         elif isinstance(item, MembershipTombstone):
-            _take_in(state, rows)
+            _take_in(state, context.rows)
             compaction.leave(state, item.record)
-            churn.end_membership(state, item, group, config, rows)
+            churn.end_membership(state, item, context)
         elif isinstance(item, Compacted):
             compaction.take_in(state, item)
         else:
-            modern.follow(state, item, group, config, rows)
+            modern.follow(state, item, context)
     if state is not None and state.is_void() and not compaction.goes_on_behind(state, inputs):
         state = None
-    return state, rows
+    return state, context.rows
 
 
 def _fold(state: GroupState, window: CommitWindow) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 from assignors import at_most
 
-__all__ = ["DECISION", "RECORD", "ROUND", "of_decision", "of_record", "of_round"]
+__all__ = ["DECISION", "NEWEST", "RECORD", "ROUND", "of_decision", "of_record", "of_round"]
 
 DECISION: Final = 8_000_000
 """For the verdict on one decision, and again for its rows of `what_if`: 2 to 6 s.
@@ -31,6 +31,10 @@ rows of `what_if`: 64 may wait (`churn.WAITING_MAX`)."""
 RECORD: Final = 3_000_000
 """For what is written with a membership record at once, `partitions_moved_optimal` and `imbalance_optimal`: 0.7 s.
 The limits of `assignors.measures.optimal_moves` come to about as much."""
+
+NEWEST: Final = 8
+"""Decisions of a group that other strategies are tried on when it has made more between two rounds: a rolling restart
+makes a few; one that makes dozens is a storm, in which each looks like the next."""
 
 # A static member's return decides nothing, and nothing waits for a round because of it: a small share at all times.
 _OF_RETURN = 16

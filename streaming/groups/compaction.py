@@ -33,12 +33,12 @@ def take_in(state: GroupState, stretch: Compacted) -> None:
     state.compacted_until = max(state.compacted_until, stretch.until)
     if goes_on:
         return
-    state.cost = state.pauses = None
+    state.classic.cost = state.modern.pauses = None
     for partitions in state.partitions.values():
         for known in partitions.values():
             known.forget_rounds()
-    if state.modern_group is not None:
-        consumer_group.forget_before(state.modern_group)
+    if state.modern.group is not None:
+        consumer_group.forget_before(state.modern.group)
 
 
 def is_compacted(state: GroupState, position: int) -> bool:

@@ -129,6 +129,7 @@ class DriftRow(msgspec.Struct, frozen=True, array_like=True):
     candidates: int
     drifted_count: int
     drifted_partitions: tuple[DriftedPartition, ...]
+    inputs: bytes | None
 
 
 class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):

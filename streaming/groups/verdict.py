@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from assignors import PartitionRacks
 from streaming.groups.rows import DriftedPartition
+from streaming.groups.verdict_inputs import VerdictInputs
 
 __all__ = [
     "DRIFTED",
     "IDENTICAL",
     "MISPLACED",
     "NOT_APPLICABLE",
+    "PENDING",
     "TOO_MANY",
     "UNASSIGNED",
     "UNVERIFIED",
     "Judged",
+    "StandingVerdict",
     "Verdict",
     "too_many",
 ]
@@ -25,6 +30,7 @@ IDENTICAL = "identical"
 DRIFTED = "drifted"
 UNVERIFIED = "unverified"
 NOT_APPLICABLE = "not_applicable"
+PENDING = "pending"
 
 MISPLACED = "misplaced"
 """Kind of a drifted partition that belongs to somebody else, or does not exist."""
@@ -77,6 +83,8 @@ class Verdict:
         drifted: Partitions whose owner is not the expected one; empty unless drifted.
         counts: Partition counts by topic with which the candidate fitted; None when none did.
         racks: Racks of the replicas with which it fitted; None when none did, or when it was asked without.
+        inputs: What the candidate was given that fitted; where none did, the first that could be computed, or else the
+            first that was asked. None when none was.
     """
 
     verdict: str
@@ -86,3 +94,18 @@ class Verdict:
     drifted: tuple[DriftedPartition, ...] = ()
     counts: Mapping[str, int] | None = None
     racks: PartitionRacks | None = None
+    inputs: VerdictInputs | None = None
+
+
+class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What `group_health` repeats of the verdict on the newest judged decision.
+
+    Attributes:
+        verdict: As in `drift`.
+        reason: As in `drift`.
+        drifted_count: How many partitions drifted.
+    """
+
+    verdict: str
+    reason: str | None
+    drifted_count: int

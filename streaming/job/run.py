@@ -84,9 +84,8 @@ def start_query(
 
 def _without_secrets(settings: Settings) -> Settings:
     # The operator's settings travel to the executors in a closure, which Spark may write to a disk.
-    return settings.model_copy(
-        update={name: type(getattr(settings, name))() for name in ("kafka", "alerts") if hasattr(settings, name)}
-    )
+    update = {name: type(getattr(settings, name))() for name in ("kafka", "alerts") if hasattr(settings, name)}
+    return settings.model_copy(update={**update, "bus": None})
 
 
 def run(
@@ -105,7 +104,8 @@ def run(
     """
     refuse_lost_checkpoint(settings, checkpoint or checkpoint_of(settings))
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
-    settings.kafka.export_secrets()
+    for section, kafka in settings.connections().items():
+        kafka.export_secrets(section)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
         lake = DeltaLake(settings.lake)

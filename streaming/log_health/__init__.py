@@ -1,4 +1,4 @@
-"""What the log and the rounds say of themselves, not of a group: rounds, quarantine, open transactions."""
+"""The health of the log and of the rounds themselves, independent of groups: rounds, quarantine, open transactions."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""What the topics hold and nobody can read: kept with position, bytes and reason, once, or counted.
+"""Unreadable records of the topics: kept once with position, bytes and reason, or only counted.
 
-These inputs belong to no group; they travel under a key of their partition. A million records of junk must become
-neither a million rows nor a full memory, so per partition and day only so many undecodable records have a row of their
-own, and the next one's row counts all the others. Records of unknown types and of newer value versions are no damage
-and can be legion (a broker of the next release), so one sample per type, version and day is kept, with the count.
+These inputs belong to no group; their key is the partition. A million junk records must cause neither a million rows
+nor a full memory, so per partition and day only a limited number of undecodable records get their own row, and the next
+one's row counts all others. Records of unknown types and of newer value versions are no damage and can be very many (a
+broker of the next release), so one sample per type, version and day is kept, with the count.
 
-A day is 24 hours of rounds (`ClosedRound.elapsed`), as the newest round below a record has it: a record's own time can
-be anything. Counts are told once per **window**, the stretch between two rounds' positions. All of that lies in the
-log, so the rows do not depend on how it was cut into batches: where a batch ends inside a window (`Window.closed`), its
+A day is 24 hours of rounds (`ClosedRound.elapsed`) as of the newest round below a record, because a record's own time
+can be anything. Counts are written once per **window**, the range between two rounds' positions. All of this is in the
+log, so the rows do not depend on how it was cut into batches: if a batch ends inside a window (`Window.closed`), its
 counts wait for the window's end.
 """
 
@@ -44,10 +44,10 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     """Records of one kind on one day that share a row.
 
     Attributes:
-        records: How many so far.
-        sample: The first of them; at most `_SAMPLE_BYTES` of its key and of its value.
-        last_offset: Log offset of the last of them.
-        told: How many the newest row told.
+        records: Number of records so far.
+        sample: The first record; at most `_SAMPLE_BYTES` of its key and of its value.
+        last_offset: Log offset of the last record.
+        told: The count in the newest row.
     """
 
     records: int
@@ -57,13 +57,13 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
 
 class PartitionState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What is remembered of one partition.
+    """State of one partition.
 
     Attributes:
-        counted: Of the newest day, by kind: unknown types and versions, `UNDECODABLE` and `_OTHERS`.
-        day: The newest day of which anything was unreadable; -1 before.
-        undecodable: Undecodable records of that day that have a row of their own.
-        round: The newest window of which anything was unreadable.
+        counted: Counts of the newest day, by kind: unknown types and versions, `UNDECODABLE` and `_OTHERS`.
+        day: The newest day with an unreadable record; -1 before the first.
+        undecodable: Number of undecodable records of that day with their own row.
+        round: The newest window with an unreadable record.
     """
 
     counted: dict[str, Counted] = {}
@@ -72,24 +72,24 @@ class PartitionState(msgspec.Struct, array_like=True, forbid_unknown_fields=True
     round: int = -1
 
 
-# Kind of those beyond `KINDS`; it holds no slash either.
+# Kind of the records beyond `KINDS`; like `UNDECODABLE` it has no slash.
 _OTHERS = "others"
 
-# A sample's row comes again in every window with such records.
+# Limit for a sample, whose row is repeated in every window with such records.
 _SAMPLE_BYTES = 4 * 1024
 
 
 def advance_partition(state: PartitionState, inputs: list[PartitionInput], cluster: str) -> tuple[PartitionState, Rows]:
-    """Turn what nobody can read into rows of `quarantine` and `gaps`.
+    """Turn unreadable records and gaps into rows of `quarantine` and `gaps`.
 
     Args:
-        state: What is remembered; not changed.
-        inputs: Any order; they are taken by window and offset.
+        state: State so far; not modified.
+        inputs: In any order; they are processed by window and offset.
         cluster: Configured name of the cluster.
 
     Returns:
         The new state, and one row per undecodable record (up to `ONE_BY_ONE` a day), one per window and kind of the
-        others (the day's first of them, with the day's count so far) and one per gap.
+        others (the first record of the day, with the day's count so far) and one per gap.
     """
     rows = Rows()
     day = _Day(state, cluster, rows)
@@ -109,7 +109,7 @@ def advance_partition(state: PartitionState, inputs: list[PartitionInput], clust
 
 
 class _Day:
-    """The counts of one day, on their way to rows: `enter` a window, `take` what it has, `tell` at its end."""
+    """The counts of one day: `enter` a window, `take` its records, then `tell` writes rows at its end."""
 
     def __init__(self, state: PartitionState, cluster: str, rows: Rows) -> None:
         self._counted = dict(state.counted)
@@ -157,7 +157,7 @@ class _Day:
 def _by_window(
     unreadable: Iterable[QuarantinedRecord | CountedRecords],
 ) -> Iterator[tuple[Window, list[QuarantinedRecord | CountedRecords]]]:
-    """Windows in log order, each with what it has: those that are counted come behind those that are kept."""
+    """Windows in log order, each with its records: counted ones come after those that are kept."""
     windows: dict[int, list[QuarantinedRecord | CountedRecords]] = {}
     for item in sorted(unreadable, key=_first_offset):
         windows.setdefault(item.window.round, []).append(item)

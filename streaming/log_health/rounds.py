@@ -1,6 +1,6 @@
-"""The rounds themselves: which closed, which never came, and what they say of the offsets log.
+"""The rounds themselves: closed and missing ones, and their observations of the offsets log.
 
-Closed rounds travel under a key of their own, one after the other in the order of their closing records.
+Closed rounds have their own key, and come in the order of their closing records.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ __all__ = [
 
 
 class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What is remembered of the rounds.
+    """State of the rounds.
 
     Attributes:
-        time: Time of the newest round whose time is believed, ms; None before the first.
+        time: Time of the newest round whose time is trusted, ms; None before the first.
         holds: Partitions of the offsets log that were held back in the newest round, by partition.
-        clock: What time it is by the rounds.
-        jump: Times between which the newest round jumped, as long as it may be a wrong clock; None otherwise.
+        clock: The time by the rounds.
+        jump: Times before and after the newest round's jump, while a wrong clock may be its cause; else None.
     """
 
     time: int | None = None
@@ -38,12 +38,12 @@ class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) -> tuple[RoundsState, Rows]:
     """Write a row of `rounds` per round, one of `gaps` where rounds are missing, and those of `open_transactions`.
 
-    A jump of more than a minute or so is told as a gap with the round after it, which shows that it was none of a
-    clock that was wrong for one round. Of the very first round nobody can tell whether its clock was.
+    A jump of more than a minute or so is written as a gap with the round after it, which shows that the clock was not
+    just wrong for one round. For the very first round this cannot be known.
 
     Args:
-        state: What is remembered, used up by the call.
-        rounds: In any order; they are taken by number.
+        state: State so far; modified by the call.
+        rounds: In any order; they are processed by number.
         cluster: Configured name of the cluster.
     """
     rows = Rows()
@@ -79,19 +79,19 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
 def _open_transactions(
     before: Mapping[int, HeldPartition], held: Sequence[HeldPartition], cluster: str, number: int, time: int
 ) -> tuple[dict[int, HeldPartition], list[OpenTransactionRow]]:
-    """Follow the holds by one round.
+    """Update the holds with one round.
 
     Args:
-        before: By partition, as the last row of each told it.
-        held: Those of the round.
+        before: By partition: the hold in its last row.
+        held: The holds of the round.
         cluster: Configured name of the cluster.
         number: Number of the round.
         time: Its time, ms.
 
     Returns:
-        What is held now, and a row for each partition of which something changed: the hold began or ended, its
-        producer or transactional id became known, or other groups are concerned. What waits behind it grows all
-        the time, and makes no row.
+        The present holds, and a row for each partition that changed: the hold began or ended, its producer or
+        transactional id became known, or the number of groups changed. The number of waiting records grows all the time
+        and causes no row.
     """
     now = {hold.partition: hold for hold in held}
     ended = [hold for partition, hold in sorted(before.items()) if partition not in now]
@@ -121,7 +121,7 @@ def _held_row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_h
 
 
 def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
-    """Gaps that a round shows before it; takes in its time."""
+    """Gaps before a round; updates the state with its time."""
     before, jump, was_sure = state.time, state.jump, state.clock.sure
     silent = SILENT_INTERVALS * item.interval_ms
     spans = []
@@ -135,7 +135,7 @@ def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
     if state.clock.other is not None:
         state.time, state.jump = before, (before, item.time)
         return _gap_rows(spans, cluster)
-    # (A round between them, whose time was wrong, was there.)
+    # (With a jump, a round with a wrong time lies between the two.)
     if item.time - before > silent * (1 if jump is None else 2):
         spans.append((before, item.time))
     state.time, state.jump = max(before, item.time), None

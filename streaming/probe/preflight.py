@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,28 +58,42 @@ class Problem:
 
 def check(settings: Settings) -> list[Problem]:
     """Try what the probe and the job will do, and return what will not work; empty when all is well."""
+
+    def watched(admin: Any) -> Iterator[str]:
+        yield from _watched_lacks(admin, settings)
+        if settings.bus is None:
+            yield from _bus_lacks(admin, settings)
+
+    problems = _checked("kafka", settings.kafka, watched)
+    if settings.bus is not None:
+        problems += _checked("bus", settings.bus, lambda admin: _bus_lacks(admin, settings))
+    return problems
+
+
+def _checked(section: str, kafka: KafkaSettings, lacks: Callable[[Any], Iterator[str]]) -> list[Problem]:
+    """Connect as one section of the settings says, and return what is missing there."""
     try:
-        unreachable = _unreachable(settings.kafka)
+        unreachable = _unreachable(section, kafka)
         if unreachable:
             return [Problem(unreachable)]
-        admin = open_admin(settings.kafka)
+        admin = open_admin(kafka)
     except SetupError as error:
         return [Problem(str(error))]
     except KafkaError as error:
-        return [Problem(_not_opened(settings.kafka, error))]
+        return [Problem(_not_opened(section, kafka, error))]
     except (OSError, ValueError, ssl.SSLError) as error:
-        return [Problem(f"The client settings of section kafka cannot be used ({error}): correct them.")]
+        return [Problem(f"The client settings of section {section} cannot be used ({error}): correct them.")]
     try:
-        return [Problem(sentence) for sentence in _lacks(admin, settings)]
+        return [Problem(sentence) for sentence in lacks(admin)]
     except (KafkaError, EvenkeelError) as error:
         why = error_text(error) if isinstance(error, KafkaError) else str(error)
-        addresses = settings.kafka.bootstrap_servers
+        addresses = kafka.bootstrap_servers
         return [Problem(f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers.")]
     finally:
         admin.close()
 
 
-def _unreachable(kafka: KafkaSettings) -> str | None:
+def _unreachable(section: str, kafka: KafkaSettings) -> str | None:
     """Why none of the addresses takes a connection; None when one does."""
     if kafka.has_proxy:
         return None  # the route goes elsewhere, and the client will report it
@@ -96,46 +110,51 @@ def _unreachable(kafka: KafkaSettings) -> str | None:
             return None
     return (
         f"The Kafka cluster at {kafka.bootstrap_servers} cannot be reached ({'; '.join(dict.fromkeys(reasons))}): "
-        f"correct kafka.bootstrap_servers, or start its brokers."
+        f"correct {section}.bootstrap_servers, or start its brokers."
     )
 
 
-def _not_opened(kafka: KafkaSettings, error: KafkaError) -> str:
+def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     addresses = kafka.bootstrap_servers
     if isinstance(error, (SaslAuthenticationFailedError, AuthorizationError)):
         return (
             f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({error_text(error)}): correct "
-            f"kafka.sasl_username and its password."
+            f"{section}.sasl_username and its password."
         )
     if isinstance(error, UnsupportedSaslMechanismError):
         return (
             f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({error_text(error)}): correct "
-            f"kafka.sasl_mechanism."
+            f"{section}.sasl_mechanism."
         )
     return (
         f"{addresses} takes connections, but no Kafka broker answers there by {kafka.security_protocol} "
-        f"({error_text(error)}): correct kafka.security_protocol, or the address."
+        f"({error_text(error)}): correct {section}.security_protocol, or the address."
     )
 
 
-def _lacks(admin: Any, settings: Settings) -> Iterator[str]:
+def _watched_lacks(admin: Any, settings: Settings) -> Iterator[str]:
+    """What is missing on the watched cluster."""
     connections = Connections(admin)
     groups, topics = GroupRequests(connections), MetadataRequests(connections)
     deadline = Deadline.after(_CHECK_S)
-    rights = _topic_rights(
-        admin, [settings.job.offsets_topic, settings.probe.rounds_topic, settings.probe.events_topic]
-    )
+    rights = _topic_rights(admin, [settings.job.offsets_topic])
     if ACLOperation.READ not in rights.get(settings.job.offsets_topic, {ACLOperation.READ}):
-        yield _lack(settings, "Read", f"Topic {settings.job.offsets_topic!r}", "the job cannot read the groups' log")
+        log = f"Topic {settings.job.offsets_topic!r}"
+        yield _lack(settings.kafka, "Read", log, "the job cannot read the groups' log")
     yield from _group_lacks(groups, topics, settings, deadline)
     yield from _topic_lacks(topics, settings, deadline)
+
+
+def _bus_lacks(admin: Any, settings: Settings) -> Iterator[str]:
+    """What is missing on the cluster with the probe's two topics."""
+    rights = _topic_rights(admin, [settings.probe.rounds_topic, settings.probe.events_topic])
     for name in (settings.probe.rounds_topic, settings.probe.events_topic):
         granted = rights.get(name)
         if granted:  # it exists, and we may describe it
             if ACLOperation.WRITE not in granted:
-                yield _lack(settings, "Write", f"Topic {name!r}", "the probe cannot write its rounds")
+                yield _lack(settings.bus_kafka, "Write", f"Topic {name!r}", "the probe cannot write its rounds")
             if ACLOperation.READ not in granted:
-                yield _lack(settings, "Read", f"Topic {name!r}", "the job cannot read what the probe wrote")
+                yield _lack(settings.bus_kafka, "Read", f"Topic {name!r}", "the job cannot read what the probe wrote")
     if problem := creation_problem(admin, settings.probe):
         yield problem
     yield from wrong_settings(admin, settings.probe)
@@ -171,10 +190,10 @@ def _group_lacks(
     if refused == [_NOBODY]:
         # Rights on a prefix of names show the groups with that prefix, which is then what was meant.
         if not groups.list_groups(brokers, deadline):
-            yield _lack(settings, "Describe", "Group '*'", "no group would be seen")
+            yield _lack(settings.kafka, "Describe", "Group '*'", "no group would be seen")
         return
     for group in refused:
-        yield _lack(settings, "Describe", f"Group {group!r}", "the group is to be watched")
+        yield _lack(settings.kafka, "Describe", f"Group {group!r}", "the group is to be watched")
 
 
 def _topic_lacks(topics: MetadataRequests, settings: Settings, deadline: Deadline) -> Iterator[str]:
@@ -183,11 +202,13 @@ def _topic_lacks(topics: MetadataRequests, settings: Settings, deadline: Deadlin
         if places is not Refused.FORBIDDEN:
             continue
         if topic != _NOBODY:
-            yield _lack(settings, "Describe", f"Topic {topic!r}", "the topic is to be watched")
+            yield _lack(settings.kafka, "Describe", f"Topic {topic!r}", "the topic is to be watched")
         elif not settings.filters.topics:
-            yield _lack(settings, "Describe", "Topic '*'", "partitions and ends of the groups' topics stay unseen")
+            yield _lack(
+                settings.kafka, "Describe", "Topic '*'", "partitions and ends of the groups' topics stay unseen"
+            )
 
 
-def _lack(settings: Settings, right: str, resource: str, why: str) -> str:
-    who = f"User {settings.kafka.sasl_username!r}" if settings.kafka.sasl_username else "This client"
+def _lack(kafka: KafkaSettings, right: str, resource: str, why: str) -> str:
+    who = f"User {kafka.sasl_username!r}" if kafka.sasl_username else "This client"
     return f"{who} lacks the right {right} on {resource}, so {why}: grant it (docs/security.md has the ACL lines)."

@@ -39,7 +39,7 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
         RoundAbandonedError: The topics could not be read.
     """
     try:
-        consumer = take_whole_batches(open_consumer(settings.kafka))
+        consumer = take_whole_batches(open_consumer(settings.bus_kafka))
         try:
             closed = _last_closed(consumer, settings, deadline)
             if closed is None:

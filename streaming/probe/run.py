@@ -20,7 +20,7 @@ from tenacity import (
 )
 from tenacity.nap import sleep_using_event
 
-from streaming.config import Settings, load_settings
+from streaming.config import KafkaSettings, Settings, load_settings
 from streaming.events import RoundClosed
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
@@ -50,7 +50,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 0.5, 10.0
 
 
 class Probe:
-    """Runs rounds against one cluster. A context manager; not for several threads.
+    """Runs rounds against one cluster, written to it or to the bus. A context manager; not for several threads.
 
     Its clients open with the first round. After a round that failed it discards them and the memory: the next one
     starts as after a restart.
@@ -120,15 +120,34 @@ class Probe:
         settings = self._settings
         if self._admin is None:
             self._admin = open_admin(settings.kafka)
-            for topic in create_missing(self._admin, settings.probe):
-                _LOG.info("Created topic %s.", topic)
         if self._cluster is None:
             self._cluster = KafkaCluster(self._admin, settings.job.offsets_topic, settings.filters)
         if self._writer is None:
-            self._writer = RoundWriter(settings.cluster, settings.probe, settings.kafka)
+            self._writer = (
+                self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)
+            )
         if self._memory is None:
             self._memory = remember(settings, Deadline.after(max(self._seconds, _RECALL_S), self._stop))
         return self._cluster, self._writer, self._memory
+
+    def _writer_on_bus(self, bus: KafkaSettings) -> RoundWriter:
+        try:
+            admin = open_admin(bus)
+            try:
+                return self._writer_by(admin, bus)
+            finally:
+                admin.close()
+        except KafkaError as error:
+            # Named, because another team may run it than the watched cluster.
+            message = f"the bus did not answer ({error_text(error)})"
+            raise RoundAbandonedError(message) from error
+
+    def _writer_by(self, admin: Any, kafka: KafkaSettings) -> RoundWriter:
+        """A writer to the two topics, which are created where they are missing."""
+        settings = self._settings
+        for topic in create_missing(admin, settings.probe):
+            _LOG.info("Created topic %s.", topic)
+        return RoundWriter(settings.cluster, settings.probe, kafka)
 
 
 def run(settings: Settings, stop: threading.Event) -> None:
@@ -164,6 +183,8 @@ def _watch(settings: Settings, stop: threading.Event) -> None:
     if problems := check(settings):
         raise SetupError("\n".join(map(str, problems)))
     _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
+    if settings.bus is not None:
+        _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
     run(settings, stop)
     _LOG.info("Stopped.")
 

@@ -1,4 +1,4 @@
-"""What travels to the core, as plain values: no logic, no engine, packable."""
+"""The core's inputs as plain values: no logic, no engine, packable."""
 
 from __future__ import annotations
 

@@ -10,16 +10,16 @@ __all__ = ["CommitWindow", "merge_windows"]
 class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False, forbid_unknown_fields=True):
     """The offset commits of one partition between two boundaries, folded.
 
-    A boundary is the log position of a round, or a membership record of the same group: so a window can be
-    ordered against observations and generations by any of its record offsets. Windows of the same partition with no
-    boundary between them merge into the window of all their records (`merge_windows`), which makes the fold
-    independent of where a batch was cut.
+    A boundary is the log position of a round, or a membership record of the same group, so a window can be ordered
+    against observations and generations by any of its record offsets. Windows of the same partition with no boundary
+    between them merge into the window of all their records (`merge_windows`), which makes the fold independent of where
+    a batch was cut.
 
     Attributes:
         topic: Topic of the commits.
         partition: Partition of the commits.
-        commits: Commit records in the window; 0 when it holds tombstones only.
-        tombstones: Tombstones in the window.
+        commits: Number of commit records in the window; 0 when it has only tombstones.
+        tombstones: Number of tombstones in the window.
         first_offset: Committed offset of the first commit; -1 when there is none.
         first_commit_time: Record timestamp of the first commit, ms; -1 when there is none.
         first_record: Log offset of the first record of the window.
@@ -28,8 +28,8 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
         last_commit_time: Record timestamp of the last commit, ms; -1 when there is none.
         last_record: Log offset of the last record of the window.
         deleted: The last record is a tombstone (expired, deleted, or the topic was deleted).
-        step_back: Largest step backwards between successive commits, in offsets, tombstones between them
-            passed over; 0 when there was none.
+        step_back: Largest step backwards between successive commits, in offsets, ignoring tombstones between them; 0
+            when there was none.
         topic_id: Kafka's printed topic id of the last commit (value v4); None when not recorded.
     """
 
@@ -50,14 +50,14 @@ class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=Fal
 
     @property
     def position(self) -> int:
-        """Log offset that orders this input."""
+        """Log offset by which this input is ordered."""
         return self.last_record
 
 
 def merge_windows(earlier: CommitWindow, later: CommitWindow) -> CommitWindow:
     """Fold two adjacent windows of the same partition into the window of all their records.
 
-    The merge is associative: however the records were cut, the same window comes out.
+    The merge is associative: the result is the same however the records were cut.
     """
     last = later if later.commits else earlier
     first = earlier if earlier.commits else later

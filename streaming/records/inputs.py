@@ -1,10 +1,10 @@
-"""What the core takes in: the events of one group, in the group's own order.
+"""The core's inputs: the events of one group, in the group's own order.
 
-The codec writes the log's share (`CommitWindow`, `MembershipRecord`, `MembershipTombstone`, and what
-`modern_inputs.py` says of modern groups), the probe's rounds bring the `GroupObservation`. Times are milliseconds since
-the epoch, UTC, from the records themselves; offsets are log offsets unless a name says otherwise. Everything is plain
-and packable (msgpack, fields in order), because it travels through Spark as one payload column and lies in golden
-files: fields are only ever appended, with defaults.
+The codec writes those from the log (`CommitWindow`, `MembershipRecord`, `MembershipTombstone`, and those of `modern.py`
+for modern groups), the probe's rounds bring the `GroupObservation`. Times are milliseconds since the epoch, UTC, from
+the records themselves; offsets are log offsets unless a name says otherwise. Everything is plain and packable (msgpack,
+fields in order), because Spark passes it as one payload column and golden files contain it: fields are only ever
+appended, with defaults.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ def decode_inputs(payload: bytes) -> list[GroupInput]:
     """Unpack what `encode_inputs` wrote.
 
     Raises:
-        msgspec.DecodeError: The payload is not one of ours; a batch of such data must fail, not be guessed.
+        msgspec.DecodeError: The payload is not one of ours; the batch must fail, because guessing could corrupt state.
     """
     return _DECODER.decode(payload)
 
 
 def in_order(inputs: list[GroupInput]) -> list[GroupInput]:
-    """Order inputs of one group as they happened: log offsets, and observations after all that they include."""
+    """Order inputs of one group as they happened: by log offset, and observations after everything they include."""
     return sorted(inputs, key=_order)
 
 
 def _order(item: GroupInput) -> tuple[int, int, int]:
-    # An observation with position P stands after offset P-1 and before offset P; observations at one position by
+    # An observation with position P comes after offset P-1 and before offset P; several at one position are ordered by
     # number.
     if isinstance(item, GroupObservation):
         return item.log_position, 0, item.round
-    # A stretch begins before the record at its first offset, which may be there.
+    # A compacted range begins before the record at its first offset, which may exist.
     return item.position, 1, 0 if isinstance(item, Compacted) else 1

@@ -1,6 +1,6 @@
-"""The keys of the stateful operator: groups, and the few reserved ones that are no groups.
+"""The keys of the stateful operator: groups, and a few reserved keys.
 
-Any string is a legal group id, so a reserved key cannot be told by its look alone: every key carries a letter.
+Any string is a legal group id, so a reserved key could look like one: every key has a letter as prefix.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def group_key(group: str) -> str:
 
 
 def partition_key(topic: str, partition: int) -> str:
-    """Key of what belongs to a partition of a topic and to no group (quarantine, gaps)."""
+    """Key of rows that belong to a partition and not to a group (quarantine, gaps)."""
     return f"{_PARTITION}{topic}/{partition}"
 
 

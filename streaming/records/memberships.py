@@ -1,4 +1,4 @@
-"""Records of group metadata: who is in a classic group, and with which partitions."""
+"""Group metadata records: the members of a classic group and their partitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One member of a group metadata record, decoded as far as its bytes allow.
+    """One member of a group metadata record, decoded as far as possible.
 
     Attributes:
         member_id: Member id.
@@ -24,11 +24,11 @@ class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields
         topics: Subscribed topics in record order; None when the subscription was not decoded.
         owned: Owned partitions of the subscription (v1+), in record order.
         generation: Generation of the subscription (v2+); None when absent or -1.
-        rack: Rack of the subscription (v3+); None when absent. An empty text stands for none too.
+        rack: Rack of the subscription (v3+); None when absent. An empty text also means none.
         user_data: User data of the subscription; None when null (an empty value is b"").
         assigned: Assigned partitions in record order; None when the assignment was not decoded.
-        undecodable: Why subscription or assignment could not be decoded; None when both were, or when the
-            protocol type is not "consumer" (then nothing is tried).
+        undecodable: Why subscription or assignment could not be decoded; None when both were, or when the protocol type
+            is not "consumer" (then neither is tried).
     """
 
     member_id: str
@@ -53,12 +53,12 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
     Attributes:
         record: Log offset.
         record_time: Record timestamp, ms.
-        protocol_type: "consumer", "connect", ...; "" for a group made by a join that wrote nothing else.
+        protocol_type: "consumer", "connect", ...; "" for a group created by a join that wrote nothing else.
         generation: Generation id.
         protocol: Selected protocol (the strategy's name); None when the group is empty.
         leader: Member id of the leader; None when the group is empty.
         state_time: `currentStateTimestamp`, ms: when the join phase completed; -1 when not recorded.
-        members: Members in record order, which is an input of a recomputation.
+        members: Members in record order, which affects a recomputation.
         value_version: Version of the value.
         log_partition: Partition of the offsets log.
     """
@@ -76,7 +76,7 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
 
     @property
     def position(self) -> int:
-        """Log offset that orders this input."""
+        """Log offset by which this input is ordered."""
         return self.record
 
 
@@ -88,19 +88,19 @@ class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t")
 
     @property
     def position(self) -> int:
-        """Log offset that orders this input."""
+        """Log offset by which this input is ordered."""
         return self.record
 
 
 class Compacted(msgspec.Struct, frozen=True, array_like=True, tag="k"):
-    """Of this stretch of the log compaction has left the last record of each key, and taken out others.
+    """A log range that Kafka compacted: only each key's last record remains.
 
-    Records of the group below `first` are all there. From `until` on the newest record of each of its keys is known
-    again. What was true in between is not.
+    The group's records below `first` are complete. From `until` on the newest record of each of its keys is known
+    again. The states in between are unknown.
 
     Attributes:
         first: First log offset that is missing.
-        until: Log offset after the last record of the group in the stretch.
+        until: Log offset after the last record of the group in the range.
     """
 
     first: int
@@ -108,5 +108,5 @@ class Compacted(msgspec.Struct, frozen=True, array_like=True, tag="k"):
 
     @property
     def position(self) -> int:
-        """Log offset that orders this input."""
+        """Log offset by which this input is ordered."""
         return self.first

@@ -1,21 +1,22 @@
-"""What the log tells of a modern group, as the core takes it in: consumer (KIP-848), share and streams groups.
+"""The records of a modern group in the log as inputs of the core: consumer (KIP-848), share and streams groups.
 
 "Modern" is Kafka's own word for groups whose assignment the coordinator computes (the package
-`coordinator.group.modern`). Their log is not one record a decision, as a classic group's is, but a table of rows
-that change one by one, and one of them closes a decision:
+`coordinator.group.modern`). A classic group has one log record per decision; a modern group has a table of rows that
+change one by one, and one of them closes a decision:
 
     member metadata (5, 10, 19), resolved regex (16), group epoch (3, 11, 17), changed targets (7, 13, 21)
-    target epoch (6, 12, 20): the decision stands
-    current assignments (8, 14, 22), member by member, as each gives up and takes over
+    target epoch (6, 12, 20): closes the decision
+    current assignments (8, 14, 22), one member at a time, as each gives up and takes over partitions
 
-The target of a member that keeps its own is not written again; a member that leaves gives three tombstones, then
-an epoch. So none of these inputs merges with another: every record becomes one input, in log order, and only the
-group's state machine (`consumer_group.py`) may say that something happened, at the records that close it. The
-three kinds of groups share the inputs, because their records have the same shapes; what a kind lacks has a default.
+The target of a member that keeps its partitions is not written again; a member that leaves causes three tombstones,
+then an epoch. So these inputs never merge: every record becomes one input, in log order, and only the group's state
+machine (`streaming/groups/modern/consumer_group.py`) decides what happened, at the records that close a decision. The
+three kinds of groups share the inputs, because their records have the same shapes; a field that a kind lacks has a
+default.
 
-Partitions are by topic id as Kafka prints it, never by name: the log has names in types 4, 9 and 15 alone, and from
-4.1 a consumer group has none of these any more. Rounds bring the names. Streams groups have subtopology ids there.
-Times are ms since the epoch, UTC. Packed like the other inputs: fields are only ever appended, with defaults.
+Partitions are by topic id as Kafka prints it, never by name: only types 4, 9 and 15 contain names, and from 4.1 on a
+consumer group has none of these. Rounds supply the names. Streams groups have subtopology ids instead. Times are ms
+since the epoch, UTC. Packed like the other inputs: fields are only ever appended, with defaults.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ SHARE = "share"
 STREAMS = "streams"
 
 IdPartitions = tuple[tuple[str, tuple[int, ...]], ...]
-"""Partitions by topic id (of streams groups by subtopology), in record order: ((id, (partition, ...)), ...)."""
+"""Partitions by topic id (in streams groups by subtopology), in record order: ((id, (partition, ...)), ...)."""
 
 
 class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What every record has.
+    """The fields of every record.
 
     Attributes:
         record: Log offset.
@@ -64,12 +65,12 @@ class _Record(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
 
     @property
     def position(self) -> int:
-        """Log offset that orders this input."""
+        """Log offset by which this input is ordered."""
         return self.record
 
 
 class GroupEpoch(_Record, frozen=True, array_like=True, tag="ge"):
-    """The group's epoch was bumped: members, subscriptions or topics changed (types 3, 11, 17).
+    """The group's epoch was increased: members, subscriptions or topics changed (types 3, 11, 17).
 
     Attributes:
         epoch: Group epoch.
@@ -81,21 +82,21 @@ class GroupEpoch(_Record, frozen=True, array_like=True, tag="ge"):
 
 
 class ModernMember(_Record, frozen=True, array_like=True, tag="gm"):
-    """A member and what it asks for (types 5, 10, 19).
+    """A member and its subscription (types 5, 10, 19).
 
     Attributes:
         member_id: Member id.
         instance_id: `group.instance.id`; None for a dynamic member, and in share groups.
-        rack: Rack; None when not told.
+        rack: Rack; None when absent.
         client_id: Client id.
         client_host: Host as the broker recorded it.
         topics: Subscribed topic names in record order (the broker sorts them); () in streams groups.
         regex: Subscribed regular expression; None when there is none.
         rebalance_timeout: ms; -1 in share groups.
-        assignor: Server assignor that it asks for; None when it leaves the choice.
-        classic_protocols: Protocols that a member of the classic protocol supports; None for one of the new.
-        process_id: Of streams groups; None otherwise.
-        topology_epoch: Of streams groups; -1 otherwise.
+        assignor: The server assignor that it requests; None when it leaves the choice to the broker.
+        classic_protocols: Protocols that a member of the classic protocol supports; None for a member of the new one.
+        process_id: Streams groups only; else None.
+        topology_epoch: Streams groups only; else -1.
     """
 
     member_id: str
@@ -113,11 +114,11 @@ class ModernMember(_Record, frozen=True, array_like=True, tag="gm"):
 
 
 class TargetEpoch(_Record, frozen=True, array_like=True, tag="gt"):
-    """The target assignment of an epoch stands (types 6, 12, 20): the record that closes a decision.
+    """The target assignment of an epoch is complete (types 6, 12, 20): the record that closes a decision.
 
     Attributes:
         epoch: Group epoch at which the target was computed.
-        time: When, ms (4.3+); 0 when not recorded.
+        time: Time of the computation, ms (4.3+); 0 when not recorded.
     """
 
     epoch: int
@@ -125,11 +126,11 @@ class TargetEpoch(_Record, frozen=True, array_like=True, tag="gt"):
 
 
 class TargetAssignment(_Record, frozen=True, array_like=True, tag="ga"):
-    """What the coordinator wants a member to own (types 7, 13, 21).
+    """The partitions that the coordinator wants a member to own (types 7, 13, 21).
 
     Attributes:
         member_id: Member id.
-        partitions: What it is to own; in streams groups its active tasks.
+        partitions: The wanted partitions; in streams groups the active tasks.
         standby: Standby tasks of streams groups.
         warmup: Warm-up tasks of streams groups.
     """
@@ -141,15 +142,15 @@ class TargetAssignment(_Record, frozen=True, array_like=True, tag="ga"):
 
 
 class CurrentAssignment(_Record, frozen=True, array_like=True, tag="gc"):
-    """What a member owns (types 8, 14, 22).
+    """The partitions that a member owns (types 8, 14, 22).
 
     Attributes:
         member_id: Member id.
         epoch: Epoch that the member has reached; -2 for a static member that is away and expected back.
-        previous_epoch: The one before.
-        state: As written: 0 stable, 1 unrevoked partitions, 2 unreleased partitions.
-        partitions: What it owns; in streams groups its active tasks.
-        revoking: What it still owns and has to give up; () in share groups.
+        previous_epoch: The epoch before it.
+        state: As recorded: 0 stable, 1 unrevoked partitions, 2 unreleased partitions.
+        partitions: The owned partitions; in streams groups the active tasks.
+        revoking: Partitions that it still owns and must give up; () in share groups.
         standby: Standby tasks of streams groups.
         warmup: Warm-up tasks of streams groups.
     """
@@ -165,13 +166,13 @@ class CurrentAssignment(_Record, frozen=True, array_like=True, tag="gc"):
 
 
 class ResolvedRegex(_Record, frozen=True, array_like=True, tag="gx"):
-    """The topics that a regular expression stands for (type 16).
+    """The topics that match a regular expression (type 16).
 
     Attributes:
-        regex: The expression, as members subscribe to it.
+        regex: The expression in the members' subscriptions.
         topics: Topic names, sorted by the broker.
         image_version: Version of the metadata it was resolved against.
-        time: When, ms.
+        time: Time of the resolution, ms.
     """
 
     regex: str
@@ -191,7 +192,7 @@ class KnownTopics(_Record, frozen=True, array_like=True, tag="gn"):
 
 
 class StreamsTopology(_Record, frozen=True, array_like=True, tag="gy"):
-    """What a streams group reads (type 23).
+    """The topology of a streams group (type 23).
 
     Attributes:
         epoch: Topology epoch.

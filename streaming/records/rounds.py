@@ -1,4 +1,4 @@
-"""Rounds that closed, and the partitions of the offsets log that they found held back."""
+"""Closed rounds, and the partitions of the offsets log that they found held back."""
 
 from __future__ import annotations
 
@@ -16,26 +16,27 @@ __all__ = [
 ]
 
 SILENT_INTERVALS: Final = 3
-"""So many of the probe's intervals without a round are a gap: the log is read on without rounds, and a step between two
-rounds counts no more. One may be late by a garbage collection or a slow broker. (When people are told of silence is for
-the alert rules to say.)"""
+"""After this many of the probe's intervals without a round there is a gap: the log is read on without rounds, and a
+step between two rounds counts no more than this. One round may be late because of a garbage collection or a slow
+broker.
+(The alert rules have their own threshold for silence.)"""
 
 
 LONGEST_INTERVAL_MS: Final = 600_000
-"""A probe's interval counts no longer than this: more would hold back membership for days, or make absurd steps."""
+"""Upper limit for a probe's interval: a longer one would delay membership for days, or allow absurd steps."""
 
 
 class HeldPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A partition of the offsets log as one round found it held back.
+    """A partition of the offsets log that one round found held back.
 
     Attributes:
         partition: Partition of the offsets log.
-        since: Time of the first round that saw the last stable offset where it stands, ms.
-        position: Last stable offset: where the transaction begins.
+        since: Time of the first round with the present last stable offset, ms.
+        position: Last stable offset: the beginning of the transaction.
         end: High watermark.
-        groups: Groups of the round in the partition.
-        producer_id: Producer of the transaction; None when not known.
-        transactional_id: Its transactional id; None when not known.
+        groups: Number of the round's groups in the partition.
+        producer_id: Producer of the transaction; None when unknown.
+        transactional_id: Its transactional id; None when unknown.
     """
 
     partition: int
@@ -48,24 +49,24 @@ class HeldPartition(msgspec.Struct, frozen=True, array_like=True, forbid_unknown
 
 
 class ClosedRound(msgspec.Struct, frozen=True, array_like=True):
-    """A round that closed and was taken into a batch.
+    """A closed round that a batch contains.
 
     Attributes:
         round: Number of the round.
         time: The round's time, ms.
         closed_time: Append time of the closing record, ms.
-        interval_ms: Interval that the probe keeps.
+        interval_ms: The probe's interval.
         probe: Id of the probe process.
-        cluster_id: Kafka's own cluster id; None when not known.
-        groups: Groups with events in the round.
-        events: Events of the round.
-        log_partitions: Partitions of the offsets log.
-        held_partitions: Those whose last stable offset was below their high watermark.
-        log_records: Offsets of the log between the round before and this one, over all partitions.
-        holds: Partitions that an open transaction holds back for more than a few rounds; None where the probe
-            does not tell.
+        cluster_id: Kafka's own cluster id; None when unknown.
+        groups: Number of groups with events in the round.
+        events: Number of events in the round.
+        log_partitions: Number of partitions of the offsets log.
+        held_partitions: Number of those whose last stable offset was below their high watermark.
+        log_records: Number of log offsets between the previous round and this one, over all partitions.
+        holds: Partitions that an open transaction holds back for more than a few rounds; None if the probe does not
+            report them.
         elapsed: As in `GroupObservation`, ms.
-        opened_offset: Offset of the opening record; less than `round` after the rounds topic was created again.
+        opened_offset: Offset of the opening record; less than `round` after the rounds topic was recreated.
     """
 
     round: int

@@ -1,4 +1,4 @@
-"""What nobody can read of a partition, and what is missing in it."""
+"""Unreadable and missing records of a partition."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ __all__ = [
 ]
 
 DAY_MS: Final = 86_400_000
-"""What a day is, in ms of rounds."""
+"""Length of a day, in ms of rounds."""
 
 
 ONE_BY_ONE: Final = 100
-"""Undecodable records of a partition and a day that have a row of their own.
+"""Undecodable records per partition and day that get their own row.
 
-Enough to find what writes them; fewer than any table minds, even from 50 partitions of the offsets log at once.
+Enough to find their writer, and few enough for any table, even from 50 partitions of the offsets log at once.
 """
 
 
 KINDS: Final = 32
-"""Unknown types and versions of a partition and a day that are counted apart; the others share one count.
+"""Unknown types and versions per partition and day that are counted separately; the others share one count.
 
 A broker of the next release writes a handful.
 """
 
 
 UNDECODABLE: Final = "undecodable"
-"""Kind of records of known types that nobody can decode."""
+"""Kind of the undecodable records of known types."""
 
 
 LONGEST_REASON: Final = 500
@@ -48,13 +48,13 @@ LONGEST_REASON: Final = 500
 
 
 class Window(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Where a record lies among the rounds.
+    """The place of a record among the rounds.
 
     Attributes:
-        round: Names the stretch between two rounds' positions in the partition: the number of the round at its one
-            end (always the same end in one topic). -1 before the first.
-        day: Days of rounds that had passed there.
-        closed: The batch has all of the stretch, as far as batches before it had not.
+        round: Identifies the range between two rounds' positions in the partition: the number of the round at one of
+            its ends (always the same end in one topic). -1 before the first.
+        day: Days of rounds that had passed.
+        closed: Whether the batch contains the rest of the range, as far as earlier batches did not.
     """
 
     round: int = -1
@@ -69,16 +69,16 @@ class QuarantinedRecord(msgspec.Struct, frozen=True, array_like=True, tag="q", f
         partition: Partition of the offsets log.
         offset: Log offset.
         record_time: Record timestamp, ms.
-        key_type: int16 at the head of the key; None when the key is null or shorter than that.
-        value_version: int16 at the head of the value; None when the value is null or shorter.
-        reason: What is wrong, in one sentence, without the bytes.
+        key_type: int16 at the beginning of the key; None when the key is null or shorter.
+        value_version: int16 at the beginning of the value; None when the value is null or shorter.
+        reason: The defect in one sentence, without the bytes.
         key: Key bytes, at most 64 KiB of them; None when null.
         value: Value bytes, at most 64 KiB of them; None when null.
         key_size: Bytes of the whole key; None when null.
         value_size: Bytes of the whole value; None when null.
         sha256: Hex digest of key and value together when either was cut; None otherwise.
-        topic: Topic that holds the record: the offsets log, or one of the probe's topics.
-        window: Where it lies.
+        topic: Topic of the record: the offsets log, or one of the probe's topics.
+        window: Its place among the rounds.
     """
 
     partition: int
@@ -97,16 +97,16 @@ class QuarantinedRecord(msgspec.Struct, frozen=True, array_like=True, tag="q", f
 
 
 class CountedRecords(msgspec.Struct, frozen=True, array_like=True, tag="u"):
-    """Records of one kind in one window: of an unknown type or newer version, or undecodable beyond those kept.
+    """Records of one kind in one window: of an unknown type or newer version, or undecodable beyond `ONE_BY_ONE`.
 
     Attributes:
-        kind: Type and version, parted by a slash; or `UNDECODABLE`. Of these `ONE_BY_ONE` and one more of the same
+        kind: Type and version, separated by a slash; or `UNDECODABLE`. For these, `ONE_BY_ONE` and one more of the same
             partition and day were kept before.
-        records: How many.
+        records: Number of records.
         last_offset: Log offset of the last of them.
-        sample: The first of them; key and value are left out where rows do not need them: of undecodable ones, and
+        sample: The first of them. Key and value are left out where rows do not need them: for undecodable records, and
             from the `KINDS`th kind of a day on.
-        window: Where they lie.
+        window: Their place among the rounds.
     """
 
     kind: str
@@ -121,9 +121,9 @@ class LogGap(msgspec.Struct, frozen=True, array_like=True, tag="g"):
 
     Attributes:
         partition: Partition of the offsets log.
-        from_offset: First offset that was wanted.
-        to_offset: First offset that was there (exclusive end of the gap).
-        reason: Why, as far as it is known.
+        from_offset: First offset that was requested.
+        to_offset: First offset that existed (exclusive end of the gap).
+        reason: Cause, as far as known.
         topic: The offsets log, or one of the probe's topics.
         kind: `log`, `truncated` or `recreated`, as in the table `gaps`.
     """

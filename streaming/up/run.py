@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from streaming.config import Settings, Thresholds, environment_of
+from streaming.config import KAFKA_SECRETS, Settings, Thresholds, environment_of, secret_variable
 from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import check
@@ -30,7 +30,7 @@ from streaming.up.live import Quiet, render
 __all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "page_url", "stop_signals", "up", "watch"]
 
 # Each program gets only the secrets that it needs.
-_CLUSTERS = ("EVENKEEL_KAFKA__SASL_PASSWORD", "EVENKEEL_KAFKA__SSL_PASSWORD")
+_CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
 
 PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS)

@@ -11,7 +11,7 @@ from streaming.alerts.targets import PEOPLE, Outcome
 from streaming.tables import DeltaLake, LakeReader, table_named
 
 START = 1_800_000_000_000
-"""Time of round 0, ms."""
+"""Time of round 0 in ms."""
 
 INTERVAL = 10_000
 
@@ -62,14 +62,14 @@ SILENCE = """\
 
 
 def rules(folder: Path, *texts: str, hold: str = "2 rounds") -> tuple[Rule, ...]:
-    """Rules of some of the texts above, or of others."""
+    """Rules from some of the texts above, or from others."""
     file = folder / "alerts.yaml"
     file.write_text("rules:\n" + "".join(t.format(hold=hold) if t is UNEVEN else t for t in texts), encoding="utf-8")
     return load_rules(file)
 
 
 def time_of(number: int) -> int:
-    """Time of a round, ms."""
+    """Time of a round in ms."""
     return START + number * INTERVAL
 
 
@@ -80,7 +80,7 @@ class Writer:
         self.root = str(folder / "lake")
         self.cluster = cluster
         self.shift_ms = 0
-        """How far the brokers' clock is off, until it is set."""
+        """Error of the brokers' clock, until it is corrected."""
         self._lake = DeltaLake(self.root)
         self._lake.create()
         self._batch = 0
@@ -89,12 +89,12 @@ class Writer:
         self._elapsed = 0
 
     def write(self, first: int, *rounds: dict[str, list[dict[str, Any]]], jump_ms: int = 0) -> None:
-        """Write one batch: rows by table of a round and of those after it; the clock is off at the first."""
+        """Write one batch: rows by table of a round and of those after it; `jump_ms` is the first one's clock error."""
         rows: dict[str, list[list[Any]]] = {}
         for number, tables in enumerate(rounds, start=first):
             time = time_of(number) + self.shift_ms + (jump_ms if number == first else 0)
             when = {"round": number, "round_time": time, "event_date": time // 86_400_000}
-            # (A group that has a verdict has a state as well.)
+            # (A group with a verdict has a state as well.)
             health = [*tables.get("group_health", ())]
             self._groups |= {row["group_id"] for row in health}
             unseen = {row["group_id"] for row in tables.get("drift", ())} - self._groups
@@ -110,14 +110,14 @@ class Writer:
         self._batch += 1
 
     def _passed(self, number: int, time: int) -> int:
-        """As the job sums it: each step between none and three intervals."""
+        """Elapsed time as the job sums it: each step between none and three intervals."""
         if self._last is not None and number > self._last[0]:
             self._elapsed += max(0, min(time - self._last[1], 3 * INTERVAL))
         self._last = (number, time)
         return self._elapsed
 
     def transitions(self) -> list[dict[str, Any]]:
-        """What the alerter has written, in order."""
+        """The alerter's rows, in order."""
         return LakeReader(self.root).rows("SELECT * FROM alerts ORDER BY decision, round, rule, entity")
 
 
@@ -129,10 +129,10 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 class Notebook:
-    """A target that takes everything, as people read it.
+    """A target that takes every message, in the form for people.
 
     Attributes:
-        messages: What it took, in order.
+        messages: The messages taken, in order.
     """
 
     reads = PEOPLE
@@ -145,5 +145,5 @@ class Notebook:
         return Outcome(None, 1)
 
     def titles(self) -> list[str]:
-        """Title of each."""
+        """Titles of the messages."""
         return [message.title for message in self.messages]

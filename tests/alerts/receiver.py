@@ -1,4 +1,4 @@
-"""A web server on loopback that takes messages as a receiver would, well or badly."""
+"""A web server on loopback that receives messages, and fails on request."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["Receiver"]
 
 
 class Receiver:
-    """Takes JSON messages; a context manager.
+    """Receives JSON messages; a context manager.
 
     Attributes:
-        messages: What arrived whole, in order; also what was answered with an error.
+        messages: Complete messages in order, including those answered with an error.
         arrived: Released once per message.
         codes: HTTP codes of the next answers; then 200.
-        answers: Cleared, it holds every answer back.
+        answers: While it is cleared, all answers are held back.
     """
 
     def __init__(self, *codes: int) -> None:
@@ -52,12 +52,12 @@ class Receiver:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port that it listens on."""
         return self._server.server_port
 
     @property
     def url(self) -> str:
-        """Apprise URL, with a secret in it."""
+        """Its Apprise URL, which contains secrets."""
         return f"json://user:hunter2secret@127.0.0.1:{self.port}/hook/t0ken-in-the-path?-key=s3cret-param"
 
     def wait(self, count: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""The services that alerts go to, as one recorder on loopback: what the real plug-ins send over real HTTP and SMTP."""
+"""The services that receive alerts, as one recorder on loopback: the real plug-ins' messages by real HTTP and SMTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import requests
 
 __all__ = ["MailServer", "Request", "Services"]
 
-# What the services answer that are asked before something is sent to them, and the one that says "ok" in words.
+# Answers of services that are queried before a message is sent, and of the one that answers "ok" as text.
 _ANSWERS: dict[str, bytes] = {
     "/_matrix/": json.dumps(
         {"user_id": "@e:m", "access_token": "a", "home_server": "m", "room_id": "!r:m", "joined_rooms": ["!r:m"]}
@@ -30,10 +30,10 @@ _ANSWERS: dict[str, bytes] = {
 
 @dataclass(frozen=True)
 class Request:
-    """One request that left the house.
+    """One request that was sent.
 
     Attributes:
-        host: Where it would have gone.
+        host: The original host.
         path: Path, without the query.
         body: Its body.
     """
@@ -54,10 +54,10 @@ class Request:
 
 
 class Services:
-    """Takes what would go to any host over HTTP(S); a context manager.
+    """Receives all HTTP(S) requests to any host; a context manager.
 
     Attributes:
-        requests: What arrived with a body, in order.
+        requests: Requests with a body, in order.
         codes: HTTP codes of the next answers; then 200.
     """
 
@@ -100,7 +100,7 @@ class Services:
         self._thread.start()
         sent = requests.adapters.HTTPAdapter.send
 
-        # The last step of `requests` before the wire: the plug-ins, their URLs and bodies stay what they are.
+        # Replaced is the last step of `requests` before the network: plug-ins, URLs and bodies are the real ones.
         def to_us(adapter: Any, request: requests.PreparedRequest, **named: Any) -> requests.Response:
             asked = urlsplit(request.url or "")
             request.headers["X-Host"] = str(asked.netloc)
@@ -119,10 +119,10 @@ class Services:
 
 
 class MailServer:
-    """Takes mail over SMTP; a context manager.
+    """Receives mail over SMTP; a context manager.
 
     Attributes:
-        mails: What arrived, in order.
+        mails: Received mails, in order.
     """
 
     def __init__(self) -> None:

@@ -1,5 +1,4 @@
-"""The alerter, which looks at new rows only, against the plain meaning of a rule: at every round its SQL over the whole
-`_current` view as of that round."""
+"""The alerter, which reads only new rows, against the plain meaning of rules: their SQL over whole `_current` views."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ _UNKNOWN_LAG = BEHIND.replace("behind\n", "known\n", 1).replace("severity", "for
 
 
 def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
-    """Rows as a job may write them: a change now and then, closing rows, and nothing after those."""
+    """Rows as a job may write them: occasional changes, closing rows, and nothing after those."""
     chance = random.Random(seed)
     alive = {group: {0, 1} for group in "abcd"}
     story = []
@@ -57,7 +56,7 @@ def _story(seed: int) -> list[dict[str, list[dict[str, Any]]]]:
 
 
 def _by_views(root: str, made: tuple[Rule, ...]) -> list[tuple[int, str, tuple[Any, ...], str]]:
-    """Every rule at every round over the whole view; one dict of what holds, and the words of the documentation."""
+    """Every rule at every round over the whole view, as the documentation says, with one dict as state."""
     reader, plain = LakeReader(root), connect()
     for table in TABLES:
         rows = reader.rows(f"SELECT * FROM {table.name}")

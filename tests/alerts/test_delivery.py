@@ -1,4 +1,4 @@
-"""Each transition arrives at least once, at every target, and can be told from a second copy: over real HTTP."""
+"""Each transition arrives at least once at every target, and a second copy is recognisable: over real HTTP."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _closed_port() -> int:
 
 
 class Lake:
-    """A lake whose rounds are now, and alerters on it."""
+    """A lake with present rounds, and alerters on it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -254,7 +254,7 @@ def test_an_alerter_killed_between_decision_and_answer_sends_again_with_the_same
         lake.write(a="drifted")
         first = _started(lake, log, ops=receiver.url)
         receiver.wait()
-        # It has arrived, and has not been answered: nobody knows whether the receiver took it.
+        # The message has arrived but is not answered: the alerter cannot know whether the receiver took it.
         first.send_signal(signal.SIGKILL)
         first.wait()
         assert [row["state"] for row in lake.writer.transitions()] == ["firing"]

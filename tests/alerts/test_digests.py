@@ -1,4 +1,4 @@
-"""Five thousand alerts at once are few messages and one incident; nothing of them is lost, whenever it is cut off."""
+"""Five thousand simultaneous alerts become a few messages and one incident; an interruption loses none."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ from hypothesis import strategies as st
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery_queues import DELIVERED, FAILED, SKIPPED, Delivery, DeliveryQueue, RetryPolicy
-from streaming.alerts.digests import rule_incident
+from streaming.alerts.digests import OpenAlerts, message_for, rule_incident
 from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
 from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
+from streaming.config import Owner
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules
 from tests.alerts.services import Services
@@ -69,7 +70,7 @@ class _Way:
 
 
 class _Queue:
-    """A queue to it; a context manager."""
+    """A delivery queue to a target in memory; a context manager."""
 
     def __init__(self, way: _Way, sent: Mapping[str, str] | None = None, digest_above: int = 10) -> None:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
@@ -78,7 +79,7 @@ class _Queue:
         self.queue.remember(sent or {})
 
     def tell(self, *looks: Iterable[Decided]) -> list[Delivery]:
-        """Offer each look when the one before is done; what was written down."""
+        """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""
         for number, look in enumerate(looks):
             self.queue.offer(list(look), fresh=True)
             if number == 0:
@@ -97,6 +98,19 @@ def _tell(way: _Way, *looks: Iterable[Decided], sent: Mapping[str, str] | None =
 
 
 _NAMES = [f"g{n}" for n in range(_MANY)]
+
+
+def test_a_message_names_the_owner_of_its_group_and_a_digest_the_owners_of_all() -> None:
+    owners = (Owner(team="search", groups=("/^s/",)), Owner(team="billing", groups=("b",)))
+
+    def lines(*groups: str) -> tuple[list[str], str | None]:
+        message = message_for([_decided(group) for group in groups], OpenAlerts({}), owners)
+        return [line for line in message.body.splitlines() if line.startswith("owner")], message.fields.get("owner")
+
+    assert lines("s1") == (["owner: search"], "search")
+    assert lines("nobody's") == lines("") == ([], None)
+    assert lines("s2", "b", "s1", "nobody's", "") == (["owners: billing, search"], None)
+    assert lines("nobody's", "") == ([], None)
 
 
 def test_many_at_once_are_one_message_that_says_how_many_of_what_and_how_to_see_all() -> None:
@@ -214,7 +228,7 @@ def test_a_digest_that_is_refused_is_one_row_and_tried_again() -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires(data: st.DataObject) -> None:
-    """Against a model that knows of each alert only whether its newest transition is a firing."""
+    """Compared with a model that only knows whether each alert's newest transition is a firing."""
     reads = data.draw(st.sampled_from([PEOPLE, INCIDENTS, RECORDS]))
     looks: list[list[Decided]] = []
     firing: Counter[str] = Counter()
@@ -288,7 +302,7 @@ def test_five_thousand_groups_that_alert_at_once_over_restarts(tmp_path: Path, m
     lake.write(**dict.fromkeys(_NAMES, "drifted"))
 
     with Services() as services, monkeypatch.context() as killed:
-        # It dies after the targets took the messages and before it could write that down.
+        # It dies after the targets have taken the messages and before it can record that.
         killed.setattr("streaming.alerts.run.Alerter._write_results", lambda _: None)
         with lake.alerter(**targets) as alerter:
             alerter.look()
@@ -334,7 +348,7 @@ def test_a_restart_in_the_middle_of_a_storm_sends_only_what_has_no_row(tmp_path:
     lake = Lake(tmp_path)
     lake.rules = rules(tmp_path, DRIFT, DRIFT.replace("name: drift", "name: seen").replace("critical", "warning"))
     lake.write(**dict.fromkeys(_NAMES[:500], "drifted"))
-    # The first message is taken, the second refused; then it ends.
+    # The first message is taken, the second refused; then the process ends.
     with Services(204, 500) as services, lake.alerter(chat=_CHAT) as alerter:
         alerter.look()
         while len(services.requests) < 2:

@@ -1,4 +1,4 @@
-"""The examples of docs/alerts.md are right."""
+"""The examples of docs/alerts.md are correct."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_json_target_gets_the_fields_that_the_page_shows() -> None:
         1_700_000_000_000, 1_700_000_020_000, 4711, False, 1200.0, "billing is stalled", 1_700_000_021_000,
     )  # fmt: skip
     with Receiver() as receiver:
-        assert Target("hook", receiver.url, 10_000).send(message_of(decided)).reason is None
+        assert Target("hook", receiver.url, 10_000).send(message_of(decided, owner="payments")).reason is None
     assert set(receiver.messages[0]) == set(json.loads(example))
     assert {name: type(value) for name, value in receiver.messages[0].items()} == {
         name: type(value) for name, value in json.loads(example).items()

@@ -1,4 +1,4 @@
-"""From a lake to transitions: the same ones, however the lake was cut into batches and whenever the alerter looked."""
+"""From a lake to transitions: the same, however the lake was cut into batches and whenever the alerter polled."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _hold(held: bool, **more: Any) -> dict[str, Any]:
     return {"log_partition": 7, "held": held, "held_since": START, "groups": 500 if held else 0, **more}
 
 
-# `h` is deleted in round 6, and another group of that name begins in round 7.
+# `h` is deleted in round 6, and another group with this name begins in round 7.
 _STORY: list[_Rows] = [
     {"group_health": [_even("g", 0.0), _even("h", 2.0, incarnation=1)], "lag": [_lag(0, 5), _lag(1, 5)]},
     {"group_health": [_even("g", 2.0)], "drift": [_verdict("g", "drifted")]},
@@ -88,14 +88,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Rule, ...]:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake with empty tables, to be copied: making one takes a while."""
+    """A lake with empty tables to copy, because creating one takes a while."""
     folder = tmp_path_factory.mktemp("empty")
     Writer(folder)
     return folder
 
 
 class _Clock:
-    """Now: a second after a round; steady time goes along."""
+    """A clock that shows a second after a round; the steady time moves with it."""
 
     def __init__(self) -> None:
         self.ms = float(START)
@@ -268,7 +268,7 @@ def test_two_alerters_cannot_both_decide(made: tuple[Rule, ...], empty: Path, tm
 
 
 class _Silent:
-    """A lake with some rounds, and an alerter that has waited long enough to speak of silence."""
+    """A lake with some rounds, and an alerter that has waited long enough to report silence."""
 
     def __init__(self, folder: Path, empty: Path, *others: str) -> None:
         shutil.copytree(empty, folder, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""Rules have no clock: every function of DuckDB that knows one is refused, and none can come in unseen."""
+"""Rules have no clock: every DuckDB function that depends on one is refused, and no new one can slip in."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _ROW = pa.schema(
     [("topic", pa.string()), ("seen", pa.timestamp("us", tz="UTC")), ("began", pa.timestamp("us", tz="UTC"))]
 )
 
-# Names with their numbers of arguments, each looked at by a person: what DuckDB 2.0.0 offers and a rule may use. After
-# a new release, look at what the test says is new: does its answer follow from its arguments alone? Then add it here;
-# else it belongs to `_CLOCKS` in streaming/alerts/expressions.py.
+# Reviewed functions with their numbers of arguments: those of DuckDB 2.0.0 that a rule may use. After a new release,
+# review the functions that the test reports as new: if the result depends only on the arguments, add the function here;
+# else add it to `_CLOCKS` in streaming/alerts/expressions.py.
 _LOOKED_AT = Path(__file__).with_name("functions.txt")
 
 _REFUSALS = ("gives another answer at another time", "is not for rules", "reads more than one row")
@@ -72,7 +72,7 @@ def test_every_function_that_a_rule_may_use_was_looked_at(connection: duckdb.Duc
         "SELECT DISTINCT function_name, len(parameters) FROM duckdb_functions() "
         "WHERE function_type IN ('scalar', 'macro') ORDER BY ALL"
     ).fetchall()
-    # (An operator can be of several words.)
+    # (An operator may consist of several words.)
     allowed = {f"{name.replace(' ', '_')}/{n}" for name, n in listed if _is_allowed(connection, name, n)}
     looked_at = set(_LOOKED_AT.read_text(encoding="utf-8").split())
     assert sorted(allowed - looked_at) == []
@@ -81,7 +81,7 @@ def test_every_function_that_a_rule_may_use_was_looked_at(connection: duckdb.Duc
 
 
 def _is_allowed(connection: duckdb.DuckDBPyConnection, name: str, arguments: int) -> bool:
-    """Whether a call gets as far as DuckDB's own check of its arguments."""
+    """Whether a call is accepted up to DuckDB's own check of its arguments."""
     given = ", ".join(["NULL"] * arguments)
     try:
         check(connection, _ROW, f'"{name}"({given})', ())

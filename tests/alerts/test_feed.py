@@ -1,4 +1,4 @@
-"""Rows of the lake as they come, over what Delta does to tables meanwhile."""
+"""New rows of the lake, even while Delta changes the tables."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def test_a_round_of_a_wrong_time_hides_neither_itself_nor_those_after_it(tmp_pat
     assert _groups(chunk) == [(1, "odd"), (2, "later")]
     assert chunk is not None
     assert [r.time for r in chunk.rounds] == [time_of(1) + jump_ms, time_of(2)]
-    # A start finds the same, whatever the odd round lies behind or before.
+    # A start finds the same, whatever the odd round is before or after.
     current, *rest = _feed(writer.root, group_health="verdict").begin(0, 0)
     assert _groups(current) == [(0, "a")]
     assert [_groups(chunk) for chunk in rest] == [[(1, "odd"), (2, "later")]]

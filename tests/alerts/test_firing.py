@@ -1,4 +1,4 @@
-"""The core against timelines written by hand, and against itself cut anywhere."""
+"""The core against hand-written timelines, and against itself with arbitrary cuts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _seen(rule: str, sign: str, subject: Subject = _G, value: float | None = Non
 
 
 def _play(state: State, rule: str, timeline: _Timeline, interval: int = INTERVAL) -> tuple[State, list[Transition]]:
-    """Rounds with a sign each: T true, F false, ? not known, x closed, - no new row."""
+    """Play rounds, each with a sign: T true, F false, ? unknown, x closed, - no new row."""
     found: list[Transition] = []
     for number, sign in timeline:
         seen = () if sign == "-" else (_seen(rule, sign),)
@@ -150,7 +150,7 @@ def test_before_the_first_round_only_the_clock_can_fire(made: dict[str, Rule]) -
     assert [(t.state, t.round) for t in found] == [("resolved", 7)]
 
 
-# Two rules over two groups, with a sign (or no row) each per round.
+# Two rules for two groups, each with a sign (or no row) per round.
 _ROUNDS = st.lists(st.lists(st.sampled_from("TF?x-"), min_size=4, max_size=4), min_size=1, max_size=14)
 
 

@@ -1,4 +1,4 @@
-"""One incident per alert: opened once and closed once, by the key that the service documents. Over real HTTP."""
+"""One incident per alert: opened once and closed once, with the key that the service documents. Over real HTTP."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _decided(state: str, severity: str = "critical") -> Decided:
 
 
 def _life(url: str, end: str = "resolved", severity: str = "critical") -> list[Any]:
-    """Bodies of what a target is sent of one alert that fires and ends."""
+    """Bodies of the messages that a target gets for one alert that fires and ends."""
     with Services() as services:
         target = Target("oncall", url, 10_000)
         outcomes = [
@@ -36,7 +36,7 @@ def _life(url: str, end: str = "resolved", severity: str = "critical") -> list[A
 @pytest.mark.parametrize("end", ["resolved", "gone"])
 @pytest.mark.parametrize("given", ["", "?action=map", "?action=resolve", "?dedup=everything", "?region=eu"])
 def test_pagerduty_opens_one_incident_and_closes_the_same(given: str, end: str) -> None:
-    """As the Events API v2 has it: `trigger` and `resolve` with one `dedup_key`."""
+    """According to the Events API v2: `trigger` and `resolve` with one `dedup_key`."""
     opened, closed = _life(f"pagerduty://integrationkey@apikey{given}", end)
     assert (opened["event_action"], opened["dedup_key"]) == ("trigger", _ALERT)
     assert opened["routing_key"] == "integrationkey"
@@ -87,7 +87,7 @@ def test_a_service_that_can_only_open_is_not_rung_again_by_an_end(url: str) -> N
 
 
 def test_the_alert_of_jira_is_not_silently_left_out() -> None:
-    """Its plug-in closes only what the same object opened, and calls it a success to have sent nothing."""
+    """Its plug-in closes only what the same object opened, and reports success without sending anything."""
     opened, closed = _life("jira://apikey1234", severity="info")
     assert opened["message"].startswith("[firing] lag: billing")
     assert closed["message"].startswith("[resolved] lag: billing")

@@ -1,4 +1,4 @@
-"""A name is text wherever it is delivered: what leaves the house for each kind of target, from the real plug-ins."""
+"""Names are delivered as inert text: the requests of the real plug-ins for each kind of target."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming.alerts.targets import Target
 from tests.alerts.receiver import Receiver
 from tests.alerts.services import MailServer, Request, Services
 
-# What acts somewhere: a part of it is in each name below.
+# Active texts for some service: parts of them are in the names below.
 _NAMES = (
     "<a href='http://evil.example'>sign in</a>",
     "<b>bold</b> <script>x</script>",
@@ -32,7 +32,7 @@ _NAMES = (
 
 _PLAIN = "orders_v2-*eu*"
 
-# None of these may leave the house, in the words of the service or in those of Apprise's escapes.
+# No request may contain one of these, in the syntax of the service or of Apprise's escapes.
 _ACTIVE = re.compile(
     r"@(everyone|here|channel|room|all)|<a\s|<b>bold|<script|<!\w|<@|<users/|<at\s|<http|\]\(|\]\[|\]:|://evil|www\.evil"
     r"|\[CQ:|\(met\)",
@@ -48,7 +48,7 @@ def _decided(name: str) -> Decided:
 
 
 def _sent(url: str, *names: str) -> list[Request]:
-    """The requests that tell of the names (a login is none)."""
+    """Requests with the names (a login has none)."""
     with Services() as services:
         target = Target("team", url, 10_000)
         for name in names:
@@ -59,7 +59,7 @@ def _sent(url: str, *names: str) -> list[Request]:
 
 
 def _texts(value: object) -> list[str]:
-    """All texts of a JSON value."""
+    """All texts in a JSON value."""
     if isinstance(value, dict):
         return [text for part in value.values() for text in _texts(part)]
     if isinstance(value, list):
@@ -68,7 +68,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _said(request: Request) -> str:
-    """What of a request holds a name."""
+    """The parts of a request that contain a name."""
     texts = _texts(request.json) if request.body.startswith((b"{", b"[")) else list(request.form.values())
     return "\n".join(text for text in texts if "lag" in text or "team=" in text or "stalled" in text)
 
@@ -100,11 +100,11 @@ _TOKENS = {
 
 @pytest.mark.parametrize("service", _TOKENS)
 def test_nothing_in_a_name_acts_at_the_service(service: str) -> None:
-    # (Matrix is asked to log in for each message, with pauses.)
+    # (Matrix needs a login for each message, with pauses.)
     for request in _sent(_TOKENS[service], *((" ".join(_NAMES),) if service.startswith("matrix") else _NAMES)):
         said = _said(request)
         assert said
-        # What a client makes of it: entities and escapes are read first where a service knows them.
+        # The text as a client shows it: entities and escapes are decoded first where a service supports them.
         for read in (said, said.replace("\\", ""), *([said] if "<" in said else [html.unescape(said)])):
             assert _ACTIVE.search(read) is None, read
 
@@ -126,7 +126,7 @@ def test_nothing_in_a_name_acts_in_a_mail(form: str) -> None:
 
 
 def test_telegram_gets_tags_as_text() -> None:
-    """It refuses a message with a tag that it does not know, and shows one that it knows."""
+    """It refuses a message with an unknown tag, and renders a known one."""
     (request,) = _sent(_TOKENS["telegram"], "<a href='http://evil.example'>sign in</a> <x> & <!channel>")
     assert request.json["parse_mode"] == "HTML"
     text = request.json["text"]
@@ -183,7 +183,7 @@ def test_an_inert_text_looks_the_same() -> None:
 
 
 def test_a_message_is_no_longer_than_its_service_takes() -> None:
-    """One that is too long is refused, again and again."""
+    """A longer one would be refused again and again."""
     name = "x" * 190
     long = Decided(
         "id", "alert", "main", "lag", "critical", name, name, 3, tuple((f"l{n}", name) for n in range(20)), "firing",

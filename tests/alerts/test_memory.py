@@ -1,4 +1,4 @@
-"""What the alerter remembers, read back from tables that somebody else maintains."""
+"""The alerter's memory, read back from tables that other software maintains."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.alerts.build import DRIFT, rules, time_of
 
 
 def forget_statistics(lake: str, table: str) -> None:
-    """Tell of the table's files as an engine does that keeps statistics of the first column only."""
+    """Rewrite the table's log like an engine that keeps statistics of the first column only."""
     for commit in Path(lake, table, "_delta_log").glob("*.json"):
         actions = [json.loads(line) for line in commit.read_text(encoding="utf-8").splitlines()]
         for action in actions:

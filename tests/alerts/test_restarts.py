@@ -1,4 +1,4 @@
-"""Restarts anywhere, with any of the rounds decided before: the transitions of one that never stopped."""
+"""Restarts anywhere, with any number of rounds decided before: the same transitions as without a stop."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _Signs = tuple[str, ...]
 
 
 class _Rows:
-    """Rounds in memory, in the place of feed and judge: a sign per key and round, as in test_firing."""
+    """Rounds in memory instead of feed and judge: a sign per key and round, as in test_firing."""
 
     def __init__(self, keys: Sequence[tuple[str, Subject]], rounds: Sequence[_Signs]) -> None:
         self._keys = keys
         self._rounds = rounds
         self.closed = 0
-        """Rounds that are there by now."""
+        """Number of rounds closed so far."""
 
     def seen(self, number: int) -> dict[Key, Seen]:
         found = {}
@@ -53,7 +53,7 @@ class _Rows:
         return self._chunk(new) if new else None
 
     def rounds(self, chunk: Chunk, active: Collection[Key]) -> list[Observed]:
-        """What the judge tells: of keys that are active, or true somewhere in the piece."""
+        """The judge's results: for keys that are active, or true somewhere in the chunk."""
         first = chunk.rounds[0].number
         by_round = {r.number: self.seen(r.number) for r in chunk.rounds}
         if "current" in chunk.rows:
@@ -70,14 +70,14 @@ class _Rows:
 
 
 class _NoEvents:
-    """No rows that belong to no round."""
+    """No rows without a round."""
 
     def begin(self, seen: object, written_after: int) -> None:
         assert (seen, written_after) == ({}, 0)
 
 
 def _stored(active: dict[Key, Active], transitions: Sequence[Transition]) -> dict[Key, Active]:
-    """What the table knows after transitions: no more of an alert than its last row holds."""
+    """The table's knowledge after transitions: only the last row of each alert."""
     active = dict(active)
     for t in transitions:
         key = (t.rule, t.alert.subject.entity)
@@ -126,7 +126,7 @@ def test_an_alerter_that_restarts_anywhere_tells_what_one_tells_that_never_stopp
             evaluation = Evaluation("c", made, rows, rows, _NoEvents(), 0)  # type: ignore[arg-type]
             evaluation.begin(Remembered(decided, active), 0)
         transitions = evaluation.look()
-        # Where it stands is kept with each transition, and otherwise now and then.
+        # The progress is stored with each transition, and otherwise now and then.
         if transitions or data.draw(st.booleans()):
             told += transitions
             active, decided = _stored(active, transitions), evaluation.round

@@ -1,4 +1,4 @@
-"""The rules file: what it may say, and what is said of a wrong one."""
+"""The rules file: its valid contents, and the errors for invalid ones."""
 
 from __future__ import annotations
 

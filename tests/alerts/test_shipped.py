@@ -1,4 +1,4 @@
-"""What each shipped rule says of a row: true, false, or not known."""
+"""The result of each shipped rule for a row: true, false, or unknown."""
 
 from __future__ import annotations
 

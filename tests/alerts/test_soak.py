@@ -1,6 +1,6 @@
-"""Alerter and page over a long life of made rounds: clocks jump both ways, a table breaks and heals, the receiver dies
-and comes back, both are started again now and then. What must be told follows from the life itself, by rules as short
-as the life's own.
+"""Alerter and page over a long life of generated rounds: clocks jump both ways, a table breaks and heals, the receiver
+fails and returns, alerter and page are restarted now and then. The expected messages follow from the life itself, by
+rules that are as short as the life's own.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ GROUPS = 12
 DAY_MS = 86_400_000
 HEARTBEAT_ROUNDS = 60
 
-# How long a table stays broken, in rounds: less than what ends the alerter.
+# Rounds for which a table stays broken: fewer than would end the alerter.
 BROKEN_ROUNDS = 20
 
-# A transition is decided at the batch that shows it (of eight rounds at the most), or when the table is whole again.
+# A transition is decided with the batch that shows it (at most eight rounds), or when the table is intact again.
 MUTED_AT_MOST_S = (BROKEN_ROUNDS + 8) * INTERVAL / 1000
 
 
 @dataclass
 class Life:
-    """What happens to the groups: their state now, and what people must be told of it.
+    """The groups' events: their present state, and the messages that people must get.
 
     Attributes:
-        drifted: By group, whether its newest verdict is `drifted`.
-        uneven_since: By group the number of rounds in which it has been uneven; 0 when it is even.
-        expected: Rule, group and state in order, with the round that decides.
+        drifted: By group: whether its newest verdict is `drifted`.
+        uneven_since: By group: for how many rounds it has been uneven; 0 when it is even.
+        expected: Rule, group and state in order, with the deciding round.
     """
 
     chance: random.Random
@@ -81,7 +81,7 @@ class Life:
 
 
 class World:
-    """A lake, an alerter and a page on it, a receiver, and time."""
+    """A lake, an alerter and a page on it, a receiver, and a clock."""
 
     def __init__(self, folder: Path, receiver: Receiver) -> None:
         self.writer = Writer(folder)
@@ -112,7 +112,7 @@ class World:
         self.alerter.__exit__(None, None, None)
 
     def look(self) -> None:
-        """Let both look."""
+        """Let both poll."""
         for decided in self.alerter.look():
             self.decided_at[decided.transition_id] = self.steady_s
         self.page.look()
@@ -146,7 +146,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
                 broken[0].write_bytes(broken[1])
                 broken = None
             if chance.random() < 0.02:
-                receiver.codes += [503] * 5  # it is away for a while, and comes back
+                receiver.codes += [503] * 5  # it fails for a while, and returns
             written_at |= dict.fromkeys(range(first, number), world.steady_s)
             world.look()
             if broken is None:
@@ -182,7 +182,7 @@ def test_over_a_long_life_nothing_is_muted_and_each_transition_arrives(tmp_path:
     assert found == sorted(life.expected)
     assert [row["state"] for row in told if row["rule"] == "silence"] == ["firing", "resolved"] * silences
     delivered = _delivered(world.writer.root)
-    # (What is found late, and is over before anybody knows what is true now, is told to nobody.)
+    # (A late transition that is already over is not delivered.)
     assert [row for row in told if not row["late"] and row["transition_id"] not in delivered & arrived] == []
     delays = {
         row["transition_id"]: world.decided_at[row["transition_id"]] - written_at[row["round"]]

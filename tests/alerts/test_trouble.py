@@ -1,4 +1,4 @@
-"""What the alerter does when tables break, clocks lie, or its own table cannot be written: it is never muted."""
+"""The alerter with broken tables, wrong clocks, or without access to its own table: it is never silenced."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ BROKEN_RECORDS = """\
 
 
 class Watched:
-    """A lake, an alerter on it, and two clocks that a test moves: the one on the wall, and steady time."""
+    """A lake, an alerter on it, and two clocks that a test controls: the wall clock and steady time."""
 
     def __init__(self, folder: Path, *texts: str, **alerts: Any) -> None:
         self.writer = Writer(folder)
@@ -67,13 +67,13 @@ class Watched:
         return [message.body.splitlines()[0] for message in self.target.messages]
 
     def after(self, seconds: float) -> list[tuple[str, str | None, str]]:
-        """Look once more, so much later."""
+        """Poll once more after this many seconds."""
         self.wall_ms += seconds * 1000
         self.steady_s += seconds
         return [(d.rule, d.group_id, d.state) for d in self.alerter.look()]
 
     def round(self, number: int, jump_ms: int = 0, **tables: list[dict[str, Any]]) -> list[tuple[str, str | None, str]]:
-        """Write a round, and look a second after it."""
+        """Write a round, and poll after one interval."""
         self.writer.write(number, tables, jump_ms=jump_ms)
         return self.after(INTERVAL / 1000)
 
@@ -137,7 +137,7 @@ def test_silence_is_judged_though_another_table_cannot_be_read(watched: Watched)
     watched.writer.write(1, {"group_health": _uneven("a", 0.0)})
     _break_newest(Path(watched.writer.root, "group_health"))
     assert watched.after(1) == []
-    # (Rounds that come are no silence, whatever else is broken.)
+    # (While rounds come there is no silence, whatever else is broken.)
     for number in range(2, 6):
         assert watched.round(number) == []
     assert watched.after(31) == [("silence", None, "firing")]
@@ -291,14 +291,14 @@ def test_an_event_is_judged_once_however_often_the_alerter_starts(events: Watche
 def test_events_from_before_the_first_start_are_no_news(tmp_path: Path) -> None:
     watched = Watched(tmp_path, BROKEN_RECORDS)
     watched.writer.write(0, {"quarantine": [_record(7)]})
-    # (By the writers' clock, which is now: the first start comes hours later.)
+    # (By the writers' clock, which is real: the first start is hours later.)
     watched.wall_ms = (time.time() + 7_200) * 1000
     assert watched.after(0) == []
     assert watched.round(1, quarantine=[_record(8)]) == [("undecodable", None, "firing")]
 
 
 def _break_newest(table: Path) -> Path:
-    """Truncate the newest data file of a table; its whole copy lies beside it."""
+    """Truncate the newest data file of a table; a complete copy is kept in the same folder."""
     newest = max(table.rglob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
     shutil.copy(newest, newest.with_suffix(".whole"))
     newest.write_bytes(newest.read_bytes()[:20])

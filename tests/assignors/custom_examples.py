@@ -1,5 +1,5 @@
 # ruff: noqa: ARG002 - a strategy takes what it is given
-"""Custom strategies, good and bad, for the tests to find by their paths."""
+"""Custom strategies, good and bad, which the tests find by their paths."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assignors import Assignment, Group, PartitionRacks
 
 
 class FirstTakesAll:
-    """Deterministic; as docs/custom-strategies.md tells to write one."""
+    """A deterministic strategy, written as docs/custom-strategies.md describes."""
 
     def assign(self, group: Group, partition_racks: PartitionRacks | None) -> Assignment:
         first, *others = sorted(member.member_id for member in group.members)
@@ -18,7 +18,7 @@ class FirstTakesAll:
 
 
 def reversed_range(group: Group, partition_racks: PartitionRacks | None) -> Assignment:
-    """A function is enough."""
+    """A function instead of a class."""
     [topic] = group.partitions_per_topic
     members = sorted((member.member_id for member in group.members), reverse=True)
     return {

@@ -1,8 +1,8 @@
-"""The rules of libraries, racks aside, written down once more, one partition at a time.
+"""The libraries' rules without racks in a second implementation, one partition at a time.
 
 Slow and literal on purpose: loops and comparators as in the sources (rdkafka_range_assignor.c,
 rdkafka_roundrobin_assignor.c, rdkafka_assignor.c of librdkafka 2.15; group_balancer.go of franz-go 1.21;
-balance_strategy.go of sarama 1.60), so that the closed forms of `assignors` have something to be compared with.
+balance_strategy.go of sarama 1.60), to verify the closed forms of `assignors`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def member_id_compare(left: Subscription, right: Subscription) -> int:
 
 
 def goes_in_circles(members: Sequence[Subscription], compare: Compare) -> bool:
-    """Whether some three members are each before the next."""
+    """Whether some three members are each before the next, in a circle."""
     return any(
         compare(a, b) < 0 and compare(b, c) < 0 and compare(a, c) >= 0
         for a in members

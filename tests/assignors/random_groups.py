@@ -1,4 +1,4 @@
-"""Groups at random: few to many members, odd names, static members, topics twice, topics that do not exist."""
+"""Random groups: few to many members, odd names, static members, duplicate topics, topics that do not exist."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from random import Random
 
 from assignors import Group, PartitionRacks, Subscription
 
-# Prefixes of one another, digits that sort as text, and characters whose UTF-16 order is not their code point
-# order (a mathematical letter beyond U+FFFF sorts before U+E000 and U+FF21 in Java, after them elsewhere).
+# Prefixes of one another, digits sorted as text, and characters whose UTF-16 order differs from their code point order
+# (a mathematical letter beyond U+FFFF sorts before U+E000 and U+FF21 in Java, after them elsewhere).
 _NAMES = (
     "a", "a-", "a-1", "a-10", "a-2", "a.b", "b", "B", "z", "zz", "t", "t0", "t-0", "t1", "t10", "t2",
     "ä", "日本", "\uffee", "\ue000", "\uff21", "\U0001d400", "\U0001f600x", "\U0001f600", "\ud7ff",
     "topic with spaces", "quote'\"", "semi;colon:,=", "", "-", "\t", "consumer-1-00000000", "x" * 60,
 )  # fmt: skip
 RACKS = ("r1", "r2", "r3")
-# A member that is told to be in no rack may say so with an empty text; "far" no broker is in.
+# A member without a rack may send an empty text; no broker is in "far".
 _OF_MEMBERS = ("r1", "r1", "r2", "r2", "r3", "far", None, "")
 
 
 def names(random: Random, count: int) -> list[str]:
-    """Different names, fit for topics and members."""
+    """Distinct names, usable for topics and members."""
     return random.sample(_NAMES, count)
 
 
 def random_group(
     random: Random, *, static: bool = True, topics_twice: bool = True, different: bool = True, racks: bool = False
 ) -> Group:
-    """A group; the switches turn off what a case is not about."""
+    """A random group; the switches turn off features that a test does not need."""
     topics = names(random, random.choice((1, 1, 2, 3, 5, 8)))
     counts = {topic: random.choice((0, 1, 1, 2, 3, 4, 7, 10, 12, 25)) for topic in topics}
     if racks and random.random() < 0.5:
-        # Topics of one size are dealt together.
+        # Topics of equal size are dealt together.
         counts = dict.fromkeys(counts, random.choice((1, 4, 7, 25))) | {topics[0]: random.choice((3, 7))}
     listed = [*topics, "missing"] if random.random() < 0.2 else topics
     size = random.choice((1, 2, 2, 3, 4, 5, 8, 13))
@@ -58,7 +58,7 @@ def random_group(
 
 
 def random_racks(random: Random, group: Group) -> PartitionRacks:
-    """Replica racks of a group's topics: everywhere, nowhere, or some; as Kafka places them, or at random."""
+    """Replica racks of a group's topics: everywhere, nowhere, or some; placed as by Kafka, or at random."""
     of_group = random.choice(("all", "foreign", "some", "some", "one", "placed", "mixed"))
     replicas = random.choice((1, 2, 2, 3))
     start = random.randrange(3)
@@ -78,7 +78,7 @@ def random_racks(random: Random, group: Group) -> PartitionRacks:
 
 
 def random_ids(random: Random, count: int) -> list[str]:
-    """Different ids, as many as asked for, many of them with a number behind a name."""
+    """Distinct ids, many of them a name followed by a number."""
     ids = [f"{random.choice(_NAMES)}{random.randrange(30)}" for _ in range(3 * count)]
     random.shuffle(ids)
     return list(dict.fromkeys([*ids, *(f"m{number}" for number in range(count))]))[:count]

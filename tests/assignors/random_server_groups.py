@@ -1,4 +1,4 @@
-"""Groups of the consumer protocol at random, and how they change from one epoch to the next."""
+"""Random groups of the consumer protocol, and their changes from one epoch to the next."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NAMES = (
 
 
 def random_uuid(random: Random) -> str:
-    """An id; at times of few bits, so that hash codes collide."""
+    """A random id; sometimes with few bits, so that hash codes collide."""
     data = random.randbytes(16) if random.random() < 0.8 else bytes([0] * 15 + [random.randrange(256)])
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def random_server_group(random: Random) -> ServerGroup:
-    """A group without a history, unless it is a contested one: half of those start from targets made up."""
+    """A group without a history, or a contested one: half of those start from invented targets."""
     names = random.sample(_NAMES, random.choice((1, 1, 2, 3, 5, 8, 14)))
     topics: dict[str, ServerTopic] = {}
     while len(topics) < len(names):
@@ -39,7 +39,7 @@ def random_server_group(random: Random) -> ServerGroup:
 
 
 def next_epoch(random: Random, group: ServerGroup, targets: dict[str, Target]) -> ServerGroup:
-    """The group with its new targets, and something changed: members, topics, subscriptions, partition counts."""
+    """The group with its new targets and one change: members, topics, subscriptions or partition counts."""
     members = [replace(member, target=targets.get(member.member_id, ())) for member in group.members]
     topics = dict(group.topics)
     names = [*topics, "not there"]
@@ -59,7 +59,7 @@ def next_epoch(random: Random, group: ServerGroup, targets: dict[str, Target]) -
         elif kind == "leaves" and len(members) > 1:
             members.pop(random.randrange(len(members)))
         elif kind == "returns":
-            # A static member with a new id takes the place, and the target, of its predecessor.
+            # A static member with a new id gets the position and the target of its predecessor.
             position = random.randrange(len(members))
             members[position] = replace(members[position], member_id=f"again-{random.randrange(10**6)}")
         elif kind == "grows":
@@ -86,7 +86,7 @@ def next_epoch(random: Random, group: ServerGroup, targets: dict[str, Target]) -
 
 
 def _made_up(random: Random, group: ServerGroup) -> ServerGroup:
-    """The same with targets that no assignor gave: partitions with two owners, beyond the count, of nobody's topics."""
+    """The group with invented targets: partitions with two owners, beyond the count, of unknown topics."""
     ids = [topic.topic_id for topic in group.topics.values()]
     strange = random.random() < 0.5
     members = []

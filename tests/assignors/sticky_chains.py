@@ -1,7 +1,7 @@
-"""Groups that re-balance: chains of decisions in which each output is the next input, and what can go wrong on the way.
+"""Chains of rebalances: each decision's output is the next one's input, and things go wrong in between.
 
-Members join, leave and change their topics; partitions and topics come and go; members stay behind in an old
-generation, claim what another has, or send user data of another version, of another library, or rubbish.
+Members join, leave and change their topics; partitions and topics are added and removed; members stay behind in an old
+generation, claim another's partitions, or send user data of another version, of another library, or garbage.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.oracle.java_assignors import Case
 __all__ = ["Decide", "chain"]
 
 Decide = Callable[[Case], Assignment | None]
-"""What a leader decides; None when it fails (the chain then ends)."""
+"""The leader's decision; None when it fails (the chain then ends)."""
 
 _Pairs = list[tuple[str, int]]
 
@@ -49,21 +49,21 @@ def chain(
     """Yield the decisions of one group.
 
     Args:
-        random: Source of chance.
+        random: Source of randomness.
         strategy: "sticky" or "cooperative-sticky".
         decide: The leader.
-        steps: Decisions at most.
+        steps: Most decisions.
         racks: Whether members and replicas have racks.
-        large: Tens of members and topics instead of a few.
-        kafka_python: Whether the members write as kafka-python does: no generation, the version before user data.
-        tidy: Nothing goes wrong: every member says what it was given, in the generation before.
+        large: Dozens of members and topics instead of a few.
+        kafka_python: Whether members write like kafka-python: no generation, and the version before the user data.
+        tidy: Whether nothing goes wrong: every member claims its assignment, in the previous generation.
     """
     topics = [f"topic{n}" for n in range(20)] if large else names(random, random.choice((1, 1, 2, 3, 5, 8)))
     counts = {topic: random.choice((0, 1, 1, 2, 3, 4, 7, 10, 12, 25)) for topic in topics}
     alike = random.random() < 0.5
     wanted = _wanted(random, topics, tidy=tidy)
     ids = random_ids(random, 80)
-    # Groups of old clients, new clients, or both.
+    # Groups with old clients, new clients, or both.
     new_clients = random.choice((0.0, 1.0, 1.0, 0.5))
     members: list[_Member] = []
 

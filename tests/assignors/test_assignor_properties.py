@@ -1,4 +1,4 @@
-"""What every strategy keeps for every group, found by hypothesis."""
+"""Properties of every strategy for every group, tested with hypothesis."""
 
 from __future__ import annotations
 

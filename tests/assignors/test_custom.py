@@ -1,4 +1,4 @@
-"""Custom strategies: found, run, and never the end of whoever runs them."""
+"""Custom strategies are found and run, and never crash their caller."""
 
 from __future__ import annotations
 

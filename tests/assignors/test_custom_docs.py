@@ -1,4 +1,4 @@
-"""The worked example of docs/custom-strategies.md, run as it stands there, found in both ways."""
+"""The worked example of docs/custom-strategies.md, run unchanged and found in both ways."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_example_answers_as_the_page_says(way: str, tmp_path: Path) -> None:
     settings = tmp_path / "evenkeel.toml"
     settings.write_text(configuration if way == "configuration" else "")
     if way == "entry point":
-        # What pip writes for the table of the page.
+        # pip's form of the table on the page.
         named = re.sub(r'\[project\.entry-points\."(.*)"\]', r"[\1]", entry_point).replace('"', "")
         about = tmp_path / "site" / "mycompany-1.0.dist-info"
         about.mkdir()

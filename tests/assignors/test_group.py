@@ -1,4 +1,4 @@
-"""The inputs refuse what no leader could have seen; `assign` refuses what it does not know."""
+"""Groups refuse inputs that no leader could have seen; `assign` refuses unknown names."""
 
 from __future__ import annotations
 

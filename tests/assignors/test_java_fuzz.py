@@ -1,6 +1,6 @@
-"""The real classes of five Kafka releases, and ours: same input, same partitions, 2,000 groups a strategy.
+"""The real classes of five Kafka releases and ours: same input, same partitions, 2,000 groups per strategy.
 
-The environment variable CASES asks for another number: 20,000 in `make test-all`, a million in `make fuzz`.
+The environment variable CASES sets another number: 20,000 in `make test-all`, a million in `make fuzz`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ pytestmark = pytest.mark.java
 
 STRATEGIES = ("range", "roundrobin")
 CASES_PER_STRATEGY = int(os.environ.get("CASES", "2000"))
-# A JVM is asked this many at once: more would not fit into the memory of a small machine.
+# Cases per JVM call: more would not fit into the memory of a small machine.
 _AT_ONCE = 20_000
-# `roundrobin` looks at no racks: one in so many groups is enough to see that.
+# `roundrobin` ignores racks: one group in this many is enough to verify that.
 _ROUNDROBINS = 10
 
 
@@ -61,7 +61,7 @@ def test_with_racks_every_random_group_gets_what_the_real_class_gives(release: s
             ours = assign(case.strategy, case.group, release, case.racks)
             if isinstance(answer, Thrown) or not same(ours, answer):
                 wrong.append((case, answer))
-            compared += case.strategy == "range"  # (roundrobin looks at no racks)
+            compared += case.strategy == "range"  # (roundrobin ignores racks)
             nowhere = {topic: [()] * len(racks) for topic, racks in (case.racks or {}).items()}
             mattered += not same(ours, assign(case.strategy, case.group, release, nowhere))
         assert wrong == []

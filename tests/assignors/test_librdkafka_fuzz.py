@@ -1,7 +1,7 @@
-"""librdkafka's own assignors, and ours: same input, same partitions, with racks.
+"""librdkafka's own assignors and ours: same input, same partitions, with racks.
 
-500 groups of `range`, 100 of `roundrobin`, which looks at no racks, and 300 decisions of `cooperative-sticky`; the
-environment variable CASES asks for as many of each: 20,000 in `make test-all`, a million in `make fuzz`.
+500 groups of `range`, 100 of `roundrobin`, which ignores racks, and 300 decisions of `cooperative-sticky`; the
+environment variable CASES sets the number of each: 20,000 in `make test-all`, a million in `make fuzz`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ INSTALLED = "librdkafka:2.16"
 CASES = int(os.environ.get("CASES", "0"))
 _AT_ONCE = 5_000
 
-# A partition that went back to where it came from goes on to another member: too rare to wait for one at random.
+# A partition that has moved back to its first owner moves on to another member: too rare to occur at random.
 MOVES_ON = Group(
     (
         Subscription("m0", ("b", "c")),
@@ -47,7 +47,7 @@ def without_racks(case: Case) -> Assignment | None:
 
 
 def can_be_asked(case: Case) -> bool:
-    """Without an empty name, and with a topic: a leader of nothing never assigns."""
+    """Whether it has no empty name, and has a topic: a leader without topics never assigns."""
     names = {member.member_id for member in case.group.members} | {t for m in case.group.members for t in m.topics}
     return any(member.topics for member in case.group.members) and "" not in names
 
@@ -62,7 +62,7 @@ def test_groups_in_racks_get_what_librdkafka_s_own_assignor_gives(strategy: str,
         groups = [random_group(random, racks=True) for _ in range(min(asked - done, _AT_ONCE))]
         cases = [Case(strategy, group, random_racks(random, group)) for group in groups]
         computed = [(case, ours(case)) for case in cases if can_be_asked(case)]
-        # Only its comparison of static with dynamic members has no order, and only then.
+        # Only its comparison of static with dynamic members can be cyclic, and only in these cases.
         open_ = [case for case, result in computed if result is None]
         assert all(goes_in_circles(case.group.members, librdkafka_compare) for case in open_)
         expected = [(case, result) for case, result in computed if result is not None]
@@ -120,7 +120,7 @@ def test_the_rack_of_a_member_counts_whose_topic_does_not_exist() -> None:
 
 
 def _chain(random: Random) -> list[Case]:
-    """Decisions of one group to which nothing bad happens."""
+    """Decisions of one group without any mishap."""
     return list(chain(random, "cooperative-sticky", ours, racks=True, tidy=True))
 
 
@@ -147,7 +147,7 @@ def _aborts(case: Case) -> bool:
 
 
 def _lopsided(random: Random) -> Group:
-    """Different subscriptions, and some members with far more than others: partitions go to and fro."""
+    """Different subscriptions, and some members with far more than others: partitions move back and forth."""
     counts = {topic: random.randint(2, 25) for topic in "abcd"[: random.randint(1, 4)]}
     wanted = [tuple(topic for topic in counts if random.random() < 0.6) or ("a",) for _ in range(random.randint(3, 9))]
     owned: list[dict[str, list[int]]] = [{} for _ in wanted]

@@ -1,7 +1,7 @@
-"""kafka-python's own classes, and the plain rules of librdkafka, franz-go, sarama and aiokafka, against ours.
+"""kafka-python's own classes, and the plain rules of librdkafka, franz-go, sarama and aiokafka, compared with ours.
 
-2,000 groups against each class and each rule; the environment variable CASES asks for another number of the first
-(20,000 in `make test-all`, a million in `make fuzz`), and for 3,000 of the second.
+2,000 groups for each class and each rule; the environment variable CASES sets another number for the classes (20,000
+in `make test-all`, a million in `make fuzz`), and 3,000 for the rules.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CASES = int(os.environ.get("CASES", "2000"))
 
 
 def kafka_python(assignor: type, group: Group) -> Assignment | Exception:
-    """What an assignor class of the installed kafka-python gives; the exception where it throws."""
+    """The result of an assignor class of the installed kafka-python, or its exception."""
 
     class Cluster:
         @staticmethod
@@ -47,7 +47,7 @@ def kafka_python(assignor: type, group: Group) -> Assignment | Exception:
     ]
     try:
         made = assignor.assign(Cluster(), members)
-    except Exception as error:  # noqa: BLE001 (whatever it throws is the answer)
+    except Exception as error:  # noqa: BLE001 (any exception is a result)
         return error
     return from_topics(
         {
@@ -137,7 +137,7 @@ def _compare(strategy: str, library: str, plain: object, cases: int = min(CASES,
         try:
             ours = assign(strategy, group, library)
         except CannotTell:
-            # Only librdkafka's comparison of static with dynamic members has no order, and only then.
+            # Only librdkafka's comparison of static with dynamic members can be cyclic, and only in these cases.
             assert library.startswith("librdkafka")
             assert goes_in_circles(group.members, librdkafka_compare)
             continue

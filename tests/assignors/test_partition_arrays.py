@@ -47,7 +47,7 @@ def test_what_was_assigned_can_be_packed_as_it_is() -> None:
     assert pack(pack(assigned["n"])) == (("a", (2, 3)),)
 
 
-# (Java's releases are given both forms by test_sticky_java_fuzz.py.)
+# (test_sticky_java_fuzz.py tests both forms with Java's releases.)
 @pytest.mark.parametrize("library", ["librdkafka", "kafka-python"])
 def test_packed_and_plain_partitions_give_the_same_assignment(library: str) -> None:
     random = Random(f"packed {library}")

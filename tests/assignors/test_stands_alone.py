@@ -1,4 +1,4 @@
-"""`from assignors import assign` needs NumPy and nothing else."""
+"""`from assignors import assign` needs only NumPy."""
 
 from __future__ import annotations
 

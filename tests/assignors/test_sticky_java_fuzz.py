@@ -1,6 +1,6 @@
-"""The real sticky assignors of ten Kafka releases, and ours: same input, same partitions, or both fail.
+"""The real sticky assignors of ten Kafka releases and ours: same input, same partitions, or both fail.
 
-2,000 decisions a strategy, in chains of ten; the environment variable CASES asks for another number: 20,000 in
+2,000 decisions per strategy, in chains of ten; the environment variable CASES sets another number: 20,000 in
 `make test-all`, a million in `make fuzz`.
 """
 
@@ -21,9 +21,9 @@ pytestmark = pytest.mark.java
 
 STRATEGIES = ("sticky", "cooperative-sticky")
 CASES_PER_STRATEGY = int(os.environ.get("CASES", "2000"))
-# A JVM is asked this many decisions at once: more would not fit into the memory of a small machine.
+# Decisions per JVM call: more would not fit into the memory of a small machine.
 _AT_ONCE = 20_000
-# Share of the decisions in groups with racks, in the releases that look at them.
+# Share of decisions in groups with racks, in releases that use racks.
 _WITH_RACKS = 0.4
 
 
@@ -48,13 +48,13 @@ def test_every_decision_in_a_chain_is_that_of_the_real_class(release: str) -> No
 
 
 def _chains(random: Random, release: str, count: int) -> list[tuple[Case, Assignment | Exception]]:
-    """Decisions of ours, each group's output the next one's input."""
+    """Our decisions, each group's output being the next one's input."""
     asked: list[tuple[Case, Assignment | Exception]] = []
 
     def decide(case: Case) -> Assignment | None:
         ours = decided(case, release)
         if str(ours) == NEVER_ENDS:
-            return None  # the real class would not answer
+            return None  # the real class would not end
         asked.append((case, ours))
         return None if isinstance(ours, Exception) else ours
 

@@ -1,6 +1,6 @@
-"""kafka-python's own sticky classes, under this process's hash seed, against ours: the same, or cannot tell.
+"""kafka-python's own sticky classes, with this process's hash seed, compared with ours: the same, or CannotTell.
 
-2,000 decisions a strategy; the environment variable CASES asks for another number: 20,000 in `make test-all`, a million
+2,000 decisions per strategy; the environment variable CASES sets another number: 20,000 in `make test-all`, a million
 in `make fuzz`.
 """
 
@@ -80,7 +80,7 @@ def test_topics_that_nobody_subscribes_to_change_the_order() -> None:
 
 
 def kafka_python(strategy: str, group: Group, *, others: Iterable[str] = ()) -> Assignment | Exception:
-    """What the class of the installed kafka-python gives; the exception where it throws."""
+    """The result of the installed kafka-python's class, or its exception."""
     # Imported here: the tests of this folder start without Kafka's client.
 
     assignor = {"sticky": StickyPartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}[strategy]()
@@ -106,7 +106,7 @@ def kafka_python(strategy: str, group: Group, *, others: Iterable[str] = ()) -> 
     ]
     try:
         made = assignor.assign(cluster, members)
-    except Exception as error:  # noqa: BLE001 (whatever it throws is the answer)
+    except Exception as error:  # noqa: BLE001 (any exception is a result)
         return error
     return from_topics(
         {

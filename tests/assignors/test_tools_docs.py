@@ -1,4 +1,4 @@
-"""The lines of docs/tools.md for assign and what-if, answered as they stand there."""
+"""The lines of docs/tools.md for assign and what-if, answered unchanged."""
 
 from __future__ import annotations
 

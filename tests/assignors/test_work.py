@@ -1,4 +1,4 @@
-"""What foreign numbers may cost: work is counted in units that follow from the input alone, and a limit holds."""
+"""The cost of numbers from outside: work is counted in units that depend only on the input, and a limit holds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PLENTY = 10**12
 
 
 def drawn(members: int, topics: int, of_each: int, *, partitions: int = 10, seed: int = 1) -> Group:
-    """Members with subscriptions drawn at random; up to twice so many partitions a topic."""
+    """Members with random subscriptions; up to twice `partitions` per topic."""
     random = Random(seed)
     names = [f"t{number:04d}" for number in range(topics)]
     subscribed = [tuple(sorted(random.sample(names, of_each))) for _ in range(members)]
@@ -96,7 +96,7 @@ print(work.spent)
 
 
 def on_server(group: Group) -> ServerGroup:
-    """The same group as a broker has it."""
+    """The same group in a broker's form."""
     topics = {
         name: ServerTopic(f"{place:021d}A", count)
         for place, (name, count) in enumerate(group.partitions_per_topic.items())
@@ -120,7 +120,7 @@ def test_work_does_not_depend_on_the_process_s_hash_seed() -> None:
 
 
 def test_the_least_imbalance_of_hundreds_of_different_subscriptions_takes_thousands_of_steps() -> None:
-    # 5,000 partitions for 500 members, of which each may have half of the topics: ten for each.
+    # 5,000 partitions for 500 members, each of which may have half of the topics: ten per member.
     group = drawn(500, 500, 250)
     even = Group(group.members, dict.fromkeys(group.partitions_per_topic, 10))
     with at_most(400_000):
@@ -157,7 +157,7 @@ def test_the_least_moves_of_many_topics_and_members_take_no_matrix_of_them() -> 
 
 
 class Watched(tuple[int, ...]):
-    """Partitions that count how often they are walked."""
+    """Partitions that count how often they are iterated."""
 
     walks = 0
 
@@ -178,7 +178,7 @@ def test_partitions_that_all_members_have_are_looked_at_a_few_times_each() -> No
 
 
 def test_members_whose_ids_share_buckets_are_put_in_order_one_order_at_a_time() -> None:
-    # All strings of "Aa" and "BB" of one length have one hash code.
+    # All strings of "Aa" and "BB" of equal length have the same hash code.
     alike = ["".join(parts) for parts in islice(product(("Aa", "BB"), repeat=4), 8)]
     ids = [f"{prefix}{name}" for prefix in "abcdefgh" for name in alike]
     tracemalloc.start()

@@ -25,8 +25,8 @@ import org.apache.kafka.coordinator.group.modern.MemberSubscriptionAndAssignment
  *
  * Member m subscribes to bucket m % BUCKETS of the topics. Prints two lines: for the first assignment and for the one
  * after a member joined, the best of RUNS in ms (after as many to warm up) and a checksum of the result. The second
- * line is left out for the class that looks at no past. What the coordinator keeps at hand between epochs, the
- * members' sets and the owners by partition, is put together outside the time.
+ * line is left out for the class that ignores earlier targets. Data that the coordinator keeps between epochs, the
+ * members' sets and the owners by partition, are prepared outside the measured time.
  */
 public final class AssignServerTimes {
     public static void main(String[] arguments) throws Exception {
@@ -90,7 +90,7 @@ public final class AssignServerTimes {
         return result.members();
     }
 
-    /** Bits that look like chance, the same here and there. */
+    /** Pseudo-random bits, the same here and in Python. */
     private static Uuid id(int topic) {
         return new Uuid((topic + 1) * 0x9E3779B97F4A7C15L, (topic + 1) * 0xC2B2AE3D27D4EB4FL);
     }
@@ -104,7 +104,7 @@ public final class AssignServerTimes {
         return new LinkedHashSet<>(all.subList(bucket * all.size() / buckets, (bucket + 1) * all.size() / buckets));
     }
 
-    /** As a coordinator reads it from a record that lists topics and partitions in order. */
+    /** The target as a coordinator reads it from a record that lists topics and partitions in order. */
     private static Map<Uuid, Set<Integer>> target(MemberAssignment assigned, Map<Uuid, Integer> numbers) {
         Map<Uuid, Set<Integer>> target = new HashMap<>();
         List<Uuid> topics = new ArrayList<>(assigned.partitions().keySet());

@@ -21,8 +21,8 @@ import org.apache.kafka.common.TopicPartition;
  *
  * Member m subscribes to bucket m % BUCKETS of the topics. Prints two lines: for the first assignment and for the one
  * after a member joined, the best of RUNS in ms (after as many to warm up) and a checksum of the result. The second
- * line is left out for classes that look at no past. With LIMIT a join is run only once, without warming up, and its
- * line is left out if that takes longer than so many seconds.
+ * line is left out for classes that ignore earlier assignments. With LIMIT a join is run only once, without warming up,
+ * and its line is left out if that takes longer than LIMIT seconds.
  */
 public final class AssignTimes {
     public static void main(String[] arguments) throws Exception {

@@ -1,1 +1,1 @@
-"""Benchmarks: what `make bench` prints."""
+"""The benchmarks of `make bench`."""

@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks [NAME ...]`: measure on this machine, and print a table.
 
-The exit code is 0 whatever the figures are: speed is no test. It is 1 if something could not be measured, 2 if a
+The exit code is 0 whatever the figures are: they are not a test. It is 1 if something could not be measured, 2 if a
 person must do something first.
 """
 
@@ -40,7 +40,7 @@ _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
     "steady-state": steady_state,
     "delay": delay,
 }
-"""Those that need a broker, in the order of the table."""
+"""Benchmarks that need a broker, in the order of the table."""
 
 _FULL: dict[str, Callable[[Place, Say], list[Figure]]] = {
     "catch-up": lambda place, say: catch_up(place, say, CatchUpSize.full()),
@@ -51,7 +51,7 @@ _FULL: dict[str, Callable[[Place, Say], list[Figure]]] = {
         for figure in steady_state(place, say, size)
     ],
 }
-"""What `--full` measures at another size."""
+"""Benchmarks that `--full` runs at another size."""
 
 _DECODE = "decode"
 _CORE = "core"
@@ -59,13 +59,13 @@ _PAGE = "page"
 _ALERTS = "alerts"
 _ASSIGN = "assign"
 _FILE_WIDTH = 160
-"""Of the table where no terminal tells: a line a figure."""
+"""Width of the table without a terminal: one line per figure."""
 
 _NAMES = [_DECODE, _CORE, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Measure what is named, or all; returns the exit code."""
+    """Run the named benchmarks, or all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
     parser.add_argument("--full", action="store_true", help="catch-up, downtime, steady-state: at full size (minutes)")
@@ -73,7 +73,7 @@ def main(arguments: list[str] | None = None) -> int:
     names = given.names or _NAMES
     if unknown := [name for name in names if name not in _NAMES]:
         parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(_NAMES)}")
-    # Clients tell every lost connection at length; here one is lost at each broker's end.
+    # Clients report every lost connection at length; here one is lost whenever a broker ends.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     console = Console()
     if not console.is_terminal:
@@ -148,7 +148,7 @@ def _table(figures: list[Figure]) -> Table:
 
 @contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM end the program as Ctrl-C does: through every `finally`."""
+    """Let SIGTERM end the program like Ctrl-C, through every `finally`."""
 
     def end(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""What a look of the alerter costs: the shipped rules and one over partitions, every row of a large cluster new."""
+"""The cost of one pass of the alerter: the shipped rules and one over partitions, all rows of a large cluster new."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUPS, _PARTITIONS, _ROUNDS = 1_000, 10, 30
 
 _INTERVAL_MS = 10_000
 
-# The shipped rules read no row per partition; whoever wants one alert per partition pays for it.
+# The shipped rules read no row per partition; a rule with an alert per partition costs more.
 _PER_PARTITION = """
   - name: partition_behind
     view: lag_current
@@ -33,7 +33,7 @@ _PER_PARTITION = """
 
 
 class _Clock:
-    """Time that the rounds make."""
+    """A clock that the rounds advance."""
 
     def __init__(self) -> None:
         self.ms = round(time.time() * 1000)
@@ -43,7 +43,7 @@ class _Clock:
 
 
 def alerts(say: Say) -> list[Figure]:
-    """Measure looks at single rounds, and a start over all of them."""
+    """Measure passes over single rounds, and a start over all of them."""
     logging.getLogger("streaming.alerts").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as folder:
         file = Path(folder) / "alerts.yaml"

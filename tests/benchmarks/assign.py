@@ -1,4 +1,4 @@
-"""Recomputing assignments, beside Kafka's own classes: its clients', its brokers', and small groups of all."""
+"""Recomputed assignments compared with Kafka's own classes: clients, brokers, and small groups for all strategies."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _SIZES = (
 
 
 def assignments(say: Say) -> list[Figure]:
-    """Time ours and Java's; a figure a group for a first assignment, and one for a member that joins.
+    """Time our code and Java's; a figure per group for a first assignment, and one for a member that joins.
 
     Raises:
-        RuntimeError: Java failed, or did not compute the same.
+        RuntimeError: Java failed, or its result differs.
     """
     figures: list[Figure] = []
     for size in _SIZES:

@@ -1,6 +1,6 @@
-"""The everyday group, 10 members and 100 partitions, by every strategy and library that is recomputed.
+"""The everyday group, 10 members and 100 partitions, for every recomputed strategy and library.
 
-Of libraries that have changed what they do their newest release; Java's `sticky` and the brokers' in all their eras.
+Libraries whose behaviour has changed have their newest release here; Java's `sticky` and the brokers have all eras.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _SERVERS = (
     ("server-uniform", "4.0.0"),
     ("server-uniform", "3.9.1"),
 )
-# One topic, ten topics, and ten topics of which two members each have two for themselves.
+# One topic, ten topics, and ten topics in five pairs, each pair subscribed by two members only.
 _SHAPES = ((1, 100, 1), (10, 10, 1), (10, 10, 5))
 
 _AIM = "1 ms"
 
 
 def everyday(say: Say) -> list[Figure]:
-    """The slowest of a first assignment and of a join, by strategy and library; in three shapes."""
+    """The slower of a first assignment and a join, by strategy and library, in three shapes."""
     figures = []
     for strategy, library in (*_CLIENTS, *_SERVERS):
         say(f"{strategy}, {library}")
@@ -86,7 +86,7 @@ def _slower(size: Size, library: str) -> float | None:
 
 
 def _told(strategy: str, library: str, group: Group) -> Group:
-    """The group whose members say what they had in the way of the strategy and the library."""
+    """The group whose members state their partitions in the format of the strategy and library."""
     if strategy != "sticky":
         return group
     return replace(group, members=tuple(_in_user_data(member, library) for member in group.members))

@@ -1,4 +1,4 @@
-"""The groups whose assignments are timed; the Java programs beside this file make the same."""
+"""The groups whose assignments are timed; the Java programs in this folder build the same ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MASK = (1 << 64) - 1
 
 
 def client_group(size: Size, before: Assignment | None = None) -> Group:
-    """A group without a past; or one whose members own what they were assigned, and a member more."""
+    """A group without earlier assignments; or one whose members own their assignment, plus a new member."""
     members = [_member(size, number, member_id, before) for number, member_id in enumerate(_member_ids(size))]
     if before is not None:
         members.append(_member(size, 0, NEWCOMER, before))
@@ -35,7 +35,7 @@ def _member(size: Size, number: int, member_id: str, before: Assignment | None) 
 
 
 def server_group(size: Size, before: Assignment | None = None) -> ServerGroup:
-    """A group without a past; or one whose members have as targets what they were given, and a member more."""
+    """A group without earlier targets; or one whose members have their assignment as target, plus a new member."""
     members = [_server_member(size, number, member_id, before) for number, member_id in enumerate(_member_ids(size))]
     if before is not None:
         members.append(_server_member(size, 0, NEWCOMER, before))
@@ -56,11 +56,11 @@ def _server_member(size: Size, number: int, member_id: str, before: Assignment |
 
 
 def topic_id(topic: int) -> str:
-    """Bits that look like chance, the same here and in Java."""
+    """Pseudo-random bits, the same here and in Java."""
     halves = (topic + 1) * 0x9E3779B97F4A7C15 & _MASK, (topic + 1) * 0xC2B2AE3D27D4EB4F & _MASK
     return urlsafe_b64encode(b"".join(half.to_bytes(8, "big") for half in halves)).rstrip(b"=").decode("ascii")
 
 
 def _member_ids(size: Size) -> list[str]:
-    """Ids of the members before one joins, by number."""
+    """Ids of the members before the join, by number."""
     return [f"member{number}" for number in range(size.members)]

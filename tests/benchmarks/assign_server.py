@@ -1,4 +1,4 @@
-"""The assignors of Kafka's brokers (KIP-848), beside the classes themselves."""
+"""The assignors of Kafka's brokers (KIP-848) compared with Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _SIZES = (
 
 
 def server_assignments(say: Say) -> list[Figure]:
-    """Time ours and Java's; a figure a group for a first target, and one for a member that joins.
+    """Time our code and Java's; a figure per group for a first target, and one for a member that joins.
 
     Raises:
-        RuntimeError: Java failed, or did not compute the same.
+        RuntimeError: Java failed, or its result differs.
     """
     return [figure for size in _SIZES for figure in _brokers(size, say)]
 

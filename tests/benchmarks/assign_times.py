@@ -1,8 +1,8 @@
-"""Timing an assignment beside Kafka's own class on the same group in the same run.
+"""Timing of an assignment compared with Kafka's own class on the same group in the same run.
 
 Groups as in Kafka's own scale tests: members m, topics t with as many partitions each, subscriptions equal or in
-disjoint buckets. Java is warmed up first; both sides show their best of several. A checksum holds that both computed
-the same.
+disjoint buckets. Java is warmed up first; both sides show the best of several runs. A checksum verifies that both
+results are the same.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tests.benchmarks.figure import Figure
 __all__ = ["NEWCOMER", "Size", "best", "checksum", "compared", "java_times"]
 
 NEWCOMER = "newcomer"
-"""Member id of the one that joins; the others are member0, member1 and so on."""
+"""Member id of the joining member; the others are member0, member1 and so on."""
 
 _JARS = "broker"  # clients and group coordinator of the newest release are among them
 _RUNS = 5
 _SMALL_RUNS = 300
-# Java takes minutes for some changes among different subscriptions: longer than this nobody waits for it here.
+# Java takes minutes for some changes of groups with different subscriptions; we do not wait longer than this.
 _JAVA_LIMIT_S = 60
 _JAVA_STUCK_S = 600
 _P = ParamSpec("_P")
@@ -38,19 +38,19 @@ _MASK = (1 << 64) - 1
 
 @dataclass(frozen=True)
 class Size:
-    """A group, and what we mean to reach: how many times faster than Java, or a time in ms.
+    """A group, and the target: how many times faster than Java, or a time in ms.
 
     Attributes:
-        strategy: Our name of it.
-        java_class: Java's.
-        members: Members before one joins.
-        topics: Topics in all.
+        strategy: Our name for the strategy.
+        java_class: Java's name for it.
+        members: Members before the join.
+        topics: Number of topics.
         partitions: Partitions of each topic.
-        buckets: Kinds of subscriptions; the topics are shared out among them.
-        joins: Whether the strategy looks at the past, so that a member that joins is measured, too.
-        full_aim: Aim of a first assignment.
-        join_aim: Aim of a join.
-        java_limit: Whether Java may take minutes for a join: then it runs that once, and for a minute at most.
+        buckets: Number of different subscriptions; the topics are divided among them.
+        joins: Whether the strategy uses earlier assignments, so that a join is measured, too.
+        full_aim: Target for a first assignment.
+        join_aim: Target for a join.
+        java_limit: Whether Java may take minutes for a join: then it runs once, for a minute at most.
     """
 
     strategy: str
@@ -66,14 +66,14 @@ class Size:
 
     @property
     def name(self) -> str:
-        """What the table calls it."""
+        """The name in the table."""
         total = self.topics * self.partitions
         different = ", different subscriptions" if self.buckets > 1 else ""
         return f"{self.strategy}, {self.members:,} members x {total:,} partitions{different}"
 
     @property
     def runs(self) -> int:
-        """How often ours is run."""
+        """How often our code runs."""
         return _RUNS if self.members > 100 else _SMALL_RUNS
 
     def bucket(self, member: int) -> range:
@@ -83,12 +83,12 @@ class Size:
 
 
 def java_times(source: Path, size: Size) -> list[tuple[float, int]]:
-    """Best time in ms and checksum, of a first assignment and of a join; a join that took too long is missing.
+    """Best time in ms and checksum of a first assignment and of a join; a join that took too long is missing.
 
     Raises:
         RuntimeError: Java failed, or did not end.
     """
-    # (Java needs hundreds of runs until it compiles what a small group takes.)
+    # (Java needs hundreds of runs until it has compiled the code that a small group needs.)
     numbers = [size.members, size.topics, size.partitions, size.buckets, size.runs]
     if size.java_limit:
         numbers.append(_JAVA_LIMIT_S)
@@ -119,7 +119,7 @@ def compared(name: str, ms: float, aim: str, sum_: int, java: tuple[float, int] 
     """A line of the table.
 
     Raises:
-        RuntimeError: Java did not compute the same.
+        RuntimeError: Java's result differs.
     """
     if java is None:
         return Figure(name, f"{ms:,.1f} ms", aim, f"Java over {_JAVA_LIMIT_S} s")

@@ -1,7 +1,7 @@
-"""Where a benchmark runs: a folder and a broker of its own, both gone when it ends.
+"""The place of a benchmark: its own folder and broker, both removed when it ends.
 
-Every process that a benchmark starts is guarded by this one, so even a kill -9 leaves only the folder; the
-next benchmark removes it.
+Every process that a benchmark starts is guarded by it, so even a kill -9 leaves only the folder, which the next
+benchmark removes.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ _PREFIX = "evenkeel-bench-"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One running broker, and room beside it.
+    """One running broker and a folder.
 
     Attributes:
-        folder: Room for lakes, checkpoints and logs.
-        bootstrap: Where the broker listens.
+        folder: Folder for lakes, checkpoints and logs.
+        bootstrap: Address of the broker.
     """
 
     folder: Path
     bootstrap: str
 
     def settings(self, name: str, *, probe: ProbeSettings | None = None, **job: int) -> Settings:
-        """Settings of a cluster of its own: made groups in topics of their own, and a lake of their own.
+        """Settings of a separate cluster: generated groups in separate topics, and a separate lake.
 
         Args:
-            name: Name of the cluster; begins the names of its topics.
-            probe: Settings of the probe, in place of the defaults.
-            job: What differs from the job's defaults.
+            name: Name of the cluster, and prefix of its topics.
+            probe: Settings of the probe; None takes the defaults.
+            job: Settings that differ from the job's defaults.
         """
         given = probe or ProbeSettings()
         topics = {"events_topic": f"{name}.events", "rounds_topic": f"{name}.rounds"}

@@ -1,8 +1,8 @@
-"""How fast a job reads what has piled up: a million offset commits and no round among them, then one round; twice.
+"""How fast a job reads a backlog: a million offset commits without a round, then one round; twice.
 
-Commits lie in batches of as many records as a group has partitions, as a commit request leaves them. The first
-million is the first batch of a new process, in which the JVM loads and compiles what it runs and every Python process
-imports; the second comes right after, and tells what reading costs. In full it is twenty million.
+A record batch contains one record per partition of a group, as from a commit request. The first million is the first
+batch of a new process, in which the JVM loads and compiles its code and every Python process imports its modules; the
+second follows at once and shows the cost of reading. With `--full` it is twenty million.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _SAY_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class CatchUpSize:
-    """How much is measured.
+    """Size of the benchmark.
 
     Attributes:
-        groups: Groups, of two members.
-        partitions: Partitions of each.
-        cold: Commits of each partition in the first batch.
-        warm: The same in the second.
+        groups: Groups of two members each.
+        partitions: Partitions per group.
+        cold: Commits per partition in the first batch.
+        warm: Commits per partition in the second batch.
     """
 
     groups: int = 1_000
@@ -43,12 +43,12 @@ class CatchUpSize:
 
 
 def catch_up(place: Place, say: Say, size: CatchUpSize | None = None) -> list[Figure]:
-    """Measure it.
+    """Run the benchmark.
 
     Args:
-        place: Where.
-        say: Told how far it is.
-        size: How much; None for what docs/performance.md promises.
+        place: Broker and folder.
+        say: Shows the progress.
+        size: Size; None for that of docs/performance.md.
     """
     size = size or CatchUpSize()
     settings = place.settings(_NAME, max_rounds=1)

@@ -1,7 +1,7 @@
-"""What the core costs a group: its state unpacked, one round taken in and judged, state and rows packed.
+"""The core's cost per group: unpack its state, process and judge one round, pack state and rows.
 
-On one core, without Spark, Kafka or disk: thousands of small groups, and one group of ten thousand partitions, of
-which each commits twice and grows in every round.
+On one core, without Spark, Kafka or disk: thousands of small groups, and one group of ten thousand partitions, each of
+which commits twice and grows in every round.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _MEMBERS = 2
 _INTERVAL_MS = 10_000
 _STEP = 37
 _WARM_UP = 12
-"""Rounds until the judgement of lag has all that it looks back on."""
+"""Rounds until the judgement of lag has its full history."""
 
 
 @dataclass(frozen=True, slots=True)
 class CoreSize:
-    """How much is measured.
+    """Size of the benchmark.
 
     Attributes:
-        groups: Groups, of two members.
-        partitions: Partitions of each.
+        groups: Groups of two members each.
+        partitions: Partitions per group.
         rounds: Rounds that count.
-        aim: What a group may cost, as it stands in the table.
+        aim: Target per group, as shown in the table.
     """
 
     groups: int
@@ -73,7 +73,7 @@ def core(say: Say) -> list[Figure]:
 
 
 def milliseconds(size: CoreSize) -> tuple[float, int]:
-    """Processor time that one group costs in a round (the median of the rounds), and the bytes of its state."""
+    """Processor time of one group per round (median of the rounds), and the size of its state in bytes."""
     config = GroupConfig(cluster="bench")
     states: dict[str, tuple[int, bytes] | None] = {group_key(f"checkout-{n}"): None for n in range(size.groups)}
     taken: list[float] = []
@@ -89,7 +89,7 @@ def milliseconds(size: CoreSize) -> tuple[float, int]:
 
 
 def _payloads(number: int, partitions: int) -> list[bytes]:
-    """What the source hands over for one group and one round: windows, an observation, at first the membership."""
+    """The source's output for one group and one round: windows, an observation, and in the first the membership."""
     position, now = 2 + 2 * partitions * number, _INTERVAL_MS * (number + 1)
     consumed = 1_000 + _STEP * number
     windows = [
@@ -123,7 +123,7 @@ def _payloads(number: int, partitions: int) -> list[bytes]:
 
 
 def _decision(partitions: int) -> MembershipRecord:
-    """The group's generation, as the strategy "range" gives it."""
+    """The group's generation, assigned by the strategy "range"."""
     least, more = divmod(partitions, _MEMBERS)
     members, first = [], 0
     for number in range(_MEMBERS):

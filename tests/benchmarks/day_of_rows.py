@@ -1,13 +1,13 @@
-"""A lake as a day of a busy cluster leaves it: a batch every ten seconds, a file per batch and table.
+"""A lake as it is after a day of a busy cluster: a batch every ten seconds, a file per batch and table.
 
-Nobody has run maintenance: 8,640 files in each of `lag`, `group_health` and `rounds`, hundreds to thousands in the
-others. The files are Parquet as delta-rs writes them, with the statistics that readers prune by. They are added to
-Delta's log an hour at a time, where the job would commit each for itself; a reader opens the table from a checkpoint,
-in which that is the same list.
+Without any maintenance: 8,640 files in each of `lag`, `group_health` and `rounds`, hundreds to thousands in the others.
+The files are Parquet as delta-rs writes them, with the statistics that readers prune by. They are added to Delta's log
+an hour at a time, while the job would commit each separately; a reader opens the table from a checkpoint, which is the
+same list in both cases.
 
-Seven groups in ten commit all the time, so that each of their partitions has a row in every round; two in ten every
-five minutes; one in ten never, and has its heartbeats only. A group rebalances once an hour. Two in a hundred have
-drifted for the last hour, one has stopped, one falls behind.
+Seven groups in ten commit all the time, so each of their partitions has a row in every round; two in ten commit every
+five minutes; one in ten never commits and has only its heartbeats. A group rebalances once an hour. Two in a hundred
+have drifted for the last hour, one has stopped, one falls behind.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ _DRIFTED_OF_100, _STOPPED_OF_100, _BEHIND_OF_100 = (0, 1), (2,), (3,)
 
 @dataclass(frozen=True, slots=True)
 class DaySize:
-    """How much is written.
+    """Size of the lake.
 
     Attributes:
-        groups: Groups, of two members.
-        partitions: Partitions of each, of one topic.
-        hours: How far back it goes.
-        interval_s: From one round, and batch, to the next.
+        groups: Groups of two members each.
+        partitions: Partitions per group, all of one topic.
+        hours: Length of the day.
+        interval_s: Interval of rounds and batches.
     """
 
     groups: int = 1_000
@@ -61,12 +61,12 @@ class DaySize:
 
     @property
     def rounds(self) -> int:
-        """Rounds in all."""
+        """Number of rounds."""
         return int(self.hours * 3600 / self.interval_s)
 
 
 class MadeDay:
-    """A written day.
+    """A generated day.
 
     Attributes:
         files: Number of files per table.
@@ -79,18 +79,18 @@ class MadeDay:
         self._rounds = rounds
 
     def next_round(self) -> None:
-        """Write one round more, as one batch: a commit a table."""
+        """Write one more round as one batch, with one commit per table."""
         _commit(self._lake, _by_table([self._made.round(self._rounds)]))
         self._rounds += 1
 
 
 def write_day(root: Path, size: DaySize, say: Callable[[str], None], end: datetime | None = None) -> MadeDay:
-    """Write it.
+    """Generate the lake.
 
     Args:
-        root: Folder of the lake; new.
-        size: How much.
-        say: Told how far it is.
+        root: New folder of the lake.
+        size: Size of the lake.
+        say: Shows the progress.
         end: Time of the last round; None for now.
     """
     lake = DeltaLake(str(root))
@@ -126,7 +126,7 @@ def _by_table(rounds: Iterable[list[tuple[str, AddAction]]]) -> dict[str, list[A
 
 
 class _Made:
-    """Columns of each round."""
+    """The columns of each round."""
 
     def __init__(self, root: Path, size: DaySize, end: datetime) -> None:
         self._root = root
@@ -171,7 +171,7 @@ class _Made:
         return np.isin(groups % 100, which)
 
     def _behind(self, groups: Any, at: int) -> Any:
-        """Records that each partition of each group is behind."""
+        """Lag in records of each partition of each group."""
         noise = np.random.default_rng(at).integers(0, 200, len(groups))
         late = np.maximum(0, at - (self._size.rounds - 360))
         return noise + np.where(self._is(_STOPPED_OF_100 + _BEHIND_OF_100, groups), 40 * late, 0)

@@ -1,11 +1,10 @@
-"""How many offset commits a second one core decodes and folds, from records in memory.
+"""How many offset commits per second one core decodes and folds, from records in memory.
 
-They come as the job's source hands them on: the columns of a fetch (`RecordColumns`) are there before the clock starts,
-and what finding them in record batches takes is part of `reading`.
+They have the form that the job's source passes on: the columns of a fetch (`RecordColumns`) exist before the clock
+starts; the cost of finding them in record batches is part of `reading`.
 
-The mix is what a broker writes: 1,000 groups of 50 partitions each, value v3 (Kafka 2.1 to 4.0) and v4 with a
-topic id (from 4.1) in halves, empty metadata in nine of ten, committed in rounds so that keys come back as in
-a real log.
+The mix is a broker's: 1,000 groups of 50 partitions each, value v3 (Kafka 2.1 to 4.0) and v4 with a topic id (from 4.1)
+half each, empty metadata in nine of ten, committed in rounds so that keys recur as in a real log.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ __all__ = ["records_per_second"]
 
 _GROUPS = 1_000
 _PARTITIONS = 50
-# A dozen commits of each partition: what a minute of 5-second auto commits leaves, and a second of work.
+# A dozen commits per partition: a minute of auto-commits every 5 seconds, and a second of work.
 _RECORDS = 600_000
-# As the source hands them on: what a fetch of a megabyte or two brings.
+# The size of the source's chunks: records in a fetch of a megabyte or two.
 _FETCHED = 10_000
 _START = 1_700_000_000_000
 
@@ -60,7 +59,7 @@ def _records(count: int) -> Iterator[_Record]:
 
 
 def _columns(records: list[_Record]) -> RecordColumns:
-    """Records one after the other in a buffer, as in a record batch."""
+    """Records in one buffer, one after the other, as in a record batch."""
     data = bytearray()
     places = []
     for _, _, key, value in records:
@@ -83,9 +82,9 @@ def records_per_second(count: int = _RECORDS) -> float:
     """Records decoded and folded per second of processor time, by the one thread that runs.
 
     Args:
-        count: Records to make and fold; making them is not timed.
+        count: Number of records to create and fold; creating them is not timed.
     """
-    # One partition holds everything: where a group belongs is looked up once per group.
+    # All records are in one partition: the partition of a group is computed once per group.
     compactor = Compactor(0, 1, range(count // 6, count, count // 6), _all, _all)
     spent = 0.0
     records = _records(count)

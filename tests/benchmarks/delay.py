@@ -1,8 +1,8 @@
-"""How old a rebalance is when its row can be read: a live group, probe and job as they run by default.
+"""The age of a rebalance when its row is readable: a live group, probe and job with their defaults.
 
-A member joins and leaves a real group again and again, at moments that have nothing to do with rounds and triggers.
-Each time the broker writes a membership record; its timestamp is compared with the clock at which a reader of the
-tables finds the row (same machine, so the same clock).
+A member joins and leaves a real group again and again, at moments that are independent of rounds and triggers. Each
+time the broker writes a membership record; its timestamp is compared with the time at which a reader of the tables
+finds the row (same machine, so the same clock).
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ _GROUP = "checkout"
 _TOPIC = "orders"
 
 _LOOK_S = 0.2
-"""How often the tables are looked at: the error of a delay."""
+"""Polling interval of the tables: the error of a delay."""
 
 _START_S = 300.0
-"""Until the first rows are there; some 20 s on an idle machine."""
+"""Limit for the first rows; they take about 20 s on an idle machine."""
 
 _LAST_S = 60.0
-"""What the rows of the last rebalances may take. Three rounds and three triggers."""
+"""Limit for the rows of the last rebalances: three rounds and three triggers."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelaySize:
-    """How much is measured.
+    """Size of the benchmark.
 
     Attributes:
-        rebalances: Rebalances.
-        apart_s: From one to the next; no multiple of rounds and triggers, so that all phases come.
+        rebalances: Number of rebalances.
+        apart_s: Time between two; not a multiple of the intervals of rounds and triggers, so that all phases occur.
         interval_ms: Interval of rounds and triggers; None for the defaults.
     """
 
@@ -58,12 +58,12 @@ class DelaySize:
 
 
 def delay(place: Place, say: Say, size: DelaySize | None = None) -> list[Figure]:
-    """Measure it.
+    """Run the benchmark.
 
     Args:
-        place: Where.
-        say: Told how far it is.
-        size: How much; None for what docs/performance.md promises.
+        place: Broker and folder.
+        say: Shows the progress.
+        size: Size; None for that of docs/performance.md.
 
     Raises:
         RuntimeError: Rows did not come, or the probe or the job could not start.
@@ -95,16 +95,16 @@ def _settings(place: Place, size: DelaySize) -> Settings:
     probe = ProbeSettings() if size.interval_ms is None else ProbeSettings(interval_ms=size.interval_ms)
     job = {} if size.interval_ms is None else {"trigger_ms": size.interval_ms}
     settings = place.settings(_NAME, probe=probe, **job)
-    # The broker's own log, in place of one that stands in for it.
+    # The broker's own log instead of the stand-in topic.
     real = settings.job.model_copy(update={"offsets_topic": "__consumer_offsets"})
     return settings.model_copy(update={"job": real})
 
 
 class _Watch:
-    """Looks at the tables of one lake, and notes when a row of the group is seen first.
+    """Polls the tables of one lake and records when a row of the group first appears.
 
     Attributes:
-        delays: By table, seconds from the membership record to its first sight, in order of the log.
+        delays: By table, seconds from the membership record to its first appearance, in order of the log.
     """
 
     def __init__(self, lake: str) -> None:
@@ -114,11 +114,11 @@ class _Watch:
 
     @property
     def rows(self) -> int:
-        """Decisions that have both rows."""
+        """Number of decisions that have both rows."""
         return min(map(len, self._seen.values()))
 
     def look(self) -> None:
-        """Look once."""
+        """Poll once."""
         self._reader.refresh()
         now = time.time()
         for table, seen in self._seen.items():
@@ -129,7 +129,7 @@ class _Watch:
                     self.delays[table].append(now - row["ms"] / 1000)
 
     def during(self, seconds: float, programs: Programs) -> None:
-        """Look for so long."""
+        """Poll for this long."""
         end = time.monotonic() + seconds
         while (left := end - time.monotonic()) > 0:
             time.sleep(min(_LOOK_S, left))
@@ -137,7 +137,7 @@ class _Watch:
             self.look()
 
     def until(self, rows: int, programs: Programs, patience_s: float) -> None:
-        """Look until so many decisions are there.
+        """Poll until this many decisions are there.
 
         Raises:
             RuntimeError: They did not come.
@@ -153,14 +153,14 @@ class _Watch:
 
 @contextmanager
 def _member(bootstrap: str) -> Iterator[None]:
-    """A member of the group, as long as the block lasts."""
+    """A member of the group for the duration of the block."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": _GROUP,
             "client.id": "bench",
             "partition.assignment.strategy": "range",
-            # A member that is there learns of a rebalance by its heartbeat: at the default of 3 s, each would take so.
+            # An existing member learns of a rebalance at its next heartbeat, by default up to 3 s later.
             "heartbeat.interval.ms": 500,
             "log_level": 2,
         }

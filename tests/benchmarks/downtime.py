@@ -1,7 +1,7 @@
-"""A job that was down, and rounds that went on: how many times faster than it came in is the backlog read?
+"""A job that was down while rounds continued: how many times faster than real time is the backlog read?
 
-Groups commit each partition twice a round, every end offset grows, and the job takes as many rounds in a batch as it
-does by default. The first batch is a new process's; what counts is the rest.
+Groups commit each partition twice a round, every end offset grows, and the job's batches have the default number of
+rounds. The first batch belongs to a new process; the others count.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ __all__ = ["DowntimeSize", "downtime"]
 _NAME = "downtime"
 _COMMITS_A_ROUND = 2
 _INTERVAL_S = 10
-"""Of the rounds of a live cluster; these are written as fast as they can be."""
+"""Interval of rounds in a live cluster; these are written as fast as possible."""
 
 
 @dataclass(frozen=True, slots=True)
 class DowntimeSize:
-    """How much is measured.
+    """Size of the benchmark.
 
     Attributes:
-        groups: Groups, of two members.
-        partitions: Partitions of each.
+        groups: Groups of two members each.
+        partitions: Partitions per group.
         rounds: Rounds that were missed.
-        rounds_a_batch: Rounds that the job takes at once, at the most.
+        rounds_a_batch: Most rounds in one batch of the job.
     """
 
     groups: int = 1_000
@@ -44,12 +44,12 @@ class DowntimeSize:
 
 
 def downtime(place: Place, say: Say, size: DowntimeSize | None = None) -> list[Figure]:
-    """Measure it.
+    """Run the benchmark.
 
     Args:
-        place: Where.
-        say: Told how far it is.
-        size: How much; None for a short run.
+        place: Broker and folder.
+        say: Shows the progress.
+        size: Size; None for a short run.
     """
     size = size or DowntimeSize()
     settings = place.settings(_NAME, max_rounds=size.rounds_a_batch)

@@ -1,4 +1,4 @@
-"""What a measurement hands over: figures, and the line of progress that it shows meanwhile."""
+"""The results of a measurement, and the line of progress that it shows meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["Figure", "Say"]
 
 Say = Callable[[str], None]
-"""Shows what a measurement is doing now; a few words."""
+"""Shows the current step of a measurement in a few words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,10 +16,10 @@ class Figure:
     """One line of the table.
 
     Attributes:
-        name: What was measured; a part of the figure above it is indented by two spaces.
+        name: The measured thing; a part of the figure above it is indented by two spaces.
         value: The figure with its unit.
-        aim: What we mean to reach; "" where nothing was promised.
-        note: Of how many, and how it was measured.
+        aim: The target; "" without one.
+        note: Sample size and method.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Records of the offsets log as a 4.x broker writes them: offset commits (value v4), group metadata (value v3).
 
-The layouts stand in `streaming/offsets_log/schemas`; subscriptions and assignments are those of the consumer protocol,
-version 1, which Java clients of 2.4 and newer understand and kafka-python writes.
+The layouts are in `streaming/offsets_log/codec/schemas`; subscriptions and assignments are those of the consumer
+protocol, version 1, which Java clients since 2.4 understand and kafka-python writes.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def group_value(
     topics: Sequence[str],
     assigned: Mapping[str, Mapping[str, Sequence[int]]],
 ) -> bytes:
-    """Value of group metadata; all members subscribe to the same topics, the first is the leader.
+    """Value of group metadata; all members subscribe to the same topics, and the first is the leader.
 
     Args:
         generation: Generation.
         strategy: Selected protocol.
-        time: When the join phase completed, ms.
+        time: Time when the join phase completed, ms.
         topics: Subscription of every member.
         assigned: Partitions by topic, by member id; members in record order.
     """

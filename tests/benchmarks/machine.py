@@ -1,4 +1,4 @@
-"""The machine's size, in a line: figures without it mean nothing."""
+"""The size of the machine in one line: figures mean nothing without it."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ def machine() -> str:
 
 
 def load() -> float:
-    """Processes that wanted a core in the last minute, on average: above the cores, others were in the way."""
+    """Average number of processes that wanted a core in the last minute; if above the cores, others interfered."""
     return os.getloadavg()[0]

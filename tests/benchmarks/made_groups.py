@@ -1,9 +1,9 @@
-"""A thousand groups without a thousand consumers: their records and rounds, written as broker and probe write them.
+"""A thousand groups without a thousand consumers: their records and rounds, in the form of broker and probe.
 
-A broker's coordinator could not take a thousand groups' rebalances and commits fast enough to measure what reads
-them. So the records go straight into a topic that stands in for the offsets log (the job's setting
-`offsets_topic`), one record batch per group and commit, as a commit request leaves it; and the rounds go through
-the probe's own code, but for the questions to the brokers, whose answers are known here.
+A broker's coordinator could not handle a thousand groups' rebalances and commits fast enough to measure their reader.
+So the records go directly into a topic that replaces the offsets log (the job's setting `offsets_topic`), one record
+batch per group and commit, as from a commit request. The rounds are written by the probe's own code, except for the
+requests to the brokers, whose answers are known here.
 """
 
 from __future__ import annotations
@@ -37,41 +37,41 @@ _LOG_PARTITIONS = 50
 """Kafka's default of `offsets.topic.num.partitions`."""
 
 _GROUPS_PER_TOPIC = 10
-"""Groups share topics, and the probe looks at a topic once for all of them."""
+"""Groups share topics, and the probe queries a topic once for all of them."""
 
 _MEMBERS = 2
 _STEP = 37
 """Records that a partition gets, and its group consumes, between two commits."""
 
 _BEHIND = 5
-"""Records that every group is behind."""
+"""Lag of every group in records."""
 
 _TOLD_EVERY = 20
-"""Batches of 30 s in ten minutes."""
+"""Number of batches of 30 s in ten minutes."""
 
 _ROUND_S = 120.0
-"""Far above what a round of 10,000 groups takes to write."""
+"""Far more than a round of 10,000 groups takes to write."""
 
 _QUIET = 2
-"""syslog's "critical": librdkafka's own complaints at the end of a broker tell nothing here."""
+"""syslog's "critical": librdkafka's messages at the end of a broker do not matter here."""
 
 
 class MadeGroups:
-    """Groups of one topic each; a context manager. Call `rebalance` for all groups first, then commits and rounds.
+    """Generated groups of one topic each; a context manager. First `rebalance` all groups, then commits and rounds.
 
     Attributes:
         groups: Their names.
-        records: Records written into the log so far.
+        records: Number of records written into the log so far.
     """
 
     def __init__(self, settings: Settings, groups: int, partitions: int, idle: int = 0) -> None:
         """Create the topics.
 
         Args:
-            settings: Where everything lies.
+            settings: Settings of the cluster.
             groups: Number of groups.
             partitions: Partitions of each topic, and so of each group.
-            idle: Groups besides, without members, that have committed one partition each and rest.
+            idle: Number of additional groups, without members, that have committed one partition each and are idle.
         """
         self._settings = settings
         self._log = settings.job.offsets_topic
@@ -122,7 +122,7 @@ class MadeGroups:
         self._writer.close()
 
     def rebalance(self, groups: Iterable[str]) -> None:
-        """Write a decision of each of these groups: one generation further, members and partitions as before."""
+        """Write a decision for each of these groups: the next generation, with the same members and partitions."""
         now = _now()
         for group in groups:
             self._generations[group] += 1
@@ -131,7 +131,7 @@ class MadeGroups:
         self._flush()
 
     def commit(self, times: int = 1) -> None:
-        """Let each group commit all its partitions, so many times."""
+        """Let each group commit all its partitions `times` times."""
         for _ in range(times):
             self._commits += 1
             now, offset = _now(), self._consumed()
@@ -150,12 +150,12 @@ class MadeGroups:
         self._flush()
 
     def round(self) -> RoundClosed:
-        """Close a round that sees all groups stable; the first one tells the idle ones, any other a twentieth of them.
+        """Close a round with all groups stable; the first contains all idle ones, any other a twentieth of them.
 
-        (That is what a batch every 30 s finds of them: each is told once in ten minutes.)
+        (A batch every 30 s finds as many: each idle group is in a round once in ten minutes.)
 
         Raises:
-            RoundAbandonedError: The broker did not take it.
+            RoundAbandonedError: The broker did not accept it.
         """
         deadline = Deadline.after(_ROUND_S)
         opened = self._writer.open(deadline)
@@ -173,7 +173,7 @@ class MadeGroups:
             }
             | {topic: Topic(1, None, (1_000_000,), (1_000_000,), (0,)) for topic in self._idle.values()},
         )
-        # Not by the clock, which says nothing here: rounds are written as fast as they can be.
+        # By rounds, not by the clock: they are written as fast as possible.
         rested = {
             group: IDLE_ROUNDS + ((number + self._rounds) % _TOLD_EVERY != 0) if self._rounds else 0
             for number, group in enumerate(self._idle)
@@ -188,7 +188,7 @@ class MadeGroups:
         return closed
 
     def _assignments(self) -> dict[str, dict[str, dict[str, Sequence[int]]]]:
-        """What a leader with the strategy "range" would give each group."""
+        """The assignment of a leader with the strategy "range" for each group."""
         assigned: dict[str, dict[str, dict[str, Sequence[int]]]] = {}
         for group, topic in self._topics.items():
             members = tuple(Subscription(f"consumer-{group}-{n}", (topic,)) for n in range(1, _MEMBERS + 1))

@@ -1,8 +1,8 @@
-"""The job, measured: `start_query` on what is there now, in a process of its own, with a report per batch.
+"""The measured job: `start_query` on the present contents of the topics, in its own process, with a report per batch.
 
-A process of its own has a cold session, as after every restart, and all that it and its children (the JVM, Spark's
-Python workers) spend is the job's. The report is a file of JSON lines, `Report`s; the one before the last tells
-nothing that the next does not add to, so a reader can follow it.
+A separate process has a cold session, as after every restart, and all time that it and its children (the JVM, Spark's
+Python workers) spend is the job's. The report is a file of JSON lines, `Report`s; a complete line never changes, so a
+reader can follow the file.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ __all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]
 _POLL_S = 0.2
 _GRACE_S = 60.0
 _MOST_BATCHES = 1_000
+"""Number of progress reports that Spark keeps, instead of 20."""
+
 _CHECKOUT = Path(__file__).parents[2]
-"""Spark keeps 20 progress reports unless told otherwise."""
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -50,22 +51,22 @@ class Spent(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> float:
-        """All together."""
+        """All parts together."""
         return self.driver + self.jvm + self.workers
 
     def since(self, earlier: Spent) -> Spent:
-        """What was spent from then to this."""
+        """Time spent since an earlier moment."""
         return Spent(self.driver - earlier.driver, self.jvm - earlier.jvm, self.workers - earlier.workers)
 
 
 class BatchReport(msgspec.Struct, frozen=True, tag="batch"):
-    """One batch, as its rows are in the tables.
+    """One batch, by its rows in the tables.
 
     Attributes:
         number: Number of the batch.
-        at: Clock, s since the epoch.
+        at: Time of the report, s since the epoch.
         rows: Rows written, by table.
-        append_s: Seconds that the appends took.
+        append_s: Duration of the appends in seconds.
         spent: Processor time so far.
     """
 
@@ -77,14 +78,14 @@ class BatchReport(msgspec.Struct, frozen=True, tag="batch"):
 
 
 class JobReport(msgspec.Struct, frozen=True, tag="job"):
-    """The end of a run that went well.
+    """The end of a successful run.
 
     Attributes:
-        began: When the process was started, s since the epoch.
-        query: When the Spark session stood, and the query was started.
+        began: Start of the process, s since the epoch.
+        query: Time when the Spark session was ready and the query was started.
         progress: Spark's progress of each batch with data, as it prints them.
         spent_on_start: Processor time until the query was started.
-        largest_memory: Largest memory seen, bytes, by part as in `Spent`; looked at after each batch.
+        largest_memory: Largest memory in bytes, by part as in `Spent`; measured after each batch.
         batches: The batches.
     """
 
@@ -100,22 +101,22 @@ _REPORT = msgspec.json.Decoder(BatchReport | JobReport)
 
 
 def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
-    """Run the job on what its topics hold now, from a new checkpoint.
+    """Run the job on the present contents of its topics, from a new checkpoint.
 
     Args:
         settings: All settings.
         folder: For the log and the report.
-        say: Told how far it is.
+        say: Shows the progress.
 
     Raises:
-        RuntimeError: It failed; the last line of its log.
+        RuntimeError: It failed; the text is the last line of its log.
     """
     report = folder / "report.jsonl"
     report.unlink(missing_ok=True)
     say("the job starts")
     command = [sys.executable, "-m", "tests.benchmarks.measured_job", str(report)]
     log = folder / "job.log"
-    # The benchmarks are no part of the package that is installed: they are found from the checkout's folder.
+    # The benchmarks are not part of the installed package: they are imported from the checkout.
     environment = environment_of(settings) | {"PYTHONPATH": str(_CHECKOUT)}
     process = GuardedProcess(command, log=log, environment=environment)
     try:
@@ -133,12 +134,12 @@ def measure_job(settings: Settings, folder: Path, say: Say) -> JobReport:
 
 
 def memory_of(job: JobReport) -> str:
-    """Its largest memory in words, part by part."""
+    """Its largest memory as text, part by part."""
     return ", ".join(f"{part} {held / 2**20:,.0f} MB" for part, held in job.largest_memory.items())
 
 
 def _lines(report: Path, ended: Callable[[], int | None]) -> Iterator[BatchReport | JobReport]:
-    """What the report says, as it says it, until the process has ended."""
+    """The lines of the report as they are written, until the process has ended."""
     read = 0
     while True:
         over = ended() is not None
@@ -152,7 +153,7 @@ def _lines(report: Path, ended: Callable[[], int | None]) -> Iterator[BatchRepor
 
 
 class _TimedLake(DeltaLake):
-    """A lake that knows how long its appends took since it was asked last."""
+    """A lake that measures its appends."""
 
     def __init__(self, root: str) -> None:
         super().__init__(root)
@@ -166,29 +167,29 @@ class _TimedLake(DeltaLake):
             self._seconds += time.perf_counter() - began
 
     def taken(self) -> float:
-        """Seconds since the last call."""
+        """Seconds of appends since the last call."""
         seconds, self._seconds = self._seconds, 0.0
         return seconds
 
 
 def _held(process: psutil.Process) -> int:
-    """Memory of one process; what several share, as forked workers do, in equal parts where the system tells it."""
+    """Memory of one process; shared memory (of forked workers) in equal parts, if the system reports it."""
     full = process.memory_full_info()
     return int(getattr(full, "pss", 0) or full.uss)
 
 
 class _Tree:
-    """This process and all below it."""
+    """This process and its descendants."""
 
     def __init__(self) -> None:
         self._me = psutil.Process()
         self.began = float(self._me.create_time())
         self.largest: dict[str, int] = {}
-        # By process, that of ended ones too: Spark's workers come and go, and nobody collects their times.
+        # By process, including ended ones: Spark's workers come and go, and nobody collects their times.
         self._seconds: dict[psutil.Process, tuple[str, float]] = {}
 
     def spent(self) -> Spent:
-        """Processor time so far; of a process that has ended, as it stood at the call before that."""
+        """Processor time so far; for an ended process, as of the last call before its end."""
         memory = {"driver": 0, "jvm": 0, "workers": 0}
         for process in [self._me, *self._me.children(recursive=True)]:
             try:
@@ -206,7 +207,7 @@ class _Tree:
 
 
 def main(report: str) -> int:
-    """Run to the end of what is there; the exit code."""
+    """Run to the end of the topics; returns the exit code."""
     logging.basicConfig(level=logging.WARNING)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     tree = _Tree()

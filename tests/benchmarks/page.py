@@ -1,8 +1,8 @@
-"""What a viewer waits for: each panel of the page over a day of a thousand groups, as nobody has maintained it.
+"""A viewer's waiting time: each panel of the page over a day of a thousand groups, without any maintenance.
 
-The page holds in memory what its panels read (`streaming.tables.cache`). Measured are the way there (the first look,
-the rest of the day in the background), a refresh after a batch, and each panel's query, answered anew each time: a
-second viewer within one refresh would get the first one's answer for nothing.
+The page holds the data of its panels in memory (`streaming.tables.cache`). Measured are the loading (the newest rows,
+then the rest of the day in the background), a refresh after a batch, and each panel's query without the cache: a second
+viewer within one refresh would get the first one's answer at no cost.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _ONE = ("members", "verdict", "partitions", "lag", "rebalances", "what_if")
 
 
 def page(say: Say, size: DaySize | None = None) -> list[Figure]:
-    """Measure it.
+    """Run the benchmark.
 
     Args:
-        say: Told how far it is.
-        size: How much; None for what docs/performance.md promises.
+        say: Shows the progress.
+        size: Size; None for that of docs/performance.md.
     """
     size = size or DaySize()
     with tempfile.TemporaryDirectory(prefix=f"evenkeel-bench-{psutil.Process().pid}-page-") as folder:
@@ -95,7 +95,7 @@ def _asked(lake: PageLake, name: str, given: Mapping[str, Any]) -> tuple[list[fl
         began = time.perf_counter()
         rows = len(lake.ask(name, wanted))
         times.append(time.perf_counter() - began)
-    return times[1:], rows  # the first one is not warm
+    return times[1:], rows  # without the first one, which is not warm
 
 
 def _seconds(do: Callable[[], object]) -> float:

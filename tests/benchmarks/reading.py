@@ -1,7 +1,7 @@
-"""How fast one process reads the log, from broker to packed rows: batches of many records, of few, and compressed.
+"""How fast one process reads the log, from broker to packed rows: large, small and compressed batches.
 
-The job's own functions on one core, without Spark. Processor time is what counts: of this process alone, so that
-the broker beside it, and others on the machine, are left out.
+The job's own functions on one core, without Spark. Only the processor time of this process counts, without the broker
+and other processes on the machine.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["READINGS", "Reading", "processor_seconds", "reading", "write"]
 
 _GROUPS = 20
 _PARTITIONS = 50
-"""What one of 50 partitions of a log holds of 1,000 groups with 50 partitions each."""
+"""20 groups of 50 partitions: the share of one of 50 log partitions in a cluster with 1,000 such groups."""
 
 _TIMES = 3
 _FLUSH_S = 120.0
@@ -41,10 +41,10 @@ class Reading:
     """One log to read.
 
     Attributes:
-        per_batch: Records in a batch.
+        per_batch: Number of records in a batch.
         codec: As a producer's `compression.type`.
-        records: Records in all.
-        aim: Records a second of processor time; 0 where nothing was promised.
+        records: Total number of records.
+        aim: Records per second of processor time; 0 without a target.
     """
 
     per_batch: int
@@ -54,7 +54,7 @@ class Reading:
 
     @property
     def topic(self) -> str:
-        """Its name as a topic."""
+        """Its topic."""
         return f"reading.{self.per_batch}.{self.codec}"
 
 
@@ -67,7 +67,7 @@ READINGS = (
 
 
 def reading(place: Place, say: Say) -> list[Figure]:
-    """Measure all of them, the best of three each."""
+    """Measure all logs, the best of three each."""
     figures: list[Figure] = []
     for wanted in READINGS:
         say(f"writes {wanted.records:,} records, {wanted.per_batch} a batch, compression {wanted.codec}")
@@ -92,7 +92,7 @@ def write(bootstrap: str, wanted: Reading) -> None:
     """Write the log as commits of one group after the other.
 
     Raises:
-        RuntimeError: The broker did not take it.
+        RuntimeError: The broker did not accept it.
     """
     admin: Any = KafkaAdminClient(bootstrap_servers=bootstrap)
     try:
@@ -122,7 +122,7 @@ def write(bootstrap: str, wanted: Reading) -> None:
 
 
 def processor_seconds(bootstrap: str, wanted: Reading) -> float:
-    """What reading it costs this process, from fetch to packed rows."""
+    """Processor time of this process for reading it, from fetch to packed rows."""
     settings = _settings(bootstrap, wanted)
     reader = _warm(settings)
     task = SourceTask(1, (LogShare(0, 0, wanted.records, known=False, boundaries=()),), (), ())
@@ -136,7 +136,7 @@ def processor_seconds(bootstrap: str, wanted: Reading) -> float:
 
 
 def _stages(bootstrap: str, wanted: Reading) -> tuple[float, float]:
-    """Seconds of fetching, and of parsing what was fetched."""
+    """Seconds of fetching, and of parsing the fetched bytes."""
     settings = _settings(bootstrap, wanted)
     reader = _warm(settings)
     whole = OffsetRange(settings.offsets_topic, 0, 0, wanted.records)

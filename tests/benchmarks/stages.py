@@ -1,7 +1,7 @@
-"""The stages of a batch, each by itself on one core: the job's own functions, called without Spark.
+"""The stages of a batch, each alone on one core: the job's own functions, called without Spark.
 
-What a batch costs beyond them is Spark's: its plan, its tasks, the way of the rows between JVM and Python, the
-state store.
+The rest of a batch's cost is Spark's: its plan, its tasks, the transfer of rows between JVM and Python, the state
+store.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ STAGES = {
     "unpack": "rows unpacked, sorted by table, made columns",
     "append": "six Delta tables, by delta-rs",
 }
-"""Names, and what each does."""
+"""Names and contents of the stages."""
 
 
 class _Clock:
@@ -44,7 +44,7 @@ class _Clock:
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
-        # Of the whole process: delta-rs works in threads of its own.
+        # The time of the whole process, because delta-rs uses its own threads.
         began = time.process_time()
         yield
         self.seconds[name] += time.process_time() - began
@@ -54,9 +54,9 @@ def stage_seconds(settings: Settings, folder: Path, batches: int) -> dict[str, f
     """Processor seconds of each stage: the median over the last batches, of one round each.
 
     Args:
-        settings: As the measured job had them.
-        folder: For a lake.
-        batches: How many batches count; those before them are for warming up.
+        settings: Those of the measured job.
+        folder: Folder for a lake.
+        batches: Number of batches that count; those before them are for warming up.
     """
     source = SourceSettings.of(settings).model_copy(update={"max_rounds": 1})
     reader = kept_reader(source)

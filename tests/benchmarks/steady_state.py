@@ -1,9 +1,9 @@
-"""What a batch costs when nothing is behind: a thousand groups that commit, some of which rebalance, in one round.
+"""The cost of a batch without a backlog: one round of a thousand groups that commit, some of which rebalance.
 
 Every group commits each partition twice a round (the clients' default is every 5 s), one in a hundred rebalances in
-each round, every end offset grows. The rounds are written beforehand and the job takes them one by one, as fast as
-it can: what lies in a batch is what lies in one of a live cluster, and the first batches, in which the JVM compiles
-itself, do not count.
+each round, every end offset grows. The rounds are written beforehand and the job reads them one by one, as fast as it
+can: the content of a batch is the same as in a live cluster. The first batches, in which the JVM compiles its code, do
+not count.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ __all__ = ["SteadySize", "steady_state"]
 
 _COMMITS_A_ROUND = 2
 _REBALANCING = 100
-"""One group in so many rebalances in a round: with a thousand groups, a deployment somewhere all the time."""
+"""One group in this many rebalances in a round: with a thousand groups, some deployment is always in progress."""
 
 _MANY = 1_000
-"""Groups up to which a batch is to take 4 s."""
+"""Number of groups up to which the target of 4 s per batch holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SteadySize:
-    """How much is measured.
+    """Size of the benchmark.
 
     Attributes:
-        groups: Groups, of two members.
-        partitions: Partitions of each.
+        groups: Groups of two members each.
+        partitions: Partitions per group.
         warm_up: Rounds that do not count.
-        rounds: Rounds that do.
-        idle: Groups besides that rest, of one partition each; a twentieth of them is told in a round.
+        rounds: Rounds that count.
+        idle: Number of additional idle groups, of one partition each; a round contains a twentieth of them.
     """
 
     groups: int = 1_000
@@ -53,7 +53,7 @@ class SteadySize:
 
     @classmethod
     def resting(cls) -> SteadySize:
-        """A hundred thousand idle groups besides the thousand."""
+        """A thousand groups, and a hundred thousand idle ones."""
         return cls(idle=100_000)
 
     @classmethod
@@ -63,12 +63,12 @@ class SteadySize:
 
 
 def steady_state(place: Place, say: Say, size: SteadySize | None = None) -> list[Figure]:
-    """Measure it.
+    """Run the benchmark.
 
     Args:
-        place: Where.
-        say: Told how far it is.
-        size: How much; None for what docs/performance.md promises.
+        place: Broker and folder.
+        say: Shows the progress.
+        size: Size; None for that of docs/performance.md.
     """
     size = size or SteadySize()
     name = f"steady-{size.groups}-{size.partitions}-{size.idle}"

@@ -38,5 +38,5 @@ def test_a_figure_whose_result_is_not_javas_is_refused() -> None:
 def test_the_checksum_counts_members_from_one_topics_and_partitions() -> None:
     result: dict[str, dict[str, Collection[int]]] = {"member1": {"t2": [0, 3]}, NEWCOMER: {"t0": range(1)}}
 
-    # Two members in all: the newcomer counts as number 2, as does member1.
+    # Two members in total: the newcomer counts as number 2, and so does member1.
     assert checksum(result, lambda topic: int(topic[1:])) == 2 * (2_000_007 + 2_000_010) + 2 * 1

@@ -1,4 +1,4 @@
-"""The benchmark of the codec counts only what was decoded."""
+"""The benchmark of the codec counts only decoded records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benchmarks feed the job is what a broker and the probe would write: read by the codec and by the core."""
+"""The benchmarks' input for the job has the form of a broker's and the probe's: codec and core can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The benchmarks that run the whole path, at a tiny size: that they measure, never how fast."""
+"""The benchmarks of the whole path at a tiny size: that they measure something, not how fast."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_report_is_followed_while_it_grows(tmp_path: Path) -> None:
     def ended() -> int | None:
         nonlocal polls
         polls += 1
-        # Not there, half a line, the whole line, and then the process ends with one more.
+        # No file, half a line, the whole line, and then the process ends with one more.
         text = [b"", line[:9], line + b"\n", (line + b"\n") * 2][polls - 1]
         report.write_bytes(text)
         return 0 if polls == 4 else None
@@ -59,7 +59,7 @@ def test_what_spark_costs_is_what_the_stages_leave() -> None:
 
     figures = {figure.name.strip(): figure for figure in _figures(SteadySize(1, 7, warm_up=2, rounds=2), job, stages)}
 
-    assert figures["steady state: a batch of one round"].value == "2.50 s"  # of 2 s and 3 s
+    assert figures["steady state: a batch of one round"].value == "2.50 s"  # the mean of 2 s and 3 s
     assert figures["its processor time"].value == "3.10 s"
     assert figures["Spark"].value == "2.30 s"
 

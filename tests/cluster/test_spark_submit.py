@@ -37,8 +37,9 @@ def test_what_executors_run_can_be_imported_from_the_packed_file_with_the_data_b
 
 
 def test_no_secret_travels_in_the_operator_or_in_the_source(tmp_path: Path) -> None:
-    settings = Settings(kafka=KafkaSettings(sasl_password=_SECRET, ssl_password=_SECRET))
-    assert _SECRET.encode() in cloudpickle.dumps(operator(settings))  # what the next line is for
+    kafka = KafkaSettings(sasl_password=_SECRET, ssl_password=_SECRET)
+    settings = Settings(kafka=kafka, bus=kafka)
+    assert _SECRET.encode() in cloudpickle.dumps(operator(settings))  # otherwise the next line would prove nothing
     assert _SECRET.encode() not in cloudpickle.dumps(operator(_without_secrets(settings)))
     assert _SECRET not in SourceSettings.of(settings).option()
 
@@ -50,6 +51,10 @@ def test_a_secret_that_executors_would_not_get_is_named_before_anything_starts(
     with pytest.raises(SetupError, match=r"sasl_password does not reach the executors.*sasl_password_file") as refused:
         submit(Settings(kafka=KafkaSettings(sasl_password=_SECRET)), "spark://nowhere:7077")
     assert _SECRET not in str(refused.value)
+    with pytest.raises(
+        SetupError, match=r"^bus\.sasl_password does not.*in bus\.sasl_password_file.*EVENKEEL_BUS__SASL"
+    ):
+        submit(Settings(bus=KafkaSettings(sasl_password=_SECRET)), "spark://nowhere:7077")
 
 
 def test_a_spark_home_without_spark_submit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +73,7 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
         "print('ready', flush=True)\ntime.sleep(600)\n"
     )
     monkeypatch.setattr(spark_submit, "_ENTRY", driver)
-    # The shell stands for the JVM: had it got the signal, its code would be -15.
+    # The shell plays the JVM: if it got the signal, its exit code would be -15.
     command = ["bash", "-c", f"{sys.executable} {driver}; exit $?"]
     submitted = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
     assert submitted.stdout is not None

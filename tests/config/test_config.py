@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kafka import KafkaConsumer
 
-from streaming.config import Filters, KafkaSettings, Settings, load_settings
+from streaming.config import Filters, KafkaSettings, Owner, Settings, load_settings, owner_of, secret_variable
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
-from streaming.up import environment_of
+from streaming.job.source import SourceSettings
+from streaming.up import ALERTER, JOB, PAGE, PROBE, environment_of
 
 
 @pytest.fixture(autouse=True)
@@ -45,11 +46,87 @@ def test_the_environment_wins_over_the_file_and_arguments_over_both(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "mine.toml"
-    file.write_text('cluster = "file"\nlake = "file-lake"\n[kafka]\nbootstrap_servers = "file:1"\n')
+    file.write_text(
+        'lake = "file-lake"\n[[clusters]]\nname = "file"\n[clusters.kafka]\nbootstrap_servers = "file:1"\n'
+        'sasl_username = "file"\n'
+    )
     monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
     monkeypatch.setenv("EVENKEEL_CLUSTER", "environment")
+    monkeypatch.setenv("EVENKEEL_KAFKA__SASL_USERNAME", "environment")
     loaded = load_settings(lake="argument")
-    assert (loaded.cluster, loaded.lake, loaded.kafka.bootstrap_servers) == ("environment", "argument", "file:1")
+    assert (loaded.cluster, loaded.lake) == ("environment", "argument")
+    assert (loaded.kafka.bootstrap_servers, loaded.kafka.sasl_username) == ("file:1", "environment")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[[clusters]]\nname = "a"\n[clusters.kafka]\nbootstrap_servers = "h:1"\nclient = { client_id = "c" }\n',
+        '[[clusters]]\nname = "a"\nkafka.bootstrap_servers = "h:1"\n[clusters.kafka.client]\nclient_id = "c"\n',
+        '[[clusters]]\nname = "a"\nkafka = { bootstrap_servers = "h:1", client = { client_id = "c" } }\n',
+        'clusters = [{ name = "a", kafka = { bootstrap_servers = "h:1", client.client_id = "c" } }]\n',
+    ],
+)
+def test_the_files_one_cluster_is_the_cluster(tmp_path: Path, content: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    loaded = load_settings()
+    assert loaded.cluster == "a"
+    assert loaded.kafka == KafkaSettings(bootstrap_servers="h:1", client={"client_id": "c"})
+
+
+@pytest.mark.parametrize("content", ["clusters = []\n", "[[clusters]]\n", "[[clusters]]\n[clusters.kafka]\n"])
+def test_a_file_that_says_nothing_of_its_cluster_leaves_the_defaults(tmp_path: Path, content: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    assert load_settings() == Settings()
+
+
+_RIGHT_FORM = (
+    "begin the cluster's settings with [[clusters]], give its name as name, and its connection in [clusters.kafka]."
+)
+
+_ONE_EACH = "start one `evenkeel up` per cluster, each with a file of its own (EVENKEEL_CONFIG)."
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            '[[clusters]]\nname = "a"\n[[clusters]]\nname = "b"\n',
+            f"evenkeel.toml has 2 entries of [[clusters]], and there is one cluster per process today: {_ONE_EACH}",
+        ),
+        (
+            'cluster = "a"\n',
+            f"evenkeel.toml has cluster at its top level: {_RIGHT_FORM}",
+        ),
+        (
+            '[kafka]\nbootstrap_servers = "h:1"\n',
+            f"evenkeel.toml has kafka at its top level: {_RIGHT_FORM}",
+        ),
+        (
+            '[clusters]\nname = "a"\n',
+            "clusters in evenkeel.toml is no list of tables: begin the cluster's settings with [[clusters]].",
+        ),
+        ("clusters = [1]\n", "clusters in evenkeel.toml is no list of tables"),
+        ('[[clusters]]\nbootstrap_servers = "h:1"\n', "The setting clusters.bootstrap_servers is wrong: "),
+        ("[[clusters]]\nname = 5\n", "The setting cluster is wrong: "),
+        ("[[clusters]]\nkafka = 5\n", "The setting kafka is wrong: "),
+    ],
+)
+def test_clusters_in_another_form_are_one_sentence_that_says_the_right_one(
+    tmp_path: Path, content: str, told: str
+) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    with pytest.raises(SetupError) as error:
+        load_settings()
+    assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", ["EVENKEEL_CLUSTERS", "EVENKEEL_CLUSTERS__0__NAME"])
+def test_a_variable_named_after_the_files_clusters_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "hunter2")
+    with pytest.raises(SetupError, match=f"^{name} is no setting: .* by EVENKEEL_CLUSTER, and its") as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
 
 
 def test_a_misspelt_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -78,7 +155,7 @@ def test_every_setting_is_explained_in_the_shipped_file() -> None:
     text = (Path(__file__).parents[2] / "conf" / "evenkeel.toml").read_text()
     defaults = Settings()
     for section in ("kafka", "filters", "probe", "job"):
-        # Secrets themselves are not to stand in a file that is shipped.
+        # Secrets themselves must not be in a shipped file.
         names = set(type(getattr(defaults, section)).model_fields) - {*kafka_settings.KAFKA_SECRETS, "client"}
         assert [n for n in sorted(names) if f"# {n} =" not in text] == []
 
@@ -115,6 +192,10 @@ def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pyt
             client={"client_dns_lookup": "use_all_dns_ips"},
         ),
         filters=Filters(ignore_groups=("/^x,y/", "z")),
+        bus=KafkaSettings(
+            bootstrap_servers="c:3", sasl_mechanism="PLAIN", sasl_password="q=x y", client={"client_id": "b"}
+        ),
+        owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
         strategies=({"groups": "/^a/", "strategy": "range"},),
     )
     for name, value in environment_of(loaded).items():
@@ -127,6 +208,94 @@ def test_the_first_rule_that_fits_names_the_expected_strategy() -> None:
         strategies=({"groups": "/^pay/", "strategy": "sticky"}, {"groups": "/./", "strategy": "range"})
     )
     assert [loaded.expected_strategy(g) for g in ("payments", "orders", "")] == ["sticky", "range", None]
+
+
+def test_without_a_bus_the_watched_cluster_holds_the_two_topics(tmp_path: Path) -> None:
+    (tmp_path / "evenkeel.toml").write_text('[[clusters]]\n[clusters.kafka]\nbootstrap_servers = "h:1"\n[bus]\n')
+    loaded = load_settings()
+    assert loaded.bus is None
+    assert loaded.bus_kafka == loaded.kafka == KafkaSettings(bootstrap_servers="h:1")
+    assert not any(name.startswith("EVENKEEL_BUS") for name in environment_of(loaded))
+
+
+def test_a_bus_is_a_connection_of_its_own_from_file_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evenkeel.toml").write_text('[bus]\nbootstrap_servers = "bus:1"\nclient = { client_id = "c" }\n')
+    monkeypatch.setenv("EVENKEEL_BUS__SASL_USERNAME", "me")
+    monkeypatch.setenv("EVENKEEL_KAFKA__BOOTSTRAP_SERVERS", "h:1")
+    loaded = load_settings()
+    assert loaded.bus == KafkaSettings(bootstrap_servers="bus:1", sasl_username="me", client={"client_id": "c"})
+    assert loaded.kafka == KafkaSettings(bootstrap_servers="h:1")
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ('sasl_username = "me"', r"^The setting bus is wrong: .*bus\.bootstrap_servers is missing: name the brokers"),
+        ('bootstrap_servers = "h:1"\nuser = 5', r"^The setting bus\.user is wrong"),
+        ('bootstrap_servers = "h:1"\nclient = { ssl_password = "hunter2" }', r"^The setting bus\.client is wrong"),
+    ],
+)
+def test_a_bus_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(f"[bus]\n{content}\n")
+    with pytest.raises(SetupError, match=told) as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
+
+
+def test_the_secrets_of_a_bus_are_none_of_the_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    for section in ("KAFKA", "BUS"):  # so that the export is undone after the test
+        monkeypatch.setenv(f"EVENKEEL_{section}__SASL_PASSWORD", "placeholder")
+
+    def login(address: str, password: str) -> KafkaSettings:
+        return KafkaSettings(
+            bootstrap_servers=address, sasl_mechanism="PLAIN", sasl_username="me", sasl_password=password
+        )
+
+    loaded = Settings(kafka=login("h:1", "hunter2"), bus=login("bus:1", "hunter3"))
+    source = SourceSettings.of(loaded)
+    assert "hunter" not in source.option() + repr(loaded)
+    for section, kafka in loaded.connections().items():
+        kafka.export_secrets(section)
+    found = [client.client_config() for client in (source.client(), source.bus_client()) if client is not None]
+    assert found == [kafka.client_config() for kafka in loaded.connections().values()]
+    assert [config["sasl_plain_password"] for config in found] == ["hunter2", "hunter3"]
+
+
+def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
+    secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
+    assert len(secrets) == 6
+    assert all(secrets <= set(program.without) for program in (ALERTER, PAGE))
+    assert not any(secrets & set(program.without) for program in (PROBE, JOB))
+
+
+def test_a_group_belongs_to_the_team_of_the_first_entry_with_a_pattern_that_matches() -> None:
+    owners = (
+        Owner(team="payments", groups=("checkout", "/^pay/")),
+        Owner(team="search", groups=("/index/", "payments-search")),
+        Owner(team="rest", groups=("/^x/",)),
+    )
+    groups = ("checkout", "checkout2", "payments-search", "reindex", "x", "")
+    assert [owner_of(g, owners) for g in groups] == ["payments", None, "payments", "search", "rest", None]
+    assert owner_of("checkout", ()) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ('team = "a"\ngroups = ["/(/"]', r"owners\.0\.groups is wrong: .*regular expression /\(/"),
+        ('team = "a"\ngroups = []', r"owners\.0\.groups is wrong"),
+        ('team = ""\ngroups = ["a"]', r"owners\.0\.team is wrong"),
+        ('team = "a"\ngroups = "a"', r"owners\.0\.groups is wrong"),
+        ('team = "a"', r"owners\.0\.groups is wrong"),
+        ('team = "a"\ngroups = ["a"]\ngroup = 1', r"owners\.0\.group is wrong"),
+    ],
+)
+def test_an_owner_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, place: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(f"[[owners]]\n{content}\n")
+    with pytest.raises(SetupError, match=rf"^The setting {place}"):
+        load_settings()
 
 
 @pytest.mark.parametrize(
@@ -152,7 +321,7 @@ def test_a_secret_among_the_further_client_settings_is_refused_by_its_name_or_it
 def test_what_may_stand_among_the_further_client_settings_is_what_the_jobs_client_knows_and_no_secret() -> None:
     known = KafkaConsumer.DEFAULT_CONFIG
     assert known.keys() >= kafka_settings._CLIENT_SETTINGS
-    # All the others: secrets, objects and functions, and what belongs to members of groups.
+    # All others: secrets, objects and functions, and settings of group members.
     assert sorted(known.keys() - kafka_settings._CLIENT_SETTINGS) == [
         *("auto_commit_interval_ms", "auto_offset_reset", "consumer_timeout_ms", "default_offset_commit_callback"),
         *("enable_auto_commit", "exclude_internal_topics", "group_id", "group_instance_id", "heartbeat_interval_ms"),
@@ -209,7 +378,7 @@ def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
 def test_a_variable_that_is_no_json_is_named_and_not_shown(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # which may be what it likes
+    monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # whatever its value
     monkeypatch.setenv(name, value)
     with pytest.raises(SetupError, match=rf"^The environment variable {name} is no JSON") as error:
         load_settings()
@@ -230,7 +399,7 @@ _WRONG_ENVIRONMENT = st.dictionaries(
 
 
 def _refusal() -> str:
-    """What is said of the settings; empty when nothing is wrong with them."""
+    """The error of the settings; empty when there is none."""
     try:
         load_settings()
     except SetupError as error:
@@ -255,8 +424,9 @@ def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch,
         st.binary(max_size=40),
         st.sampled_from([
             b"kafka = 5", b"[kafka]\nclient = 3", b"strategies = {}", b"lake = 1979-05-27", b"[[kafka]]\nx = 1", b"= 1",
-            b"\xef\xbb\xbfcluster = 'a'", b"\xff", b"a = " + b"[" * 5_000, b"page.port = inf",
-            b"'a hunter2\\u001b[31m' = 1",
+            b"\xef\xbb\xbflake = 'a'", b"\xff", b"a = " + b"[" * 5_000, b"page.port = inf",
+            b"'a hunter2\\u001b[31m' = 1", b"[[clusters]]\n'a hunter2\\u001b[31m' = 1",
+            b"[[clusters]]\nkafka = 'hunter2'",
         ]),
     )
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A real browser for the page, and an eye on what it tells beside what it shows."""
+"""A real browser for the page, with a record of its errors and requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
-# A machine that runs other tests beside these needs its time; nothing waits longer than what it waits for.
+# Long enough for a machine that runs other tests at the same time; waits end as soon as their condition holds.
 PATIENCE_MS = 90_000
 
 
@@ -22,7 +22,7 @@ def browser() -> Iterator[Browser]:
     if found is None:
         pytest.skip(f"no browser: install one of {', '.join(BROWSERS)} (make test does, as root on Debian)")
     with sync_playwright() as playwright:
-        # Root, as in a container, must do without the sandbox; what is shown here is ours.
+        # As root, as in a container, Chromium must run without the sandbox; it shows only our own pages.
         arguments = ["--no-sandbox", "--disable-dev-shm-usage"]
         running = playwright.chromium.launch(executable_path=found, args=arguments)
         yield running
@@ -31,7 +31,7 @@ def browser() -> Iterator[Browser]:
 
 @dataclass
 class Seen:
-    """What a browser tells about a page beside what it shows."""
+    """A browser's errors, and its requests to foreign hosts."""
 
     complaints: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Seen:
 
 @pytest.fixture
 def look(browser: Browser) -> Iterator[Callable[..., Page]]:
-    """Open an address; at the end nothing may have been complained of, asked of a foreign host, or popped up."""
+    """Open an address; afterwards there must be no errors, requests to foreign hosts, or pop-ups."""
     seen = Seen()
     contexts = []
 
@@ -70,7 +70,7 @@ def look(browser: Browser) -> Iterator[Callable[..., Page]]:
             before(page)
         page.goto(address, timeout=PATIENCE_MS)
         page.wait_for_selector(ready)
-        # On a busy machine the boards can be there before the page's own style, which moves them.
+        # On a busy machine the boards may be ready before the page's own style, which moves them.
         expect(page.get_by_test_id("stMainBlockContainer")).to_have_css("padding-left", "36px", timeout=PATIENCE_MS)
         return page
 

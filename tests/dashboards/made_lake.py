@@ -1,4 +1,4 @@
-"""Lakes for the page's tests: groups with something to say, written row by row as the job writes them."""
+"""Lakes for the page's tests: groups with different problems, written row by row like the job's."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ class MadeGroup:
 
     Attributes:
         name: Its name.
-        members: Client ids; member ids are made of them.
+        members: Client ids; member ids are derived from them.
         topics: Partitions by topic.
         strategy: Its strategy.
-        verdict: Verdict of its newest decision, from the round `drifted_after` on where it is "drifted".
-        moved: Partitions that are with another than the expected member: (topic, partition, place of the actual one).
-        all_on_first: Everything is with the first member.
+        verdict: Verdict on its newest decision; "drifted" applies from the round `drifted_after` on.
+        moved: Partitions with a wrong owner: (topic, partition, index of the actual owner).
+        all_on_first: Whether the first member owns everything.
         lag: Lag of one partition at a round.
         status: lag_status at a round.
-        findings: What holds now.
-        decisions: Rounds before the last at which it decided, the newest last.
+        findings: Its present findings.
+        decisions: Rounds of its decisions, counted back from the last, the newest last.
     """
 
     name: str
@@ -66,7 +66,7 @@ class MadeGroup:
         return [(topic, partition) for topic, count in sorted(self.topics.items()) for partition in range(count)]
 
     def expected(self) -> dict[tuple[str, int], int]:
-        """Owners by what range would give."""
+        """Owners according to range."""
         owners = {}
         for topic, count in self.topics.items():
             size, extra = divmod(count, len(self.members))
@@ -92,13 +92,13 @@ class MadeLake:
     def __init__(
         self, root: Path, groups: Sequence[MadeGroup], *, end: datetime | None = None, rounds: int = 1
     ) -> None:
-        """Write so many rounds, the last at `end` (None: now), in one batch."""
+        """Write `rounds` rounds, the last one at `end` (None: now), in one batch."""
         self.lake = DeltaLake(str(root))
         self.lake.create(ALL_TABLES)
         self.groups = groups
         self.batch = 0
         self._decided: dict[str, tuple[int, int]] = {}
-        """Time of the newest decision and its generation, by group."""
+        """Time and generation of the newest decision, by group."""
         self.end = end or datetime.now(UTC)
         self.last = _FIRST_ROUND + rounds - 1
         tables: dict[str, list[list[Any]]] = {}
@@ -107,7 +107,7 @@ class MadeLake:
         self._append(tables)
 
     def next_round(self) -> None:
-        """Write one more round of now, but of another second than the one before, which is as exact as pages tell."""
+        """Write one more round of now, in a later second than the previous one: pages show seconds."""
         self.last += 1
         tables: dict[str, list[list[Any]]] = {}
         self.end = max(datetime.now(UTC), self.end + timedelta(seconds=1))
@@ -115,7 +115,7 @@ class MadeLake:
         self._append(tables)
 
     def add(self, table: str, *rows: Mapping[str, Any]) -> None:
-        """Write rows of any table, columns by name."""
+        """Write rows of any table, with columns by name."""
         self._append({table: [_row(table, row) for row in rows]})
 
     def _ms(self, ago: int) -> int:
@@ -156,7 +156,7 @@ class MadeLake:
                 imbalance=max(counts) / mean - 1 if mean else None, imbalance_optimal=least,
             )  # fmt: skip
             if ago > 30:
-                continue  # the newest rows of partitions are what the page shows of them
+                continue  # the page shows only the newest rows of partitions
             for (topic, partition), lag in zip(group.places, lags, strict=True):
                 owner = actual.get((topic, partition))
                 put(
@@ -225,7 +225,7 @@ class MadeLake:
 
     @staticmethod
     def _what_if(put: Any, group: MadeGroup, head: dict[str, Any], seen: dict[str, Any], moved: int) -> None:
-        """Sticky strategies move the least, roundrobin twice what range does; who runs another has a reason."""
+        """Sticky strategies move the least, roundrobin twice as much as range; other ones have a reason instead."""
         known = {"range": moved, "roundrobin": 2 * moved, "sticky": min(moved, 2), "cooperative-sticky": min(moved, 2)}
         even = -(-len(group.places) // len(group.members)) * len(group.members) / len(group.places) - 1
         best = {"partitions_moved_optimal": min(moved, 2), "imbalance_optimal": even}
@@ -246,7 +246,7 @@ def _row(table: str, values: Mapping[str, Any]) -> list[Any]:
 
 
 def stories() -> Iterator[MadeGroup]:
-    """Groups as a platform's are: most are well, a few are not."""
+    """Groups as on a platform: most are well, a few are not."""
     yield MadeGroup(
         "payments-audit",
         members=tuple(f"audit-{n}" for n in range(1, 7)),

@@ -1,4 +1,4 @@
-"""The page as a user starts it: `evenkeel dash` on a free port."""
+"""The page as users start it: `evenkeel dash` on a free port."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ REFRESH_MS = 500
 
 @contextmanager
 def served(lake: Path, log: Path, first: str = "") -> Iterator[str]:
-    """The page over a lake; its address. `first` is Python that its process runs before."""
+    """Serve the page over a lake; yields its address. `first` is Python that its process runs before."""
     port = free_port()
     command = [str(Path(sys.executable).with_name("evenkeel")), "dash", "--lake", str(lake), "--port", str(port)]
     if first:

@@ -1,4 +1,4 @@
-"""Links that a board follows."""
+"""Links on a board."""
 
 from __future__ import annotations
 

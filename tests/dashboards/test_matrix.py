@@ -75,7 +75,7 @@ def test_a_static_member_that_came_back_under_another_id_leaves_the_verdict_as_i
         (0, {0: "ok"}, None),
         (1, {1: "wrong", 2: "expected"}, "misplaced"),
     ]
-    # The verdict knows it under its id of before.
+    # The verdict has the member's former id.
     found = matrix(members, verdict((1, "misplaced", "a1", ["b"])), [])
     assert [row.cells for row in found.rows] == [{0: "unjudged"}, {1: "unjudged"}]
     assert found.why_not.endswith("is not among these any more.")
@@ -110,6 +110,6 @@ def test_the_legend_names_the_marks_that_are_there_and_no_others() -> None:
     assert matrix(members, verdict((0, "misplaced", "b", ["a"])), []).marks == ["ok", "wrong", "expected"]
     assert matrix(members, verdict(kind="identical"), []).marks == ["ok"]
     assert matrix(members, None, []).marks == ["unjudged"]
-    # A group without members still has its partitions, and nobody who owns any.
+    # A group without members still has its partitions, but no owners.
     row = {"topic": "t", "partition": 0, "subscribed": True}
     assert matrix([], None, [row]).marks == []

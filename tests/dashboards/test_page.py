@@ -1,4 +1,4 @@
-"""The page in a real browser, over a lake whose rows are known."""
+"""The page in a real browser, over a lake with known rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.dashboards.served_page import served
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.turn(2)]
 
-# A machine that runs other tests beside these needs its time.
+# Long enough for a machine that runs other tests at the same time.
 expect.set_options(timeout=90_000)
 
 Look = Callable[..., Page]
@@ -63,7 +63,7 @@ def test_the_overview_shows_the_worst_groups_first_each_with_its_reason(
     assert why[4].startswith("new partitions that the leader has not seen: signups (8 to 12 partitions)")
     critical = page.locator(".count.h3")
     expect(critical).to_have_text(re.compile(r"3\s*critical"))
-    # A sign beside the colour, with its word for those who listen.
+    # Besides the colour there is a sign, with its word for screen readers.
     assert page.locator(".groups tr.h3 .sign").first.get_attribute("aria-label") == "critical"
     expect(page.locator(".fresh")).to_contain_text("updated")
 
@@ -79,7 +79,7 @@ def test_an_address_leads_to_a_group_and_the_matrix_shows_where_it_drifted(addre
     assert len(marks) == 6
     inner = [cell.locator(".mark").get_attribute("class") if cell.locator(".mark").count() else "" for cell in
              row.locator("td.cell").all()]  # fmt: skip
-    # range gives payments 3, 4 and 5 to the second of six members; the fifth has 4.
+    # range assigns payments 3, 4 and 5 to the second of six members; the fifth has 4.
     assert inner == ["", "mark expected", "", "", "mark wrong", ""]
     expect(row.locator("td.say")).to_have_text("misplaced, is with audit-5, should be with audit-2")
     assert page.locator(".matrix .mark.ok").count() >= 28
@@ -134,7 +134,7 @@ def test_a_click_leads_to_a_group_without_loading_the_page_again_and_back_leads_
 
 def test_a_link_that_was_not_heard_is_asked_for_again(address: str, look: Look) -> None:
     asked: list[bool] = []
-    """Of each message that asks for the group, whether it was passed on."""
+    """For each message that requests the group: whether it was passed on."""
 
     def lose_the_first(page: Page) -> None:
         def through(route: WebSocketRoute) -> None:
@@ -172,7 +172,7 @@ def test_counts_choose_which_groups_are_shown_and_a_name_finds_one(address: str,
 def test_no_refresh_draws_again_what_was_left_by_a_link(address: str, look: Look) -> None:
     page = look(address)
     every = page.locator(".groups tbody tr").count()
-    # Each frame, of whichever board is there: the first one may give way to another while the page loads.
+    # Record each frame of any board: the first board may be replaced while the page loads.
     page.evaluate(
         """() => {
             window.drawn = [];
@@ -193,7 +193,7 @@ def test_no_refresh_draws_again_what_was_left_by_a_link(address: str, look: Look
         expect(page.locator(".groups tbody tr")).to_have_count(1)
         page.locator(".count.h2").click()
         expect(page.locator(".groups tbody tr")).to_have_count(every)
-    # (The frame that holds the last rows may come after them: the frame after it is later than both.)
+    # (The frame with the last rows may come after them; the frame after it is later than both.)
     next_frames = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
     page.evaluate(next_frames)
     assert page.evaluate("window.drawn") == followed
@@ -225,7 +225,7 @@ def test_a_new_round_shows_without_a_jump_or_a_new_node(lake: MadeLake, address:
     lake.next_round()  # the tests before this one take long enough for silence, whose end may move the page
     page = look(address)
     expect(page.locator(".banner")).to_have_count(0)
-    expect(page.get_by_placeholder("Find a group")).to_be_visible()  # what is drawn last above the groups
+    expect(page.get_by_placeholder("Find a group")).to_be_visible()  # drawn last above the groups
     page.set_viewport_size({"width": 1200, "height": 500})
     main = page.locator('[data-testid="stMain"]')
     main.evaluate("node => node.scrollTo(0, 260)")
@@ -238,7 +238,7 @@ def test_a_new_round_shows_without_a_jump_or_a_new_node(lake: MadeLake, address:
     lake.next_round()
     expect(page.locator(".groups tr", has_text="mailer").locator("td.num").first).to_have_text("12,000,000")
     expect(page.locator(".fresh .quiet")).not_to_have_text(heard)
-    # (Where it stands in the window: should something above it grow, the browser scrolls along.)
+    # (Its place in the window: if something above it grew, the browser would scroll along.)
     assert row.bounding_box() == before
     assert row.evaluate("node => node.kept") is True
 

@@ -1,4 +1,4 @@
-"""How old what the page shows is: by the rounds' numbers and steady time, whatever a clock says."""
+"""The age of the page's data: by the rounds' numbers and steady time, independent of clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The panels' queries: the same rows in DuckDB over the lake, from memory, and in Spark."""
+"""The panels' queries: the same rows from DuckDB over the lake, from memory, and from Spark."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STRANGER = EVERYTHING | {"cluster": CLUSTER, "group_id": HOSTILE[1]}
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lake over midnight, with a little of everything."""
+    """A lake across midnight, with a little of everything."""
     root = tmp_path_factory.mktemp("queries") / "lake"
     groups = [*stories(), *(MadeGroup(name, topics={name[:200]: 2}) for name in HOSTILE)]
     lake = MadeLake(root, groups, end=END, rounds=130)
@@ -51,14 +51,14 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def views(spark: SparkSession, root: Path) -> Iterator[SparkSession]:
-    """Spark with the lake's tables and views under their names, as an engine of one's own would have them.
+    """Spark with the lake's tables and views under their names, as in a user's own engine.
 
-    The session has no Delta: nothing was ever rewritten in this lake, so that its files are its rows. (That Spark's
-    own Delta reader sees what delta-rs wrote is tests/tables/test_spark.py's to show.)
+    The session has no Delta: nothing was ever rewritten in this lake, so its files are its rows.
+    (tests/tables/test_spark.py verifies that Spark's own Delta reader sees what delta-rs wrote.)
     """
     session = spark.newSession()
     session.conf.set("spark.sql.session.timeZone", "UTC")
-    # A few hundred rows: compiling a program for each query would be all of its time.
+    # For a few hundred rows most of the time would go into compiling each query.
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     session.conf.set("spark.sql.shuffle.partitions", "1")
@@ -82,7 +82,7 @@ def memory(root: Path) -> PageLake:
 
 
 def _values(query: Query) -> list[dict[str, Any]]:
-    """All groups where they may be asked for, one group, and one of a hostile name."""
+    """All groups where a query allows it, one group, and one with a hostile name."""
     if "group_id" not in query.parameters:
         return [EVERYTHING]
     return [EVERYTHING, ONE] if "(:group_id IS NULL" in query.sql else [ONE, STRANGER]
@@ -95,7 +95,7 @@ def _given(query: Query, values: dict[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Values as text, the same for both engines: times in UTC, structs as their fields."""
     if isinstance(value, datetime):
-        # (Spark's are without a zone, in this machine's: that is how astimezone takes them.)
+        # (Spark's values have no zone and are in this machine's, as astimezone assumes.)
         return value.astimezone(UTC).isoformat()
     if isinstance(value, date):
         return value.isoformat()
@@ -185,7 +185,7 @@ def test_a_name_cannot_imitate_a_finding(tmp_path: Path) -> None:
 
 
 def test_an_imbalance_that_no_assignment_could_avoid_is_no_problem(tmp_path: Path) -> None:
-    # Three partitions on two members: max / mean - 1 is a third, whoever assigns.
+    # Three partitions on two members: max / mean - 1 is a third for every assignment.
     MadeLake(tmp_path, [MadeGroup("g", members=("a", "b", "c", "d", "e"), topics={"t": 3})], end=END)
     rows = LakeReader(tmp_path).rows(queries()["groups"].duckdb, {"cluster": None, "group_id": None, "imbalance": 0.5})
     assert [row["problems"] for row in rows] == [""]

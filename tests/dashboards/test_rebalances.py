@@ -1,4 +1,4 @@
-"""What the rows of decisions say of their verdicts."""
+"""Verdicts in the rows of decisions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DECISION = {
         ("rebalance", "identical", "identical"),
         ("rebalance", "drifted", "✕ drifted"),
         ("rebalance", None, "pending"),
-        # Nothing was decided: a verdict never comes.
+        # Nothing was decided, so no verdict follows.
         ("static_replacement", None, DASH),
         ("became_empty", "not_applicable", DASH),
     ],

@@ -60,7 +60,7 @@ def test_that_a_viewer_left_is_not_in_the_log_and_every_other_failure_is() -> No
     gone = WebSocket({"type": "websocket"}, nothing, nothing)
     gone.application_state = WebSocketState.DISCONNECTED
     with pytest.raises(WebSocketDisconnected) as left:
-        gone.receive_bytes().send(None)  # by hand: where a browser runs in the same process, its event loop is there
+        gone.receive_bytes().send(None)  # by hand: a browser in the same process has an event loop there
     told = [(type(error), error, None) for error in (left.value, RuntimeError(str(left.value)), ValueError())]
     lines = [
         logging.LogRecord("uvicorn.error", logging.ERROR, "", 0, "Exception in ASGI application", None, info)
@@ -89,7 +89,7 @@ def test_a_viewer_who_leaves_while_something_is_sent_puts_no_traceback_into_the_
         with connect(stream, origin=Origin(address.rstrip("/")), subprotocols=[Subprotocol("streamlit")]) as viewer:
             viewer.send(b"")
             with suppress(ConnectionClosedError):
-                list(viewer)  # until the server ends it
+                list(viewer)  # until the server closes it
 
 
 def test_nobody_but_this_machine_is_served_and_nobody_is_told_of_it_unless_asked() -> None:
@@ -113,7 +113,7 @@ def test_nobody_but_this_machine_is_served_and_nobody_is_told_of_it_unless_asked
 def test_a_foreign_site_gets_nothing_out_of_a_page_on_loopback(
     address: str, host: str, origin: str, status: int
 ) -> None:
-    # The second is a name of the foreign site's that leads to 127.0.0.1.
+    # The second name belongs to the foreign site and resolves to 127.0.0.1.
     port = int(address.rstrip("/").rsplit(":", 1)[1])
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     connection.putrequest("GET", "/_stcore/stream", skip_host=True)
@@ -159,5 +159,5 @@ def test_every_colour_of_text_can_be_read_on_its_ground() -> None:
         for name in ("bad", "warn", "unsure"):
             assert _contrast(getattr(palette, name), getattr(palette, f"{name}_ground")) >= 4.5, name
         assert _contrast(palette.ground, palette.bad) >= 4.5
-        # WCAG 2.1, 1.4.11: 3 to 1 for what is drawn.
+        # WCAG 2.1, 1.4.11: 3 to 1 for graphics.
         assert _contrast(palette.owned, palette.ground) >= 3

@@ -1,4 +1,4 @@
-"""The sentence of the what-if panel, by hand."""
+"""The sentence of the what-if panel, with hand-written cases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ RANGE = row("range", 41, 0.5, runs=True)
             ),
         ),
         ([row("mine", 41, 0.25)], "mine would have left the group more even: imbalance 0.25 instead of 0.50."),
-        # Better in one, worse in the other, or by less than is shown.
+        # Better in one and worse in the other, or better by less than is shown.
         (
             [row("sticky", 3, 0.6), row("roundrobin", 50, 0.0), row("mine", 41, 0.499)],
             "No other strategy would have done better in moves or balance at no cost in the other.",

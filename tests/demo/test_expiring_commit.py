@@ -1,4 +1,4 @@
-"""An offset with a retention of its own expires, and only that one."""
+"""An offset with its own retention expires, and no other does."""
 
 from __future__ import annotations
 

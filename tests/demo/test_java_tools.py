@@ -1,4 +1,4 @@
-"""Kafka's own programs as witnesses: what they print is read right, whatever a group is called."""
+"""The output of Kafka's own programs is parsed correctly, whatever a group is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.demo.java_tools import (
 )
 
 _PRINTED = Path(__file__).with_name("data") / "describe_all_groups.txt"
-"""What `kafka-consumer-groups --describe --all-groups` of Kafka 4.3.1 printed for three groups, numbers changed."""
+"""Output of `kafka-consumer-groups --describe --all-groups` of Kafka 4.3.1 for three groups, with changed numbers."""
 
 
 def test_a_printed_table_is_read_whatever_the_group_is_called() -> None:

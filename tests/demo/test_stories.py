@@ -1,4 +1,4 @@
-"""The stories are complete, keep apart, and their junk is the junk it claims to be."""
+"""The stories are complete and independent, and their junk is of the declared kinds."""
 
 from __future__ import annotations
 

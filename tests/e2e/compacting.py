@@ -1,4 +1,4 @@
-"""Recorded topics in the place of a `RangeReader`, with a log that is compacted as Kafka's cleaner does it."""
+"""Recorded topics instead of a `RangeReader`, with a log that is compacted like by Kafka's cleaner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LOG_PARTITIONS = 50
 
 
 class CompactedTopics(FakeReader):
-    """Topics of `e2e.topics.Record`s."""
+    """Topics with `e2e.topics.Record`s."""
 
     def __init__(self, records: Iterable[Record]) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class CompactedTopics(FakeReader):
             assert offset == record.offset
 
     def log_ends(self) -> dict[int, int]:
-        """Ends of the log's partitions."""
+        """End offsets of the log's partitions."""
         return {place.partition: end for place, end in self.end.items() if place.topic == _NAMES["log"]}
 
     def cut_rounds(self, begin: int) -> None:

@@ -1,4 +1,4 @@
-"""The recording that the tests of this folder share, and the lakes that the job makes of it."""
+"""The recording that the tests of this folder share, and the job's lakes from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streaming.tables import DeltaLake
 from tests.e2e.recording import Recording, record, settings_for
 
 UNDISTURBED_ROUNDS = 60
-"""Read limit of the undisturbed run; the others have smaller ones."""
+"""Rounds per batch of the undisturbed run; the others have fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Recorded:
 
     Attributes:
         recording: The recording.
-        quiet_lake: The lake as it was when all was quiet and all members were in their groups.
-        lake: The lake after all of it; the same query, started again on its checkpoint.
+        quiet_lake: The lake at the time when all was quiet and all members were in their groups.
+        lake: The lake at the end, from the same query, started again on its checkpoint.
     """
 
     recording: Recording
@@ -42,11 +42,11 @@ class Recorded:
 
 @pytest.fixture(scope="session")
 def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Recorded]:
-    """The recording; its broker is there until the end of the run, and nothing writes to it any more.
+    """The recording; its broker runs until the end of the test run, and nothing writes to it any more.
 
-    Where several processes share the tests, they share the recording, too: the first that needs it plays, which takes
-    two minutes, and the others wait for that. The broker dies with the process that started it, so this one ends when
-    the others are done; should another need it after that, it starts the broker again.
+    If several processes share the tests, they also share the recording: the first that needs it plays it, which takes
+    two minutes, and the others wait. The broker dies with the process that started it, so that process ends only when
+    the others are done; if another one needs it after that, it starts the broker again.
     """
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
@@ -56,7 +56,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRe
     with (folder / "turn").open("w") as turn, (folder / "users").open("w") as users:
         fcntl.flock(turn, fcntl.LOCK_EX)
         fcntl.flock(users, fcntl.LOCK_SH)
-        # A broker of its own: the demo's groups are all that lives on it, so nothing needs a filter.
+        # A separate broker: it has only the demo's groups, so no filter is needed.
         broker = EmbeddedBroker(folder / "broker", overrides=DEMO_OVERRIDES)
         if not (folder / "begun").exists():
             (folder / "begun").touch()
@@ -95,7 +95,7 @@ def _is_up(broker: EmbeddedBroker) -> bool:
 
 
 def run_to_the_end(spark: SparkSession, settings: Settings) -> None:
-    """Run the job over what is there now, in this process's own session."""
+    """Run the job to the present end of the topics, in this process's own session."""
     lake = DeltaLake(settings.lake)
     lake.create()
     query = start_query(spark, settings, lake, available_now=True)

@@ -1,4 +1,4 @@
-"""What the members of the demo's groups did and saw, read back from the journal that they wrote."""
+"""The actions and observations of the demo's members, read from their journal."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Place = tuple[str, str, int]
 """Group, topic, partition."""
 
 UNCOUNTED = frozenset({"orders-java"})
-"""Groups whose members commit by themselves: nobody can say how often (`streaming.demo.java_member`)."""
+"""Groups whose members auto-commit: the number of their commits is unknown (`streaming.demo.java_member`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """What one rebalance listener was told once.
+    """One call of a rebalance listener.
 
     Attributes:
         group: Its group.
         member: Member id.
         generation: Generation.
-        assigned: Topic and partition of what it was given; with a cooperative strategy what was added.
+        assigned: Topic and partition of its assignment; with a cooperative strategy only added ones.
     """
 
     group: str
@@ -35,7 +35,7 @@ class Generation:
 
 
 class Played:
-    """A journal, read to its end."""
+    """A complete journal."""
 
     def __init__(self, path: Path) -> None:
         self._lines: list[dict[str, Any]] = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -45,7 +45,7 @@ class Played:
 
     @property
     def commits(self) -> Counter[Place]:
-        """Commits that were acknowledged."""
+        """Acknowledged commits."""
         counted: Counter[Place] = Counter()
         for line in self.lines("commits"):
             counted.update(_places(line["group"], line["counts"]))
@@ -53,14 +53,14 @@ class Played:
 
     @property
     def uncertain(self) -> Counter[Place]:
-        """Commits whose answer never came: each was written, or was not."""
+        """Unanswered commits: each may have been written or not."""
         return Counter(
             place for line in self.lines("uncertain") for place in _places(line["group"], line["partitions"])
         )
 
     @property
     def generations(self) -> list[Generation]:
-        """What the listeners of all members with a Python client were told."""
+        """Calls of the listeners of all members with a Python client."""
         return [
             Generation(
                 line["group"],
@@ -73,7 +73,7 @@ class Played:
 
     @property
     def clients_of(self) -> dict[str, set[str]]:
-        """Client ids by group, of the members that were ever given something."""
+        """Client ids by group, of the members that ever had an assignment."""
         found: defaultdict[str, set[str]] = defaultdict(set)
         for line in self.lines("generation"):
             found[line["group"]].add(line["client"])

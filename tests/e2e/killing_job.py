@@ -1,16 +1,16 @@
-"""`python -m tests.e2e.killing_job MOMENT TOLD ARGUMENTS...`: the job, which gets SIGKILL at one moment of one batch.
+"""`python -m tests.e2e.killing_job MOMENT TOLD ARGUMENTS...`: the job, with a SIGKILL at one moment of one batch.
 
-MOMENT is `batch:moment:whom`. Moments, in the order in which a batch passes them:
+MOMENT is `batch:moment:whom`. Moments, in the order of a batch:
 
     before-collect  nothing of the batch has run yet
     in-operator     the first group is being advanced, in a worker; no state is stored
     after-collect   all states are stored, no table is written
-    in-append       about when the first table's append commits
+    in-append       around the commit of the first table's append
     after-append-1  one table is written, the others are not (after-append-2: two)
-    after-appends   all tables are written, Spark does not know it yet
+    after-appends   all tables are written, but Spark does not know it yet
 
-Whom: `driver` (the Python process alone; the JVM is left to find out) or `all` (JVM too, as a container ends).
-What it killed goes to the file TOLD, a JSON object a line.
+Whom: `driver` (only the Python process; the JVM must notice it) or `all` (JVM too, as when a container ends). The
+killed processes are written to the file TOLD, a JSON object a line.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from streaming.job.operator import operator
 from streaming.tables import Lake
 
 _COMMIT_AFTER_S = 0.01
-"""An append takes some tens of ms; any moment of it will do."""
+"""An append takes some tens of ms; any moment within it will do."""
 
 
 class _Killer:
-    """Knows the moment, and ends the job then.
+    """Waits for the moment, and then kills the job.
 
     Attributes:
-        appended: Tables that the batch in progress has appended to.
+        appended: Tables already appended to in the current batch.
     """
 
     def __init__(self, moment: str, told: Path) -> None:
@@ -70,7 +70,7 @@ class _Killer:
             self.kill()
 
     def takes_flag(self) -> bool:
-        """Whether the caller, one of several workers, is the one to kill."""
+        """Whether the caller, one of several workers, is the one to be killed."""
         try:
             self.flag.unlink()
         except FileNotFoundError:
@@ -78,7 +78,7 @@ class _Killer:
         return True
 
     def kill(self) -> None:
-        """End the driver; called by the driver itself, or by one of its workers."""
+        """Kill the driver; called by the driver itself, or by one of its workers."""
         children = psutil.Process(self.driver).children(recursive=True)
         told = {
             "batch": self._batch,
@@ -96,7 +96,7 @@ class _Killer:
 
 
 class _WatchedLake:
-    """A lake whose appends are counted."""
+    """A lake that counts its appends."""
 
     def __init__(self, lake: Lake, killer: _Killer) -> None:
         self._lake, self._killer = lake, killer
@@ -111,7 +111,7 @@ class _WatchedLake:
 
 
 class _WatchedFrame:
-    """A batch that tells when it has been collected."""
+    """A batch that reports when it has been collected."""
 
     def __init__(self, frame: DataFrame, killer: _Killer) -> None:
         self._frame, self._killer = frame, killer

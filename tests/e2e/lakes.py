@@ -1,4 +1,4 @@
-"""Lakes as values: every row of every table, all columns, in no order."""
+"""Lakes as values: every row of every table, all columns, unordered."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from streaming.tables import TABLES, LakeReader
 __all__ = ["Lake", "contents", "differences"]
 
 Lake = dict[str, Counter[str]]
-"""Rows by table; a row as the text of its columns in order, which tells NULL, types and floats exactly."""
+"""Rows by table; a row is the text of its columns in order, which shows NULL, types and floats exactly."""
 
 
 def contents(root: Path, where: str = "") -> Lake:
-    """Everything that a lake holds."""
+    """All rows of a lake."""
     reader = LakeReader(root)
     return {
         table.name: Counter(_text(row) for row in reader.rows(f"SELECT * FROM {table.name} {where}"))
@@ -24,7 +24,7 @@ def contents(root: Path, where: str = "") -> Lake:
 
 
 def differences(one: Lake, other: Lake) -> dict[str, tuple[list[str], list[str]]]:
-    """Per table what only the one and only the other has, a few rows of each; empty when they are the same."""
+    """Rows by table that only one of the two lakes has, a few of each; empty when they are equal."""
     return {
         table: (sorted((one[table] - other[table]).elements())[:3], sorted((other[table] - one[table]).elements())[:3])
         for table in one

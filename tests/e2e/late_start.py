@@ -1,9 +1,9 @@
-"""A log with a life behind it, compacted by the real cleaner while one job has read all of it, one a part, one nothing.
+"""A log with a history, compacted by the real cleaner; one job has read all of it, one a part, one nothing.
 
 phase 1: generations, static members, groups that end, consumer groups (KIP-848), transactions; a round after each
-phase 2: the same goes on, while the second job is down
-the cleaner: segments are rolled, and everything before them cleaned
-all is quiet: rounds, and what the witnesses say
+phase 2: the same continues, while the second job is down
+the cleaner: segments are rolled, and everything before them is cleaned
+all is quiet: rounds, and the readings of the witnesses
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PATIENCE_S = 90.0
 OVERRIDES = {
     "offsets.topic.num.partitions": str(_PARTITIONS),
     "log.cleaner.backoff.ms": "100",
-    # Members of consumer groups would else hear of a new target after 5 s.
+    # By default members of consumer groups hear of a new target after up to 5 s.
     "group.consumer.min.heartbeat.interval.ms": "300",
     "group.consumer.heartbeat.interval.ms": "300",
 }
@@ -49,19 +49,19 @@ OVERRIDES = {
 
 @dataclass(frozen=True, slots=True)
 class LateStart:
-    """What came of it.
+    """The results.
 
     Attributes:
         bootstrap: The broker.
-        truth: Rows of the job that read everything before it was compacted.
-        resumed: Rows of the job that was down in phase 2, and came back to a compacted log.
-        late: Rows of the job that began at the compacted log, with all rounds there.
+        truth: Rows of the job that read everything before the compaction.
+        resumed: Rows of the job that was down in phase 2 and came back to a compacted log.
+        late: Rows of the job that started with the compacted log, with all rounds.
         taken: Number of the newest round before the second job went down.
-        before: Records of the log before it was cleaned.
-        after: Records of the same offsets after.
-        offsets: What the admin client says at rest.
-        tool_offsets: What `kafka-consumer-groups --describe --all-groups` prints.
-        members: Members at rest, as the admin client says.
+        before: Number of records of the log before the cleaning.
+        after: Number of records of the same offsets after it.
+        offsets: The admin client's offsets at rest.
+        tool_offsets: The output of `kafka-consumer-groups --describe --all-groups`.
+        members: Members at rest, by the admin client.
     """
 
     bootstrap: str
@@ -77,7 +77,7 @@ class LateStart:
 
 
 def play(broker: EmbeddedBroker, folder: Path) -> LateStart:
-    """Play it on a broker started with `OVERRIDES`."""
+    """Play all phases on a broker started with `OVERRIDES`."""
     settings = settings_for(broker.bootstrap, folder / "unused", max_rounds=5)
     source = SourceSettings.of(settings)
     truth, resumed, late = (PlainJob(source, kept_reader, 5) for _ in range(3))
@@ -100,7 +100,7 @@ def play(broker: EmbeddedBroker, folder: Path) -> LateStart:
         probe.round()
         truth.run()
         resumed.run()
-        # For those who were down for less than a day tombstones are still there. A late start finds none.
+        # A job that was down for less than a day still finds the tombstones. A late start does not.
         _clean(broker, stage, stage.ends(), "delete.retention.ms=1")
         _clean(broker, stage, stage.ends(), "delete.retention.ms=1")
         after = stage.records(ends)
@@ -116,13 +116,13 @@ def play(broker: EmbeddedBroker, folder: Path) -> LateStart:
 
 
 class _Stage:
-    """Clients of one broker, polled by hand."""
+    """Clients of one broker, polled from here."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.members: dict[str, Consumer] = {}
         self.admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-        # (kafka-python describes groups of the classic protocol only.)
+        # (kafka-python describes only groups of the classic protocol.)
         self.witness = AdminClient({"bootstrap.servers": bootstrap})
         self.admin.create_topics([NewTopic(name, count, 1) for name, count in _TOPICS.items()])
         producer = Producer({"bootstrap.servers": bootstrap})
@@ -162,7 +162,7 @@ class _Stage:
         self.settle()
 
     def settle(self) -> None:
-        """Poll all members until the groups are stable and every member has what the coordinator says it has."""
+        """Poll all members until the groups are stable and every member owns what the coordinator reports."""
         deadline = time.monotonic() + _PATIENCE_S
         quiet, seen = 0, ()
         while quiet < 3:
@@ -180,7 +180,7 @@ class _Stage:
             seen = told, have, {group.group_id: group.state.name for group in groups}
 
     def described(self) -> list[ConsumerGroupDescription]:
-        """All groups as the coordinator describes them, once it has loaded its log."""
+        """All groups as the coordinator describes them, after it has loaded its log."""
         while True:
             try:
                 names = [group.group_id for group in self.witness.list_consumer_groups().result().valid]
@@ -191,7 +191,7 @@ class _Stage:
                 time.sleep(0.1)
 
     def commit(self, name: str, offset: int, times: int = 1) -> None:
-        """Let a member commit its partitions, again and again, offset by offset."""
+        """Let a member commit its partitions `times` times, one offset further each time."""
         member = self.members[name]
         for at in range(offset, offset + times):
             places = [Place(p.topic, p.partition, at) for p in member.assignment()]
@@ -231,7 +231,7 @@ class _Stage:
             return {place.partition: end for place, end in consumer.end_offsets(places).items()}
 
     def records(self, ends: dict[int, int]) -> int:
-        """How many records of the log lie below these ends."""
+        """Number of records of the log below these ends."""
         with self._log() as (consumer, places):
             consumer.seek_to_beginning()
             count = 0
@@ -282,7 +282,7 @@ def _phase_1(stage: _Stage) -> list[Callable[[], None]]:
 
 def _phase_2(stage: _Stage) -> list[Callable[[], None]]:
     def restart_till() -> None:
-        # A static member that comes back under its instance id: a new member id, the same generation.
+        # A static member returns under its instance id: a new member id, the same generation.
         stage.members.pop("till").close()
         stage.join("till", "static", "payments", group_instance_id="till-1")
 
@@ -311,14 +311,14 @@ def _phase_2(stage: _Stage) -> list[Callable[[], None]]:
 
 
 def _clean(broker: EmbeddedBroker, stage: _Stage, ends: dict[int, int], more: str = "") -> None:
-    """Have the real cleaner clean the log up to `ends`; tombstones that have been cleaned over before may go."""
+    """Let the real cleaner clean the log up to `ends`; tombstones of an earlier cleaning may be removed."""
     settings = "segment.ms=100,min.cleanable.dirty.ratio=0.0"
     stage.configure(f"{settings},{more}" if more else settings)
     deadline = time.monotonic() + _PATIENCE_S
     reached: dict[int, int] = {}
     while any(reached.get(partition, 0) < end for partition, end in ends.items()):
         assert time.monotonic() < deadline, f"cleaned up to {reached}, not to {ends}"
-        # A segment is rolled by the first append that finds it old.
+        # A segment is rolled by the first append that finds it too old.
         for number in range(2 * _PARTITIONS):
             stage.commit_alone(f"roller-{number}", "payments", 1)
         reached = _cleaned_upto(broker.folder)
@@ -326,7 +326,7 @@ def _clean(broker: EmbeddedBroker, stage: _Stage, ends: dict[int, int], more: st
 
 
 def _cleaned_upto(folder: Path) -> dict[int, int]:
-    """First offset that was not cleaned yet, by partition of the log: the cleaner's own checkpoint."""
+    """First offset that is not cleaned yet, by partition of the log: from the cleaner's own checkpoint."""
     checkpoint = folder / "data" / "cleaner-offset-checkpoint"
     lines = checkpoint.read_text("utf-8").splitlines()[2:] if checkpoint.exists() else []
     words = [line.split() for line in lines]

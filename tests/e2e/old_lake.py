@@ -1,4 +1,4 @@
-"""A lake with its checkpoint as a release left them, kept as text."""
+"""A lake with its checkpoint, as written by a release, stored as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OLD_LAKE = "old_lake.txt"
 
 
 def files_of(lake: Path) -> list[list[str]]:
-    """Every file of a lake, by its path in it."""
+    """Every file of a lake, by its relative path."""
     return [
         [str(path.relative_to(lake)), base64.b64encode(path.read_bytes()).decode()]
         for path in sorted(lake.rglob("*"))
@@ -23,9 +23,9 @@ def files_of(lake: Path) -> list[list[str]]:
 
 
 def unpack_lake(lake: Path) -> None:
-    """Put the recorded lake into a folder; its checkpoint no longer says of which cluster and topics it is.
+    """Unpack the recorded lake into a folder; its checkpoint no longer names its cluster and topics.
 
-    Tests put the recorded topics back on a cluster of their own, which the job would refuse.
+    Tests restore the recorded topics on a cluster of their own, which the job would otherwise refuse.
     """
     for name, content in read_packed(OLD_LAKE):
         path = lake / name
@@ -33,7 +33,7 @@ def unpack_lake(lake: Path) -> None:
         path.write_bytes(base64.b64decode(content))
     for path in lake.glob("_checkpoints/*/offsets/*"):
         if not path.name.isdecimal():
-            path.unlink()  # (Spark's checksum beside each file)
+            path.unlink()  # (Spark's checksum of each file)
             continue
         *head, offsets = path.read_text("utf-8").splitlines()
         kept = {name: value for name, value in json.loads(offsets).items() if name not in {"cluster_id", "topics"}}

@@ -1,4 +1,4 @@
-"""Recorded data as text: JSON lines, compressed, in base64, under a comment that tells where they come from."""
+"""Recorded data as text: JSON lines, compressed, in base64, after a comment with their origin."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ __all__ = ["PlainJob", "present"]
 
 Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
 
-# What a row tells of the time before the round or record it speaks of. Whoever starts late cannot know it:
-# - which rounds wrote a row: a row is written when something has changed since the one before;
-# - counts since that row, and what happened since: commits, steps back, deletions;
-# - which group of this name it is: the first record of it that could be read stands for it;
-# - the judgement of lag, which looks back on ten rounds; since when a finding holds;
-# - what makes a verdict more than `unverified`: the target before, where the broker assigns.
+# Columns about the time before the row's round or record. A late start cannot know them:
+# - which rounds wrote a row: a row is written when something has changed since the previous one;
+# - counts since that row, and events since: commits, steps back, deletions;
+# - the incarnation of a group: it is named by its first readable record;
+# - the judgement of lag, which uses the last ten rounds; the beginning of a finding;
+# - the inputs of a verdict beyond `unverified`: the previous target, if the broker assigns.
 PAST = {
     "lag": {"round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"},
     "group_health": {
@@ -39,11 +39,11 @@ PAST = {
 
 @dataclass
 class PlainJob:
-    """One job; `run` goes on where it stopped.
+    """One job; `run` continues where it stopped.
 
     Attributes:
-        settings: As of the job.
-        connect: Gives the reader.
+        settings: Settings of the job.
+        connect: Returns the reader.
         rows: Rows of all runs.
         batches: Rounds per batch.
     """
@@ -56,7 +56,7 @@ class PlainJob:
     _states: dict[str, tuple[int, bytes]] = field(default_factory=dict)
 
     def run(self, rounds: int | None = None) -> None:
-        """Take what is there; only so many rounds, if told."""
+        """Process everything that is there, or at most `rounds` rounds."""
         planner = Planner(self.settings, self.connect)
         planner.available_now()
         left = rounds
@@ -84,7 +84,7 @@ class PlainJob:
 
 
 def present(rows: Rows) -> dict[str, dict[tuple[object, ...], dict[str, Any]]]:
-    """What the `_current` views of lag, health and members show, by key, without what speaks of the past."""
+    """The `_current` views of lag, health and members by key, without the columns of `PAST`."""
     newest = {
         "lag": _newest(rows.lag, lambda r: (r.group_id, r.topic, r.partition), lambda r: r.round),
         "group_health": _newest(rows.group_health, lambda r: (r.group_id,), lambda r: r.round),

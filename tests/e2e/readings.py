@@ -1,4 +1,4 @@
-"""What kafka-python's admin client says at a moment, and when rounds open and close: witnesses of our own rows."""
+"""Readings of kafka-python's admin client, and the times of rounds: a second source for our own rows."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.e2e.journal import Place
 __all__ = ["Bracket", "Owner", "Reading", "RoundsWatch", "group_ids", "owners", "read_now"]
 
 _ROUND_S = 90.0
-"""A round every two seconds; a machine that starts JVMs beside it takes many times that."""
+"""A round comes every two seconds; a machine that starts JVMs at the same time needs many times that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Offsets at one moment, or a little later each.
+    """Offsets at one moment, or shortly after it.
 
     Attributes:
         committed: Committed offset by group, topic and partition.
@@ -50,7 +50,7 @@ class Owner:
         member_id: Member id.
         client_id: Client id.
         host: Host, as "/127.0.0.1".
-        assigned: Topic and partition of all that it owns.
+        assigned: Topic and partition of everything that it owns.
     """
 
     group: str
@@ -61,7 +61,7 @@ class Owner:
 
 
 def group_ids(admin: KafkaAdminClient) -> list[str]:
-    """All groups; while a coordinator loads its part of the log, which passes, it is asked again."""
+    """All groups; repeats the request while a coordinator loads its part of the log."""
     while True:
         try:
             return [group["group_id"] for group in admin.list_groups()]
@@ -70,7 +70,7 @@ def group_ids(admin: KafkaAdminClient) -> list[str]:
 
 
 def read_now(admin: KafkaAdminClient) -> Reading:
-    """Take a reading of all groups; while one is being deleted, or a coordinator loads, once more."""
+    """Read all groups; repeats the requests while a group is being deleted, or a coordinator loads."""
     while True:
         try:
             groups = group_ids(admin)
@@ -113,7 +113,7 @@ def owners(admin: KafkaAdminClient) -> list[Owner]:
 
 
 class RoundsWatch:
-    """Follows the rounds topic with a plain consumer, and reads it as the JSON that it is."""
+    """Follows the rounds topic with a plain consumer and a plain JSON parser."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._partition = TopicPartition(topic, 0)
@@ -122,13 +122,13 @@ class RoundsWatch:
         self.closed: list[dict[str, Any]] = []
 
     def end(self) -> int:
-        """The number that the next round opened has at least."""
+        """A lower bound for the number of the next round."""
         if not self._consumer.partitions_for_topic(self._partition.topic):
             return 0
         return int(self._consumer.end_offsets([self._partition])[self._partition])
 
     def wait_for_closed(self, since: int, count: int = 1) -> int:
-        """Wait until so many rounds with a number from `since` on have closed; returns the last one's number."""
+        """Wait until `count` rounds with numbers from `since` on have closed; returns the last one's number."""
         deadline = time.monotonic() + _ROUND_S
         while len(after := [record["round"] for record in self.closed if record["round"] >= since]) < count:
             assert time.monotonic() < deadline, f"no round from {since} on closed within {_ROUND_S} s"

@@ -1,12 +1,12 @@
-"""`python -m tests.e2e.record_data`: record `data/`: topics of a small real run, and what this release makes of them.
+"""`python -m tests.e2e.record_data`: record `data/`: topics of a small real run, and this release's results from them.
 
     topics.txt      the raw records of the offsets log, the events and the rounds
-    streams.txt     per key and round the packed inputs that the source makes of them, and the rows that follow
+    streams.txt     the source's packed inputs per key and round, and the resulting rows
     old_lake.txt    a lake and its checkpoint, half way through the topics
 
-Run it from the checkout. The files are what users of a release have: they are recorded once
-per release, beside the older ones, and never to make a failing test pass. `python -m tests.e2e.record_data rows` only
-records the rows of streams.txt again, after a change of what the rows say.
+Run it from the checkout. The files are what users of a release have: they are recorded once per release, beside the
+older ones, and never to make a failing test pass. `python -m tests.e2e.record_data rows` only records the rows of
+streams.txt again, after a change of the rows.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from tests.e2e.streams import STREAMS, RecordedStream, by_table, read_streams, r
 from tests.e2e.topics import TOPICS, create_topics, dump_topics, half_of, put_back, settings_of_copy
 
 _STORIES = "1,3,4,9"
-"""range with a member that is killed, static members, a leader that piles up, sticky and cooperative-sticky."""
+"""range with a member that is killed, static members, a leader with a custom `range`, sticky and cooperative-sticky."""
 
 _SECONDS = 50.0
 """Long enough for a restart of a static member, two joins into the cooperative group, and the kill of story 1."""
 
 _KEPT = frozenset({"orders-range", "tills-static", "clicks-pile-up", "orders-cooperative"})
-"""Groups whose streams are kept."""
+"""Groups whose streams are stored."""
 
 _ORIGIN = "Recorded by tests/e2e/record_data.py from Kafka 4.3.1 and the demo's stories 1, 3, 4 and 9."
 
 _OLD_ROUNDS = 10
-"""Two batches in the old lake, so that its state has changed once: each batch costs 50 KB of small Parquet files."""
+"""Two batches in the old lake, so that its state has changed once; each batch costs 50 KB of small Parquet files."""
 
 
 def main() -> int:

@@ -1,9 +1,10 @@
-"""One real run of the demo's stories with the real probe beside it, from the first member to the last: the recording
-that every test of this folder reads.
+"""The recording: one real run of the demo's stories with the real probe, which every test of this folder reads.
+
+Its course:
 
     all stories for PLAY_S, with readings of the admin client around rounds
-    quiet: nothing is produced or committed any more, members stay; two more rounds; witnesses; the job, to the end
-    all members leave; two more rounds; the probe ends. From here on no topic changes.
+    quiet: nothing is produced or committed any more, members stay; two more rounds; readings; the job, to the end
+    all members leave; two more rounds; the probe ends; from here on no topic changes
 """
 
 from __future__ import annotations
@@ -31,33 +32,33 @@ __all__ = ["CLUSTER", "PLAY_S", "Recording", "record", "settings_for"]
 CLUSTER = "recorded"
 
 PLAY_S = 95.0
-"""By then every story has happened once, but for second passes: the last is the recovery of story 6 at 90 s."""
+"""By then every story has happened once, except for repetitions: the last event is the recovery of story 6 at 90 s."""
 
 _INTERVAL_MS = 2_000
-"""Some fifty rounds while it plays: batches enough to be killed in."""
+"""About fifty rounds during the play: enough batches to kill the job in."""
 
 _PATIENCE_S = 120.0
-"""What takes seconds on an idle machine may take this long on a busy one."""
+"""Limit for steps that take seconds on an idle machine."""
 
 _STATIC = {"tills-static": ("till-1", "till-2")}
-"""Static members do not leave; they are removed, or the log would change once more when their sessions end."""
+"""Static members do not leave; they are removed, or the log would change again when their sessions end."""
 
 _ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What was recorded.
+    """A finished recording.
 
     Attributes:
-        bootstrap: The broker that holds the topics.
-        played: What the members did.
+        bootstrap: The broker with the topics.
+        played: The actions of the members.
         brackets: Rounds under traffic, each between two readings.
         quiet: Number of a round at which all was quiet, with all members in their groups.
         offsets: The admin client's reading when all was quiet.
-        tool_offsets: What Kafka's own `kafka-consumer-groups` said then.
-        owners: The members then.
-        groups: Groups that existed then.
+        tool_offsets: The output of Kafka's own `kafka-consumer-groups` at that time.
+        owners: The members at that time.
+        groups: Groups that existed at that time.
     """
 
     bootstrap: str
@@ -82,7 +83,7 @@ def settings_for(bootstrap: str, lake: Path, *, max_rounds: int) -> Settings:
 
 
 def environment_of(settings: Settings, folder: Path) -> dict[str, str]:
-    """The same settings as environment, for a process of its own; the checkout's settings file is kept out."""
+    """The same settings as environment of a separate process; the checkout's settings file is excluded."""
     nothing = folder / "nothing.toml"
     nothing.touch()
     return {
@@ -99,14 +100,14 @@ def environment_of(settings: Settings, folder: Path) -> dict[str, str]:
 def record(
     bootstrap: str, folder: Path, when_quiet: Callable[[], None], stories: str | None = None, seconds: float = PLAY_S
 ) -> Recording:
-    """Record.
+    """Record a run.
 
     Args:
-        bootstrap: A broker with `DEMO_OVERRIDES` and nothing on it.
-        folder: For the journal and the logs of the processes.
+        bootstrap: A broker with `DEMO_OVERRIDES` and nothing else on it.
+        folder: Folder of the journal and the logs of the processes.
         when_quiet: Called while all is quiet and all members are in their groups.
         stories: Numbers of the stories, separated by commas; None for all.
-        seconds: How long they play.
+        seconds: Length of the play.
     """
     folder.mkdir(parents=True, exist_ok=True)
     environment = environment_of(settings_for(bootstrap, folder / "unused", max_rounds=1), folder)

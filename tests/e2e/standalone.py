@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of one master and one worker, out of pyspark's own files."""
+"""A standalone Spark cluster with one master and one worker, from pyspark's own files."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _PATIENCE_S = 60.0
 
 
 class StandaloneCluster:
-    """Runs as long as the block lasts, on free ports of the loopback.
+    """Runs for the duration of the block, on free ports of the loopback.
 
     Attributes:
         master: `spark://127.0.0.1:PORT`.
-        work: Where the executors' output lies.
+        work: Folder of the executors' output.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,7 +52,7 @@ class StandaloneCluster:
             process.stop(10)
 
     def _start(self, name: str, main: str, *arguments: str) -> None:
-        # As on a machine of its own: nothing of ours, and of this process's Spark, in the environment.
+        # As on another machine: without our variables, and those of this process's Spark, in the environment.
         ours = [name for name in os.environ if name.startswith(("EVENKEEL_", "SPARK_", "PY"))]
         without = ["/usr/bin/env", *(word for name in ours for word in ("-u", name))]
         self._processes.append(
@@ -83,10 +83,10 @@ class StandaloneCluster:
 
 
 def python_without_evenkeel(folder: Path) -> Path:
-    """A Python as executors have it: all that the job imports, but nothing of ours."""
+    """A Python like that of executors: it has all dependencies of the job, but not Evenkeel."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     site = next(folder.glob("lib/python3*/site-packages"))
-    # A folder that a .pth file names is searched, but its own .pth files, ours among them, are not read.
+    # A folder that a .pth file names is searched, but .pth files in it, ours among them, are not read.
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     python = folder / "bin" / "python"
     ours = subprocess.run([str(python), "-c", "import pyarrow, kafka; import streaming"], cwd=folder, check=False,

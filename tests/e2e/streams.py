@@ -1,4 +1,4 @@
-"""Recorded inputs of single keys, round by round, and the rows that follow from them."""
+"""Recorded inputs of single keys by round, and the resulting rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from streaming.groups import GroupConfig, Rows
+from streaming.groups import GroupConfig, Rows, unpack_inputs
+from streaming.groups.rows import DriftRow
 from streaming.job.operator import advance_key
 from tests.e2e.packed import read_packed, write_packed
 from tests.e2e.recording import CLUSTER
@@ -25,7 +26,7 @@ class RecordedStream:
     """One key of the operator.
 
     Attributes:
-        key: As `streaming.records.keys` makes them.
+        key: A key in the form of `streaming.records.keys`.
         rounds: Payloads by round, in the order of the rounds; a round may have several, or none.
         rows: Rows by table, as JSON values.
     """
@@ -36,7 +37,7 @@ class RecordedStream:
 
 
 def rows_of(key: str, batches: Iterable[Iterable[bytes]]) -> Rows:
-    """What the operator gives for one key's payloads in these batches, its state packed and unpacked in between."""
+    """The operator's rows for one key's payloads in these batches, with its state packed and unpacked in between."""
     state, all_rows = None, Rows()
     for payloads in map(list, batches):
         if payloads:
@@ -47,12 +48,17 @@ def rows_of(key: str, batches: Iterable[Iterable[bytes]]) -> Rows:
 
 
 def by_table(rows: Rows) -> dict[str, list[Any]]:
-    """Rows as JSON values."""
-    return {table: msgspec.json.decode(msgspec.json.encode(getattr(rows, table))) for table in rows.__struct_fields__}
+    """Rows as JSON values, with verdicts' inputs decompressed, because builds of zlib compress differently."""
+    found = {table: msgspec.json.decode(msgspec.json.encode(getattr(rows, table))) for table in rows.__struct_fields__}
+    at = DriftRow.__struct_fields__.index("inputs")
+    for row in found["drift"]:
+        if row[at] is not None:
+            row[at] = unpack_inputs(base64.b64decode(row[at])).decode()
+    return found
 
 
 def counted(rows: dict[str, list[Any]]) -> dict[str, Counter[bytes]]:
-    """Rows in no order."""
+    """Rows without order."""
     return {table: Counter(msgspec.json.encode(row) for row in of) for table, of in rows.items()}
 
 
@@ -65,7 +71,7 @@ def read_streams() -> list[RecordedStream]:
 
 
 def write_streams(origin: str, streams: Iterable[RecordedStream]) -> int:
-    """Keep streams; returns the size of the file in bytes."""
+    """Store streams; returns the size of the file in bytes."""
     lines = [
         [s.key, [[base64.b64encode(p).decode() for p in payloads] for payloads in s.rounds], s.rows] for s in streams
     ]

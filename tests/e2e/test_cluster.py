@@ -30,7 +30,7 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
     newest = LakeReader(recorded.lake).rows(_NEWEST)
     output = tmp_path / "output"
     with StandaloneCluster(tmp_path / "cluster") as cluster:
-        # (This machine's name may resolve to an address that executors of a test do not reach.)
+        # (This machine's name may resolve to an address that the executors cannot reach.)
         here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
         command = ["submit", "--master", cluster.master, "--python", str(python), "--", *here]
         submitted = GuardedProcess(
@@ -50,6 +50,6 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
         told = said + "".join(file.read_text("utf-8", "replace") for file in cluster.work.rglob("std*"))
     assert code == 0, told[-5000:]
     assert "Traceback" not in said
-    # The tasks ran there, and our packages came with the job.
+    # The tasks ran there, with our packages from the job.
     assert list(cluster.work.glob("app-*/*/evenkeel.zip"))
     assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}

@@ -1,4 +1,4 @@
-"""Recorded topics, compacted by Kafka's rule anywhere: the present is the same, and the past is not made up."""
+"""Recorded topics, compacted anywhere by Kafka's rule: the present is the same, and no past is invented."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def job_on(topics: CompactedTopics, rounds_per_batch: int) -> PlainJob:
 
 @cache
 def truth() -> Rows:
-    """What follows where nothing was compacted."""
+    """The rows without any compaction."""
     job = job_on(CompactedTopics(RECORDS), 60)
     job.run()
     return job.rows
@@ -44,7 +44,7 @@ def cleanings(draw: st.DrawFn, topics: CompactedTopics) -> dict[int, int]:
 
 
 class _AsOf:
-    """Rows of `lag` as they stood at any round."""
+    """Rows of `lag` as of any round."""
 
     def __init__(self, rows: list[LagRow]) -> None:
         self._rows: dict[tuple[str, str, int], list[LagRow]] = defaultdict(list)
@@ -65,7 +65,7 @@ def assert_nothing_is_made_up(rows: Rows) -> None:
         assert _lag_facts(row) == _lag_facts(true)
         assert row.lag_status not in ALARMING or row.lag_status == true.lag_status
         assert row.rewound_by == 0 or (row.group_id, row.topic, row.partition) in rewound
-    # By generation: what is left of one may be the record of a static member's return, of which no verdict was given.
+    # By generation: its only remaining record may be that of a static member's return, which got no verdict.
     verdicts = {(r.group_id, r.generation): r.verdict for r in truth().drift}
     for drift in rows.drift:
         if drift.verdict in {"drifted", "identical"}:

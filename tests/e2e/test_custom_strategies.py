@@ -1,7 +1,7 @@
-"""Strategies of a user's own in the job's real workers, beside real groups that run them (docs/custom-strategies.md).
+"""Users' own strategies in the job's real workers, with real groups that run them (docs/custom-strategies.md).
 
-What the groups' members do is written out by hand below; what the job recomputes with is the example of the page, a
-function that a package offers, and one that raises.
+The members' assignments are written out below; the job recomputes them with the example of the page, a function that a
+package offers, and one that raises.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ pytestmark = [
 _PAGE = Path(__file__).resolve().parents[2] / "docs" / "custom-strategies.md"
 _WEIGHTS = {"a": 2, "b": 1, "c": 1}
 
-# Who gets each of the topic's eight partitions, by who is there.
+# Owners of the topic's eight partitions, by the present members.
 _BY_WEIGHT = {"a": "aaaaaaaa", "ab": "aabaabaa", "abc": "aabcaabc"}
 _FROM_THE_LAST = {"a": "aaaaaaaa", "ab": "babababa", "abc": "cbacbacb"}
 GROUPS = {"by-weight": _BY_WEIGHT, "from-the-last": _FROM_THE_LAST, "raises": _FROM_THE_LAST}
@@ -60,7 +60,7 @@ def raises(group, partition_racks):
 
 
 class _Written(AbstractPartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
-    """Assigns as it is written out above; a member's weight is in its user data."""
+    """Assigns as written out above; a member's weight is in its user data."""
 
     name = ""
     version = 0
@@ -110,7 +110,7 @@ def test_real_groups_are_judged_by_the_users_own_strategies(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # As a job that is started with the folder in PYTHONPATH: it, and the Python workers of its Spark.
+    # As for a job that is started with the folder in PYTHONPATH: for itself and the Python workers of its Spark.
     monkeypatch.syspath_prepend(site)
     monkeypatch.setitem(spark.sparkContext.environment, "PYTHONPATH", str(site))
     settings = Settings(
@@ -145,7 +145,7 @@ def test_real_groups_are_judged_by_the_users_own_strategies(
 
 
 def _grow_with_a_round_for_each_member(settings: Settings, groups: Mapping[str, str], journal: Path) -> None:
-    """Each group gets its members one by one; when all groups have one more, there is a round."""
+    """Add members to each group one by one; when all groups have one more, there is a round."""
     bootstrap = settings.kafka.bootstrap_servers
     topic = f"{settings.cluster}-orders"
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)

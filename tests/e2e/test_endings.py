@@ -1,4 +1,4 @@
-"""How the job ends: what its process returns, and the one sentence that it says."""
+"""The ends of the job: its exit code, and the one sentence that it prints."""
 
 from __future__ import annotations
 
@@ -84,5 +84,5 @@ def test_a_job_that_is_asked_to_stop_in_a_catch_up_ends_after_the_batch_in_progr
     job.terminate()
     assert job.wait(_PATIENCE_S) == 0
     log = job.log.read_text("utf-8")
-    assert "batch 3:" not in log  # of eight; one may have begun before the signal came, another before it was heard
+    assert "batch 3:" not in log  # of eight; one may have begun before the signal came, another before it was handled
     assert "Exception" not in log

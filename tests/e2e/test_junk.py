@@ -1,4 +1,4 @@
-"""What nobody can decode, end to end: all of it kept, once, and nothing else changed."""
+"""Undecodable records end to end: all of them kept, once, and nothing else changed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_groups_with_hostile_names_are_groups_like_any_other(recorded: Recorded)
     for group in HOSTILE_GROUPS:
         assert found[group]["verdict"] == "not_applicable"
         assert found[group]["lag_total"] is not None
-    # A group that exists only in junk is no group.
+    # A group that exists only in junk is not a group.
     assert not [group for group in found if group.startswith("junk-")]
 
 

@@ -1,4 +1,4 @@
-"""Whatever kills the job, and wherever the stream is cut: the same tables (DESIGN.md 1)."""
+"""The tables are the same whatever kills the job, and wherever the stream is cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(1800), p
 _ROOT = Path(__file__).resolve().parents[2]
 
 _ROUNDS = 3
-"""Some twenty batches."""
+"""About twenty batches."""
 
 _RUN_S = 300
 """A run takes 15 s on an idle machine, the last one a little longer."""
@@ -41,7 +41,7 @@ _TEN = (
 )
 
 
-# A killed run costs half a minute to a minute, nearly all of it a cold JVM: every change tries four, `make soak` ten.
+# A killed run costs up to a minute, nearly all of it for a cold JVM: `make test` tries four moments, `make soak` ten.
 _FOUR = tuple(moment for moment in _TEN if moment.startswith(("0:", "2:", "6:", "11:")))
 
 
@@ -71,7 +71,7 @@ def test_kills_inside_batches_and_another_read_limit_give_the_same_tables(
             ).returncode
 
     for moment in kills_at:
-        # The next run starts at once: an orphaned JVM of the killed one may still be there.
+        # The next run starts at once: an orphaned JVM of the killed run may still exist.
         assert run("tests.e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
     assert run("streaming.job", *job) == 0, _tail(tmp_path / "job.log")
 

@@ -1,6 +1,6 @@
-"""A log that the real cleaner has compacted, and those who read it: all along, after a pause, and for the first time.
+"""A log compacted by the real cleaner, and its readers: without a break, after a pause, and for the first time.
 
-What is compared, and what is left out of it and why: `tests.e2e.plain_job.PAST`.
+`tests.e2e.plain_job.PAST` says which columns are not compared, and why.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_nothing_is_claimed_about_rounds_that_the_log_no_longer_tells_of(started
 
 
 def test_fewer_rounds_are_judged_than_by_the_one_who_was_there(started: LateStart) -> None:
-    # Or nothing above would have been put to the test.
+    # Otherwise the comparisons above would prove nothing.
     assert len(started.late.lag) < len(started.resumed.lag) < len(started.truth.lag)
 
 

@@ -1,4 +1,4 @@
-"""Decisions, owners and verdicts, against the members' own rebalance listeners and the coordinator."""
+"""Decisions, owners and verdicts, compared with the members' own rebalance listeners and the coordinator."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def test_each_generation_that_a_listener_saw_has_one_churn_row(recorded: Recorde
 
 def test_each_rebalance_that_lasted_was_seen_by_a_listener(recorded: Recorded) -> None:
     seen = {(told.group, told.generation) for told in recorded.recording.played.generations}
-    # A generation that is overtaken at once may be told to nobody; and of the end only a part is heard, as members
-    # that leave one after the other do not wait for the generations between: hence the quiet lake.
+    # No listener may see a generation that is replaced at once; and members that leave one after the other do not wait
+    # for the generations in between, so only a part of the end is seen: hence the quiet lake.
     rows = LakeReader(recorded.quiet_lake).rows(
         """SELECT group_id, generation FROM (
                SELECT *, lead(record_time) OVER (PARTITION BY group_id ORDER BY decision) AS next_time
@@ -80,7 +80,7 @@ def test_a_join_into_a_cooperative_group_takes_two_generations_and_a_move_counts
         first = by_offset[second["follows"]]
         assert len(first["joined"]) == 1
         assert (first["generation"], first["partitions_moved"]) == (second["generation"] - 1, 0)
-        # What the listeners were newly given in the second generation is what changed hands.
+        # The partitions that listeners got in the second generation are those that changed hands.
         assert first["partitions_pending_handover"] == second["partitions_moved"] == given[second["generation"]] > 0
 
 

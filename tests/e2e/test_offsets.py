@@ -1,4 +1,4 @@
-"""Commits and lag, against the members that committed, the admin client, and Kafka's own tool."""
+"""Commits and lag, compared with the committing members, the admin client, and Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [
 ]
 
 _LEAST_BRACKETS = 10
-"""Rounds under traffic that a slow machine still gets between two readings."""
+"""Rounds under traffic between two readings that even a slow machine gets."""
 
 _AS_OF = """
     SELECT * EXCLUDE (age) FROM (
@@ -35,7 +35,7 @@ def _place(row: dict[str, Any]) -> Place:
 
 
 def test_every_commit_is_counted_once(recorded: Recorded) -> None:
-    # (After the end: on a busy machine a member may be thrown out while all is quiet, and commit again.)
+    # (After the end: on a busy machine a member may be fenced while all is quiet, and commit again.)
     rows = LakeReader(recorded.lake).rows(
         "SELECT group_id, topic, partition, sum(commits) AS commits FROM lag GROUP BY ALL"
     )
@@ -44,7 +44,7 @@ def test_every_commit_is_counted_once(recorded: Recorded) -> None:
     wrong = {
         place: (counted[place], made[place], uncertain[place])
         for place in counted | made
-        # A commit that nobody answered may have been written, or not.
+        # An unanswered commit may have been written, or not.
         if not made[place] <= counted[place] <= made[place] + uncertain[place]
     }
     assert wrong == {}
@@ -74,7 +74,7 @@ def test_when_all_is_quiet_lag_is_what_the_admin_client_says(recorded: Recorded)
 def test_when_all_is_quiet_lag_is_what_kafka_consumer_groups_prints(recorded: Recorded) -> None:
     rows = LakeReader(recorded.quiet_lake).rows("SELECT * FROM lag_current WHERE committed_offset IS NOT NULL")
     ours = {
-        # The tool pads a group's name with spaces, and its output comes as text, with one kind of line end.
+        # The tool pads a group's name with spaces, and its output is read as text with one kind of line ending.
         (row["group_id"].rstrip(" ").replace("\r\n", "\n"), row["topic"], row["partition"]): (
             row["committed_offset"],
             row["high_watermark"],
@@ -112,13 +112,13 @@ def test_under_traffic_offsets_and_lag_lie_between_the_readings_before_and_after
                 row is None
                 or not before.committed[place] <= row["committed_offset"] <= after.committed[place]
                 or not ends[0] <= row["high_watermark"] <= ends[1]
-                # (While a transaction holds the log back lag is unknown, and what was committed before it stands.)
+                # (While a transaction holds the log back lag is unknown, and earlier commits remain.)
                 or (row["reason"] != "offsets_blocked" and not least <= row["lag"] <= most)
             ):
                 outside.append((bracket.round, place, before.committed[place], after.committed[place], ends, row))
     assert outside == []
     assert len(recorded.recording.brackets) >= _LEAST_BRACKETS
-    assert moving > compared / 10  # it was traffic that was measured
+    assert moving > compared / 10  # otherwise no traffic was measured
 
 
 def test_commits_of_aborted_transactions_show_nowhere(recorded: Recorded) -> None:

@@ -1,4 +1,4 @@
-"""A lake and a checkpoint of this release, continued: later versions must go on from them as if they had begun."""
+"""A lake and a checkpoint of this release, continued: later versions must continue them as if they were their own."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
     first, rest = half_of([Record.of(line) for line in read_packed(TOPICS)])
     new, old = tmp_path / "new", tmp_path / "old"
     unpack_lake(old)
-    DeltaLake(str(old)).create()  # brings columns that were not there when it was recorded
+    DeltaLake(str(old)).create()  # adds columns that are newer than the recording
     old_before = contents(old)
 
-    # Another read limit than that of the recorded query: nothing hangs on it.
+    # Another read limit than the recorded query's: the result does not depend on it.
     settings = {lake: settings_of_copy(bootstrap, lake, max_rounds=7) for lake in (new, old)}
     create_topics(settings[new])
     put_back(settings[new], first)

@@ -1,5 +1,5 @@
-"""Topics that are not the ones that were read before: created again on a real broker, real probe, job without Spark;
-and what the job's process says of a checkpoint that is lost, or of another cluster.
+"""Topics other than those read before: recreated ones on a real broker, with the real probe and a job without Spark;
+and the messages of the job's process about a lost checkpoint, or one of another cluster.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_come
     cluster.commit("g", f"{unique}-orders", [5])
     with Probe(settings) as probe:
         probe.round()
-    # The client's metadata is some seconds old, as it is in a job that runs.
+    # The client's metadata is some seconds old, as in a running job.
     kept_reader(SourceSettings.of(settings)).partitions(settings.probe.rounds_topic, fresh=True)
     job.run()
 
@@ -92,7 +92,7 @@ def test_a_lost_checkpoint_and_another_cluster_are_one_sentence_and_exit_code_2(
         command = ["env", *environment, sys.executable, "-m", "streaming.job", "--available-now"]
         return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=600, check=False)
 
-    # What a job left; what counts is how the next ones begin.
+    # A job's lake; the test is about how the next jobs begin.
     shutil.copytree(recorded.lake, settings.lake)
     rounds = LakeReader(settings.lake).rows("SELECT round, cluster_id FROM rounds")
     checkpoint = Path(checkpoint_of(settings))

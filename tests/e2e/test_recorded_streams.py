@@ -1,4 +1,4 @@
-"""Recorded groups through the core: the same rows however the rounds are cut, and those that were written down."""
+"""Recorded groups through the core: the same rows however the rounds are cut, and equal to the recorded rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 from tests.e2e.streams import RecordedStream, by_table, counted, read_streams, rows_of
+from tests.groups.recomputed import recompute_all
 
 STREAMS = {stream.key: stream for stream in read_streams()}
 
@@ -29,6 +30,11 @@ def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: Recorded
     assert counted(by_table(rows_of(stream.key, stream.rounds))) == counted(stream.rows)
 
 
+def test_the_verdicts_on_a_recorded_group_follow_from_their_inputs_alone(stream: RecordedStream) -> None:
+    rows = rows_of(stream.key, stream.rounds)
+    assert recompute_all(rows).total() == len([row for row in rows.drift if row.candidates])
+
+
 def test_a_recorded_group_gives_the_same_rows_round_by_round_and_in_one_batch(stream: RecordedStream) -> None:
     in_one = rows_of(stream.key, _in_batches(stream))
     assert len(in_one.rebalance_churn) > 2
@@ -43,7 +49,7 @@ def test_a_recorded_group_gives_the_same_rows_at_every_cut(stream: RecordedStrea
 
 
 def test_a_batch_that_is_run_again_from_its_state_gives_the_same_rows(stream: RecordedStream) -> None:
-    # Spark runs a batch again after a crash: nothing of the first run may live on outside the state.
+    # Spark runs a batch again after a crash: nothing of the first run may survive outside the state.
     assert by_table(rows_of(stream.key, _in_batches(stream, 7))) == by_table(
         rows_of(stream.key, _in_batches(stream, 7))
     )

@@ -1,4 +1,4 @@
-"""The demo's traffic is real: its groups are in the broker, its journal tells what the log holds."""
+"""The demo's traffic is real: its groups exist in the broker, and its journal agrees with the log."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _text(raw: bytes, at: int) -> tuple[str, int]:
 
 
 def _log(bootstrap: str) -> Iterator[Any]:
-    """Read the offsets log as it is now, committed records only, with kafka-python's plain consumer."""
+    """Read the present offsets log, committed records only, with kafka-python's plain consumer."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, isolation_level="read_committed")
     partitions = [TopicPartition("__consumer_offsets", partition) for partition in range(50)]
     consumer.assign(partitions)
@@ -84,7 +84,7 @@ def test_every_storys_groups_were_there(recorded: Recorded) -> None:
 
 
 def test_the_journal_counts_exactly_the_commits_that_the_open_transactions(recorded: Recorded) -> None:
-    # Junk that happens to have the form of a key names no group of a story.
+    # Junk that happens to have the form of a key does not name a group of a story.
     counted = {group for story in ALL_STORIES for group in story.groups} - UNCOUNTED
     log = _commits_in_the_log(recorded.recording.bootstrap)
     found = {key: count for key, count in log.items() if key[0] in counted}
@@ -92,7 +92,7 @@ def test_the_journal_counts_exactly_the_commits_that_the_open_transactions(recor
 
 
 def test_members_that_went_quiet_have_consumed_everything(recorded: Recorded) -> None:
-    # (Not orders-range: a killed member's partitions may wait for its session to end when the stage goes quiet.)
+    # (Without orders-range: a killed member's partitions may wait for its session to end when the stage goes quiet.)
     steady = {"orders-java", "clicks-pile-up", "orders-pinned", "transfers-exactly-once"}
     rows = [row for row in recorded.recording.tool_offsets if row.group in steady]
     assert {row.group for row in rows} == steady

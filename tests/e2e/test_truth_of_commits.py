@@ -1,5 +1,5 @@
-"""Commits that do not count, offsets that go back, topics that are made anew: real clients on a real broker, the real
-probe, the job without Spark, the shipped alert rules over the tables that it would write.
+"""Commits that do not count, offsets that go back, recreated topics: real clients on a real broker, the real probe, the
+job without Spark, and the shipped alert rules over its tables.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from tests.probe.witness import Cluster
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 
 _FOR_ROUNDS = 12
-"""As `offsets_blocked` has it in conf/alerts.yaml."""
+"""The value of `offsets_blocked` in conf/alerts.yaml."""
 
 _MARKER_S = 30.0
-"""The coordinator writes a transaction's markers after it has answered: milliseconds, on a busy machine more."""
+"""The coordinator writes a transaction's markers after its answer: milliseconds later, on a busy machine more."""
 
 
 class Monitor:
-    """Probe, job and alerter of one test's groups; each does a step when told.
+    """Probe, job and alerter for one test's groups; each makes a step when called.
 
     Attributes:
-        told: What the alerter has decided, in order.
+        told: The alerter's decisions, in order.
     """
 
     def __init__(self, cluster: Cluster, folder: Path) -> None:
@@ -77,7 +77,7 @@ class Monitor:
         return self._probe.round()
 
     def look(self) -> Rows:
-        """Let the job take all rounds that there are, and the alerter look; the rows that are new."""
+        """Let the job process all rounds, and the alerter poll; returns the new rows."""
         before = {table: len(getattr(self._job.rows, table)) for table in Rows.__struct_fields__}
         self._job.run()
         new = Rows(**{table: getattr(self._job.rows, table)[count:] for table, count in before.items()})
@@ -99,7 +99,7 @@ class Monitor:
         return found[-1]
 
     def findings(self, group: str) -> dict[str, str]:
-        """Findings of a group now, with their details."""
+        """Present findings of a group, with their details."""
         newest: GroupHealthRow = [row for row in self.rows.group_health if row.group_id == group][-1]
         return {f.finding: f.detail for f in newest.findings}
 
@@ -118,7 +118,7 @@ def monitor(cluster: Cluster, tmp_path: Path) -> Iterator[Monitor]:
 
 
 class Booker:
-    """A transactional producer that commits offsets of a group without members."""
+    """A transactional producer that commits offsets for a group without members."""
 
     def __init__(self, cluster: Cluster, group: str, topic: str, out: str) -> None:
         self.transactional_id = f"{group}-producer"
@@ -128,14 +128,14 @@ class Booker:
             {
                 "bootstrap.servers": cluster.bootstrap,
                 "transactional.id": self.transactional_id,
-                # (The broker's limit: it shall not end it for us.)
+                # (The broker's maximum: it must not abort the transaction for us.)
                 "transaction.timeout.ms": 900_000,
             }
         )
         self.producer.init_transactions(60)
 
     def begin(self, offset: int) -> None:
-        """Open a transaction with an offset of partition 0 in it."""
+        """Open a transaction that contains an offset of partition 0."""
         self.producer.begin_transaction()
         self.producer.produce(self._out, b"value", partition=0)
         offsets = [LibrdkafkaPartition(self._topic, 0, offset)]
@@ -151,7 +151,7 @@ class Booker:
 
 
 def _neighbour(group: str, prefix: str, *, same: bool) -> str:
-    """A group id in the log partition of another group, or in another one."""
+    """A group id in the same log partition as another group, or in another one."""
     names = (f"{prefix}-neighbour-{n}" for n in range(10_000))
     return next(n for n in names if (partition_for(n, 50) == partition_for(group, 50)) is same)
 
@@ -185,7 +185,7 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     row = monitor.lag(group, topic)
     assert (row.committed_offset, row.lag, row.ahead_by, row.commits) == (10, 90, 0, 1)
 
-    # Short ones, each open while a round looks, are nothing to tell of.
+    # Short transactions, each open during a round, are not reported.
     for offset in range(11, 13 + HELD_ROUNDS):
         booker.begin(offset)
         closed = monitor.round()
@@ -228,7 +228,7 @@ def test_transactional_commits_count_when_committed_and_a_hanging_one_is_one_ale
     assert booker.transactional_id in monitor.told[-1].message
     assert "the lag of 2 groups is unknown" in monitor.told[-1].message
 
-    # It ends: all goes on, nothing was lost, its own offset never counts.
+    # It ends: everything continues, nothing was lost, its own offset never counts.
     booker.producer.abort_transaction(60)
     _rounds_until_readable(monitor, partition)
     booker.commit(60)
@@ -254,7 +254,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_named_and_gives_no_false_lag
     topic, keeps = cluster.topic("anew", 6), cluster.topic("keeps", 1)
     cluster.produce(topic, [50] * 6)
     group = cluster.commit("g", topic, [40] * 6)
-    cluster.commit("g", keeps, [0])  # the group stays when the coordinator deletes the other offsets
+    cluster.commit("g", keeps, [0])  # keeps the group alive when the coordinator deletes the other offsets
     monitor.round()
     cluster.admin.delete_topics([topic])
     deadline = time.monotonic() + _MARKER_S
@@ -266,7 +266,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_named_and_gives_no_false_lag
     for _ in range(3):
         monitor.round()
     monitor.look()
-    # Whatever the coordinator has deleted by now: of six partitions none has a lag, or lies ahead.
+    # Whatever the coordinator has deleted so far: none of six partitions has a lag, or is ahead.
     after = [row for row in monitor.rows.lag if row.topic == topic and row.round >= made]
     assert {(row.lag, row.ahead_by) for row in after} <= {(None, None)}
     assert {row.reason for row in after} <= {"topic_recreated", "beyond_partition_count", "ended", "no_commit"}
@@ -306,7 +306,7 @@ def test_offsets_reset_and_deleted_with_kafka_s_own_tool_are_events(cluster: Clu
         "offset_deleted": f"committed offsets were deleted or expired: {topic} (2 partitions)"
     }
 
-    # A commit beyond the end is what it is.
+    # A real commit beyond the end is still reported.
     cluster.commit("g", keeps, [30])
     monitor.round()
     monitor.look()

@@ -1,4 +1,4 @@
-"""The topics that a job reads, taken from one broker and put back into another with their offsets and times."""
+"""The topics that a job reads, dumped from one broker and restored on another with their offsets and times."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Record:
     value: bytes | None
 
     def line(self) -> list[object]:
-        """As JSON values."""
+        """The record as JSON values."""
         texts = [None if raw is None else base64.b64encode(raw).decode() for raw in (self.key, self.value)]
         return [self.topic, self.partition, self.offset, self.time, *texts]
 
     @classmethod
     def of(cls, line: list[object]) -> Record:
-        """From what `line` gave."""
+        """A record from the result of `line`."""
         topic, partition, offset, time, *texts = line
         key, value = (base64.b64decode(text) if isinstance(text, str) else None for text in texts)
         assert isinstance(topic, str)
@@ -60,7 +60,7 @@ class Record:
 
 
 def names(settings: Settings) -> dict[str, str]:
-    """Topics by what they hold."""
+    """Topic names by content."""
     probe = settings.probe
     return {"log": settings.job.offsets_topic, "events": probe.events_topic, "rounds": probe.rounds_topic}
 
@@ -68,7 +68,7 @@ def names(settings: Settings) -> dict[str, str]:
 def dump_topics(settings: Settings) -> Iterator[Record]:
     """All records of the three topics, by partition and offset.
 
-    A partition whose first records are gone, or that holds something between its records, is refused.
+    A partition whose first records are gone, or that has other entries between its records, is refused.
     """
     consumer = KafkaConsumer(
         bootstrap_servers=settings.kafka.bootstrap_servers, group_id=None, enable_auto_commit=False
@@ -89,7 +89,7 @@ def dump_topics(settings: Settings) -> Iterator[Record]:
 
 
 def settings_of_copy(bootstrap: str, lake: Path, *, max_rounds: int) -> Settings:
-    """Settings of a job on topics that `put_back` wrote: plain ones, whose names a recorded checkpoint knows."""
+    """Settings of a job on topics written by `put_back`: plain ones, with the names in the recorded checkpoint."""
     settings = settings_for(bootstrap, lake, max_rounds=max_rounds)
     job, probe = settings.job, settings.probe
     events, rounds = "recorded.events", "recorded.rounds"
@@ -102,14 +102,14 @@ def settings_of_copy(bootstrap: str, lake: Path, *, max_rounds: int) -> Settings
 
 
 def create_topics(settings: Settings) -> None:
-    """Create the topics, empty and plain."""
+    """Create the topics, plain and without records."""
     admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap_servers)
     admin.create_topics([NewTopic(topic, _PARTITIONS[kind], 1) for kind, topic in names(settings).items()])
     admin.close()
 
 
 def put_back(settings: Settings, records: Iterable[Record]) -> None:
-    """Write records that `dump_topics` gave; each must arrive at its offset."""
+    """Write the records of `dump_topics`; each must get its offset again."""
     topics = names(settings)
     producer = Producer({"bootstrap.servers": settings.kafka.bootstrap_servers, "linger.ms": 20})
     wrong: list[object] = []
@@ -133,7 +133,7 @@ def put_back(settings: Settings, records: Iterable[Record]) -> None:
 
 
 def half_of(records: list[Record]) -> tuple[list[Record], list[Record]]:
-    """Part records at about the middle round: what belongs to the rounds before it, and the rest."""
+    """Split records at about the middle round: those that belong to the rounds before it, and the rest."""
     rounds_end = sum(record.topic == "rounds" for record in records) // 2
     closed = [
         content

@@ -1,4 +1,4 @@
-"""Inputs of the core with Kafka-like defaults, and a group that lives through them in the log's order."""
+"""Inputs of the core with Kafka-like defaults, and a group that processes them in the log's order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECOND = 1_000
 MINUTE = 60_000
 
 START = 1_767_225_600_000
-"""2026-01-01 00:00 UTC; the first thing in a test happens about here."""
+"""2026-01-01 00:00 UTC, about the time of the first event in a test."""
 
 CONFIG = GroupConfig(cluster="test")
 
@@ -39,7 +39,7 @@ def make_member(
     assigned: Assigned | None = NOTHING,
     **changes: Any,
 ) -> Member:
-    """A member of a Java 3.4+ client, None for what cannot be decoded; changes are fields of `Member`."""
+    """A member with a Java 3.4+ client; None for parts that cannot be decoded; changes are fields of `Member`."""
     fields: dict[str, Any] = {
         "member_id": member_id,
         "group_instance_id": None,
@@ -91,7 +91,7 @@ def make_tombstone(record: int) -> MembershipTombstone:
 def make_commit(
     record: int, offset: int | None, *, topic: str = "orders", partition: int = 0, time: int | None = None
 ) -> CommitWindow:
-    """One offset commit, or a tombstone (offset None), as the codec folds it when it stands alone."""
+    """One offset commit, or a tombstone (offset None), as the codec folds a single one."""
     at = START + record * SECOND if time is None else time
     gone = offset is None
     return CommitWindow(
@@ -122,7 +122,7 @@ def make_commits(record: int, *offsets: int | None, topic: str = "orders", parti
 def make_topic(
     topic: str = "orders", partitions: int | None = 3, *, end: Any = 100, **changes: Any
 ) -> TopicObservation:
-    """One topic of a round; `end` is one number for all partitions or a list, stable ends are the same."""
+    """One topic of a round; `end` is one number for all partitions or a list; stable ends are the same."""
     count = partitions or 0
     ends = [end] * count if isinstance(end, int) else list(end)
     fields: dict[str, Any] = {
@@ -161,10 +161,10 @@ def make_observation(
 
 
 class Life:
-    """One group that takes in events, a call of `advance` after the other; the state is packed in between.
+    """One group that processes events, one call of `advance` at a time; the state is packed in between.
 
     Attributes:
-        state: What is known now.
+        state: Its present state.
         rows: All rows so far.
     """
 
@@ -174,7 +174,7 @@ class Life:
         self.rows = Rows()
 
     def take(self, *inputs: GroupInput) -> Rows:
-        """Advance by these inputs; their rows."""
+        """Advance by these inputs; returns their rows."""
         after, rows = advance(self.state, GROUP, list(inputs), self.config)
         self.state = None if after is None else decode_state(*encode_state(after))
         for table in rows.__struct_fields__:
@@ -183,7 +183,7 @@ class Life:
 
 
 def even(topic: str, partitions: int, *member_ids: str, topics: Sequence[str] | None = None) -> tuple[Member, ...]:
-    """Members of a group that range has given `partitions` evenly (written out by hand: quota and remainder)."""
+    """Members of a group with `partitions` assigned evenly by range (computed here: quota and remainder)."""
     quota, larger = divmod(partitions, len(member_ids))
     members = []
     start = 0

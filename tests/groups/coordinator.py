@@ -1,8 +1,7 @@
-"""A group coordinator small enough to be seen through: what happens to consumer groups, and what it writes of that.
+"""A simple group coordinator: the events of consumer groups, and the records that it writes for them.
 
-The order of the records is that of Kafka's `GroupMetadataManager` (kafka.md 4.1; `consumerGroupHeartbeat`,
-`consumerGroupFenceMembers`, `replaceMember`). The targets are drawn at random: what an assignor would say is no matter
-here.
+The order of the records is that of Kafka's `GroupMetadataManager` (`consumerGroupHeartbeat`,
+`consumerGroupFenceMembers`, `replaceMember`). The targets are random: the assignor does not matter here.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ class Coordinator:
         self._own(new, *(current or (0, ())))
 
     def assign(self, targets: Owned) -> None:
-        """Compute the target: only what changes is written, then the epoch."""
+        """Compute the target: only changed targets are written, then the epoch."""
         for name in self.members:
             target = targets.get(name, ())
             if name not in self.targets or self.targets[name] != target:
@@ -168,16 +167,16 @@ class Coordinator:
 
 
 Assignor = Callable[[Coordinator], Owned]
-"""Computes the target of a group from its members and their targets before."""
+"""Computes the target of a group from its members and their previous targets."""
 
 
 @st.composite
 def lives(draw: st.DrawFn, assignor: Assignor | None = None) -> Coordinator:
-    """A group that has lived for a while; it may have been deleted and made again.
+    """A group with a history; it may have been deleted and created again.
 
     Args:
-        draw: Hypothesis's.
-        assignor: Gives the targets; any targets when None.
+        draw: Hypothesis's draw function.
+        assignor: Computes the targets; random targets when None.
     """
     group = Coordinator()
     for _ in range(draw(st.integers(1, 12))):

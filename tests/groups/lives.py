@@ -1,8 +1,7 @@
-"""Lives of a consumer on one partition, second by second: what is produced, when it commits, when rounds look.
+"""Lives of a consumer on one partition, second by second: produced records, commits, rounds.
 
-Nothing of the core is used to make them but its inputs: a life is three plain things, the seconds in which there is a
-round, the seconds at which the consumer commits all that has been produced (or a part of it), and how fast others
-produce.
+The core contributes only its input types: a life is three plain things, the seconds with a round, the seconds at which
+the consumer commits everything that was produced (or a part of it), and the rate at which others produce.
 """
 
 from __future__ import annotations
@@ -27,17 +26,17 @@ Spans = tuple[tuple[int, int], ...]
 
 @dataclass
 class Life:
-    """What happens, in seconds from the beginning.
+    """The events, in seconds from the beginning.
 
     Attributes:
-        ends: The last round.
-        commits: Second of each commit, and what share of the lag it leaves.
-        quiet: Spans in which nobody produces.
+        ends: Second of the last round.
+        commits: Second of each commit, and the share of the lag that it leaves.
+        quiet: Spans without production.
         unseen: Spans without rounds.
-        blind: Spans whose rounds do not know where the partition ends.
-        rate: Records a second.
+        blind: Spans whose rounds do not know the partition's end.
+        rate: Records per second.
         interval: Seconds between two rounds.
-        rest: Second from which the rounds tell the group as idle, once in ten minutes.
+        rest: Second from which the rounds show the group as idle, once in ten minutes.
     """
 
     ends: int
@@ -62,8 +61,8 @@ _newest: tuple[str, list[tuple[int, str]]] = ("", [])
 
 
 def statuses(life: Life) -> list[tuple[int, str]]:
-    """The status of the partition at each round, by the core; kept, for tests ask more than once of a life."""
-    global _newest  # noqa: PLW0603  (the lives of weeks take seconds)
+    """The core's status of the partition at each round; cached, because tests ask for the same life several times."""
+    global _newest  # noqa: PLW0603  (lives of weeks take seconds)
     if _newest[0] != repr(life):
         _newest = (repr(life), list(_lived(life)))
     return _newest[1]
@@ -85,7 +84,7 @@ def _lived(life: Life) -> Iterator[tuple[int, str]]:
             at += 1
         produced += _produced(life, before, second)
         resting = life.rest is not None and second >= life.rest
-        # (Of a group that rests rounds go on, only none shows it.)
+        # (Rounds continue while a group is idle, but do not show it.)
         elapsed += second - before if resting else min(second - before, 3 * life.interval)
         before = second
         record += 1
@@ -105,7 +104,7 @@ def _lived(life: Life) -> Iterator[tuple[int, str]]:
 
 
 def first(life: Life, status: str, since: int) -> int:
-    """Seconds from the last commit to the first round with the status; it has to stay so until the end."""
+    """Seconds from the last commit to the first round with the status; it must then hold until the end."""
     seen = [(second, told) for second, told in statuses(life) if second > since]
     begins = next((second for second, told in seen if told == status), None)
     assert begins is not None, f"never {status}: {sorted({told for _, told in seen})}"

@@ -1,4 +1,4 @@
-"""The log of a group that the broker assigns, record by record, in the order of a coordinator."""
+"""The log of a group that the broker assigns, record by record, in the order of a coordinator's writes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from tests.groups.coordinator import TOPIC, Written
 from tests.offsets_log.written import current_assignment, group_epoch, member_metadata, other_key, target_assignment
 
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
-"""Of the topic orders, as Kafka prints it."""
+"""Id of the topic orders, as Kafka prints it."""
 
 
 def read(log: Sequence[Written], start: int = 10, positions: Iterable[int] = ()) -> list[GroupInput]:
-    """What the codec makes of records from an offset on."""
+    """The codec's inputs from records, beginning at an offset."""
     codec = Compactor(0, 1, list(positions), lambda _: True, lambda _: True)
     for offset, (key, value) in enumerate(log, start):
         codec.add(offset, START + offset * SECOND, key, value)
@@ -57,9 +57,9 @@ def observation(position: int, **changes: object) -> GroupObservation:
 
 
 FIRST = [metadata("a", "i"), epoch(1), target("a", 0, 1, 2, 3), stands(1), owns("a", 1, 0, 1, 2, 3)]
-"""A group begins: a has all four partitions of orders."""
+"""A group begins: a owns all four partitions of orders."""
 
 SECOND_JOINS = [metadata("b"), epoch(2)]
 
 SECOND_MEMBER = [*SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2)]
-"""b joins, and is to have two of them."""
+"""b joins; its target is two of them."""

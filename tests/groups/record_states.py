@@ -1,9 +1,9 @@
-"""Golden states of the present version, and its shape.
+"""Golden states of the present version, and their shape.
 
 python -m tests.groups.record_states           # writes data/state_v<version>.json and the shape of a new version
 
-Each state is the life of a group up to the moment at which it is packed. A recorded version is never written again
-(every later release must be able to go on from it), except with `--again`, as long as no release has shipped it.
+Each state is the life of a group up to the moment when it is packed. A recorded version is never written again (every
+later release must be able to continue from it), except with `--again`, as long as no release has shipped it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ GOLDEN: Final = _DATA / f"state_v{STATE_VERSION}.json"
 SHAPES: Final = _DATA / "state_shapes.json"
 
 KINDS: Final = (GroupState, RoundsState, PartitionState)
-"""All that is packed as state: of a group, of the rounds, of a log partition."""
+"""All packed state types: of a group, of the rounds, of a log partition."""
 
 RACKS = (("r1", "r2"), ("r2",)) * 2
 
@@ -104,7 +104,7 @@ def stopping() -> Life:
     life = Life()
     for at in range(10, 301, 10):
         commits = [make_commit(at, at - 10, topic="x")] if at <= 200 else []
-        # (Its clock was wrong in the newest round, and it was away for a while before.)
+        # (The clock of its newest round was wrong, and before that it was not observed for a while.)
         told = {"elapsed": (at + 1) * SECOND, "time": START + (at + 1 if at < 290 else at + 9_000) * SECOND}
         if at < 300:
             life.take(*commits, make_observation(at + 1, make_topic("x", 1, end=at - 5 if at <= 200 else at), **told))
@@ -216,14 +216,16 @@ def streams() -> Life:
 
 
 def flapping() -> Life:
-    """(Of a thousand decisions and more the first is counted; a shorter life stands for it, with what that leaves.)"""
+    """More than a thousand pending decisions, the oldest of them only counted; a shorter life is edited to match."""
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), *read([metadata("a"), epoch(1), target("a", 0), stands(1)], 10))
     assert life.state is not None
-    oldest = life.state.waiting[0]
+    oldest = life.state.classic.waiting[0]
     record = msgspec.structs.replace(oldest.record, members=())
-    life.state.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
-    life.state.unjudged[0] = msgspec.structs.replace(life.state.unjudged[0], dropped=True, members=(), more=4)
+    life.state.classic.waiting[0] = msgspec.structs.replace(oldest, record=record, kind="dropped", more=3)
+    life.state.modern.waiting[0] = msgspec.structs.replace(
+        life.state.modern.waiting[0], dropped=True, members=(), more=4
+    )
     return life
 
 
@@ -254,11 +256,11 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
     "unnamed_ending": ("a consumer group that has ended, its topics never named", unnamed_ending),
     "upgrading": ("a classic group whose upgrade has begun", upgrading),
 }
-"""What each state is about, and the life that leads to it."""
+"""The subject of each state, and the life that leads to it."""
 
 
 def told(value: Any) -> Any:
-    """A value by the names of its fields, as JSON has it; without those that are as by default."""
+    """A value by the names of its fields, as JSON values, without defaults."""
     if isinstance(value, msgspec.Struct):
         return {name: told(held) for name, held in filled(value)}
     if isinstance(value, dict):
@@ -269,7 +271,7 @@ def told(value: Any) -> Any:
 
 
 def filled(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
-    """Fields that are not as by default."""
+    """Fields with values other than the default."""
     for field in msgspec.structs.fields(struct):
         made = field.default_factory
         default = field.default if made is msgspec.NODEFAULT else made()  # type: ignore[operator]
@@ -279,9 +281,9 @@ def filled(struct: msgspec.Struct) -> Iterator[tuple[str, Any]]:
 
 
 def shape_of(*kinds: type[msgspec.Struct]) -> dict[str, list[str]]:
-    """The fields of each struct in these, in order, each with its type: what a packed state looks like.
+    """The fields of each struct in these, in order, each with its type: the form of a packed state.
 
-    Structs go by their names alone, with a ' for another of the same name: where one is defined is no shape.
+    Structs are identified by name only, with a ' for another of the same name: their modules do not matter.
     """
     shape: dict[str, list[str]] = {}
     for kind in structs_of(*kinds):
@@ -295,7 +297,7 @@ def shape_of(*kinds: type[msgspec.Struct]) -> dict[str, list[str]]:
 
 
 def structs_of(*kinds: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
-    """These and all structs in them, each once, as they are met."""
+    """These and all structs in them, each once, in the order of their occurrence."""
     found = list(kinds)
     for kind in found:
         for field in msgspec.structs.fields(kind):
@@ -304,7 +306,7 @@ def structs_of(*kinds: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:
 
 
 def _text(kind: Any) -> str:
-    """A type as text, the same in every release of Python."""
+    """A type as text, the same in every Python release."""
     arguments = getattr(kind, "__args__", ())
     if not arguments:
         return "None" if kind is type(None) else str(getattr(kind, "__qualname__", kind))

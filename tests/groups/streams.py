@@ -1,9 +1,8 @@
-"""Random lives of one group as the log and the rounds tell them, and their cuts into batches.
+"""Random lives of one group in log and rounds, and their division into batches.
 
-A stream is a list of steps in log order; a step is what no batch can part: one record, one round, or the records of
-one append of the coordinator. `batches` folds each batch the way the codec does: windows end at rounds and at
-membership records, and nowhere else. Records of the time in which the broker assigns are bytes, and the codec itself
-reads them.
+A stream is a list of steps in log order. A step is indivisible: one record, one round, or the records of one append of
+the coordinator. `batches` folds each batch like the codec: windows end only at rounds and at membership records.
+Records from the time in which the broker assigns are bytes, and the codec itself reads them.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ from tests.offsets_log.written import (
 
 @dataclass(frozen=True)
 class Logged:
-    """A record of the group that the broker assigns, as the broker writes it."""
+    """A record of a group that the broker assigns, as the broker writes it."""
 
     record: int
     key: bytes
@@ -65,7 +64,7 @@ STRATEGIES = ("range", "range", "roundrobin", "cooperative-sticky", "sticky", "h
 
 @dataclass
 class _Group:
-    """What a coordinator would know; only so far as the streams stay plausible."""
+    """The coordinator's knowledge, as far as needed for plausible streams."""
 
     record: int = 0
     generation: int = 0
@@ -154,7 +153,7 @@ def _delete(draw: st.DrawFn, group: _Group) -> None:
 
 
 def _upgrade(_: st.DrawFn, group: _Group) -> None:
-    """A consumer of the new protocol knocks: the classic group goes, and is carried over."""
+    """A consumer of the new protocol joins: the classic group ends, and its members are converted."""
     tombstone = make_membership_tombstone(group.next())
     carried = [
         group.log(
@@ -170,7 +169,7 @@ def _upgrade(_: st.DrawFn, group: _Group) -> None:
 
 
 def _join(draw: st.DrawFn, group: _Group) -> None:
-    """A member of the new protocol; the target may follow, and members reach it, or not before more happens."""
+    """A member of the new protocol joins; the target may follow, and members may reach it before more happens."""
     name = draw(st.sampled_from("mnop"))
     group.generation += 1
     topics = TOPICS[: draw(st.integers(1, 2))]
@@ -206,7 +205,7 @@ def _downgrade(_: st.DrawFn, group: _Group) -> None:
 
 
 def _target(group: _Group) -> list[Logged]:
-    """The target of an epoch, and that it stands."""
+    """The target of an epoch, and the record that completes it."""
     targets = [group.log(7, target_assignment(_by_id(of)), name) for name, of in group.targets.items()]
     return [*targets, group.log(6, group_epoch(group.generation))]
 
@@ -220,7 +219,7 @@ def _by_id(partitions: TopicPartitions) -> Mapping[bytes, Sequence[int]]:
 
 
 def _other(draw: st.DrawFn, group: _Group) -> None:
-    """One record of any kind of group, or its tombstone, where none is expected."""
+    """One record of any kind of group, or its tombstone, at an unexpected place."""
     key_type = draw(st.sampled_from((3, 5, 8, 11, 17)))
     part = "m" if key_type in {5, 8} else None
     group.put(group.log(key_type, None if draw(st.booleans()) else modern_value(key_type), part))
@@ -252,7 +251,7 @@ def _round(draw: st.DrawFn, group: _Group) -> None:
 
 
 def _racks(draw: st.DrawFn, partitions: int) -> tuple[tuple[str, ...], ...] | None:
-    """Two brokers, or one that is up, or none that has a rack."""
+    """Racks of two brokers, of one that is up, or None without racks."""
     up = draw(st.sampled_from((None, ("r1", "r2"), ("r1",))))
     return None if up is None else tuple(up[partition % len(up) :] for partition in range(partitions))
 
@@ -263,7 +262,7 @@ def _gone(draw: st.DrawFn, group: _Group) -> None:
 
 
 def _end_append(group: _Group) -> None:
-    """Let a record of another group follow: a move between protocols is one append, and has none inside."""
+    """Let a record of another group follow: a move between protocols is one append, with none inside."""
     group.record += 1
 
 
@@ -272,13 +271,13 @@ def _pause(draw: st.DrawFn, group: _Group) -> None:
 
 
 def _at(group: _Group, observation: GroupObservation) -> GroupObservation:
-    """Rounds have numbers and times of their own, also where the log did not move."""
+    """The observation with its own number and time, also where the log did not move."""
     rounds = sum(isinstance(item, GroupObservation) for step in group.steps for item in step)
     return msgspec.structs.replace(observation, round=rounds, time=START + group.record * SECOND + rounds)
 
 
 def _new_protocol(draw: st.DrawFn, group: _Group) -> None:
-    """Some time under the new protocol, and perhaps back."""
+    """A period under the new protocol, and perhaps a return."""
     _upgrade(draw, group)
     for action in draw(st.lists(st.sampled_from((_join, _join, _leave, _commit, _round)), min_size=1, max_size=6)):
         action(draw, group)
@@ -313,7 +312,7 @@ _ACTIONS = (
 
 @st.composite
 def watched_streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
-    """A life of at most so many actions without a long pause, with a round after each."""
+    """A life of at most `actions` actions without a long pause, with a round after each."""
     group = _Group()
     for action in draw(st.lists(st.sampled_from([a for a in _ACTIONS if a is not _pause]), max_size=actions)):
         action(draw, group)
@@ -323,7 +322,7 @@ def watched_streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
 
 @st.composite
 def streams(draw: st.DrawFn, actions: int = 25) -> list[Step]:
-    """A life of at most so many actions, and after it what brings to light all that the state holds."""
+    """A life of at most `actions` actions, followed by steps that reveal all of the state."""
     group = _Group()
     for action in draw(st.lists(st.sampled_from(_ACTIONS), max_size=actions)):
         action(draw, group)
@@ -364,7 +363,7 @@ def _folded(steps: Sequence[Step]) -> list[GroupInput]:
 
 @lru_cache(10_000)
 def _read(item: Logged) -> list[GroupInput]:
-    """What the codec makes of a record, of which none is folded with another."""
+    """The codec's inputs from a record; these are never folded."""
     codec = Compactor(0, 1, [], lambda _: True, lambda _: True)
     codec.add(item.record, item.time, item.key, item.value)
     return [found for _, inputs in codec.groups() for found in inputs]

@@ -1,4 +1,4 @@
-"""A group from its first sign to its end: what is written, and what is left of it."""
+"""A group from its first sign to its end: the rows, and the remaining state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_row_of_group_health_tells_the_group_at_a_round() -> None:
     assert (row.state, row.group_type, row.protocol_type, row.strategy) == ("Stable", "classic", "consumer", "range")
     assert (row.incarnation, row.generation, row.last_decision_time) == (5, 1, START + 5 * SECOND)
     assert (row.members, row.assigned_partitions, row.verdict, row.verdict_reason) == (2, 3, "identical", None)
-    # 2 and 1 partitions: the fuller member has a third more than the mean, and no assignment can do better.
+    # 2 and 1 partitions: the fuller member has a third more than the mean, which is the best possible.
     assert (row.imbalance, row.imbalance_optimal) == (pytest.approx(1 / 3), pytest.approx(1 / 3))
 
 
@@ -214,7 +214,7 @@ def test_an_unlisted_group_that_still_has_offsets_is_closed_all_the_same() -> No
     assert (life.rows.lag[-1].ended, life.rows.lag[-1].committed_offset) == (True, 10)
 
 
-# Whatever a log and a topic can hold.
+# Arbitrary contents of logs and topics.
 
 _LONG = "x" * 32_767
 _ODD_NAMES = ("", "\x00", "'; DROP TABLE lag; --", "<script>", "../../etc", "a\nb", "\U0001f980", _LONG)

@@ -1,4 +1,4 @@
-"""Anything may be in the log and in the events: nothing stops the core, and every row fits its table."""
+"""Arbitrary contents of the log and the events: nothing stops the core, and every row fits its table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from streaming.records import (
 from tests.groups.build import Life, packed
 
 INT64 = st.sampled_from((-(2**63), -1, 0, 1, 1_767_225_600_000, 2**63 - 1)) | st.integers(-(2**63), 2**63 - 1)
-# Log offsets are the broker's own, and rounds the probe's that were checked: they grow and are never negative.
+# Log offsets come from the broker, and rounds from the probe after checks: they increase and are never negative.
 OFFSET = st.integers(0, 40)
 INT32 = st.sampled_from((-(2**31), -1, 0, 1, 2, 2**31 - 1)) | st.integers(-(2**31), 2**31 - 1)
 PARTITION = st.integers(0, 3) | INT32
@@ -163,12 +163,12 @@ INPUTS = st.lists(
 @settings(deadline=None, max_examples=150)
 @given(st.lists(INPUTS, min_size=1, max_size=3))
 def test_anything_passes_and_fits_the_tables(batches: list[list[GroupInput]]) -> None:
-    # Imported here: the tables load deltalake and pandas, and the tests of this folder start without.
+    # Imported here: the tables load deltalake and pandas, which the tests of this folder do not load at start.
     from streaming.tables import table_named, to_arrow  # noqa: PLC0415
 
     life = Life()
     for inputs in batches:
         rows = life.take(*decode_inputs(encode_inputs(inputs)))
-        # As the job's writer takes them: unpacked into plain lists.
+        # As in the job's writer: unpacked into plain lists.
         for table, found in zip(Rows.__struct_fields__, msgspec.msgpack.decode(encode_rows(rows)), strict=True):
             assert to_arrow(table_named(table), found).num_rows == len(found)

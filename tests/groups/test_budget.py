@@ -1,4 +1,4 @@
-"""What members claim and subscribe to cannot make a verdict, or a row, cost what it likes; nothing else changes."""
+"""Members' claims and subscriptions cannot make a verdict or a row arbitrarily expensive; nothing else changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAR = 1_300_000
 
 
 def far_beyond(*, generation: int = 5) -> tuple[Member, ...]:
-    """Three members of a sticky group that hand out three partitions of x, of which the last is far away."""
+    """Three members of a sticky group with three partitions of x, the last of them far beyond the count."""
     return tuple(
         make_member(
             name,
@@ -46,7 +46,7 @@ def gone(position: int) -> GroupInput:
 @pytest.mark.parametrize("protocol", ["sticky", "cooperative-sticky", "range", "roundrobin"])
 def test_a_partition_far_beyond_what_rounds_have_seen_is_not_recomputed(protocol: str) -> None:
     life = Life()
-    # (The topic is seen for the first time: that it never had so many partitions is not sure.)
+    # (This is the first round with the topic: it may have had as many partitions before.)
     life.take(make_record(5, far_beyond(), protocol=protocol), make_observation(10, make_topic("x", 3)))
     assert life.rows.drift == [], "a coming round may show so many partitions"
     tracemalloc.start()
@@ -134,7 +134,7 @@ def test_up_to_twice_what_rounds_have_seen_and_a_hundred_a_leader_is_recomputed(
 
 
 def test_what_members_keep_of_a_topic_that_was_made_again_far_smaller_is_identical() -> None:
-    # (Java from 3.0 on leaves partitions with members that its topic does not have any more.)
+    # (Java from 3.0 on leaves members partitions that their topic no longer has.)
     had = {"a": range(500), "b": range(500, 1_000)}
     subscribed = {"a": ("x",), "b": ("x", "y")}
     told = tuple(
@@ -154,7 +154,7 @@ T100 = tuple(f"t{number:02d}" for number in range(100))
 
 
 def group_of(members: int, topics: Mapping[str, int], *, kinds: int = 1) -> Group:
-    """Members that list all topics, or with several kinds each all but one in so many of them."""
+    """Members that list all topics; or, with several kinds, all but one in `kinds` of them."""
     names = [f"m{place:04d}-{place * 7919 % 100_003:x}" for place in range(members)]
     return Group(
         tuple(
@@ -166,7 +166,7 @@ def group_of(members: int, topics: Mapping[str, int], *, kinds: int = 1) -> Grou
 
 
 def members_of(group: Group, strategy: str, had: Mapping[str, Mapping[str, Sequence[int]]]) -> list[Member]:
-    """The members with what a leader on Java gives them, having had that."""
+    """The members with the assignment of a Java leader, given their previous partitions."""
     told = []
     for member in group.members:
         owned = tuple((topic, tuple(numbers)) for topic, numbers in had.get(member.member_id, {}).items())
@@ -223,7 +223,7 @@ def test_drift_of_a_group_of_a_thousand_members_is_told_with_all_candidates() ->
 def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "DECISION", 500)
     life = Life()
-    # b has all, which no strategy gives: drift, if it could be told.
+    # b has all partitions, which no strategy would give: drift, if it could be computed.
     members = [make_member("a", ("x",)), make_member("b", ("x",), {"x": range(1_000)})]
     life.take(make_record(5, members), make_observation(10, make_topic("x", 1_000)))
     row = verdict_of(life)
@@ -235,7 +235,7 @@ def test_beyond_a_decision_s_budget_the_verdict_names_the_numbers(monkeypatch: p
 
 
 def storm(decisions: int, first: int = 5) -> list[MembershipRecord]:
-    """Generations of one group without a round between, each as range has it, in turns of two and three members."""
+    """Generations of one group without a round in between, assigned by range, alternately to two and three members."""
     return [
         make_record(first + number, even("x", 60, *("abc"[: 2 + number % 2])), generation=number + 1)
         for number in range(decisions)

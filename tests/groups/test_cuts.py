@@ -1,4 +1,4 @@
-"""The result does not depend on how the stream was cut into batches (DESIGN.md 1)."""
+"""The result does not depend on how the stream was cut into batches."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ Record = tuple[int, int, bytes, bytes | None]
 
 
 def written(item: GroupInput | Logged) -> Record:
-    """One input of a stream as the record that a broker writes."""
+    """One input of a stream as the record that a broker would write."""
     if isinstance(item, CommitWindow):
         value = None if item.deleted else offset_value(4, item.offset)
         return item.last_record, max(item.last_commit_time, 0), offset_key(GROUP, item.topic, item.partition), value

@@ -1,4 +1,4 @@
-"""Started against an old log: what is said of decisions that nobody watched, and of what compaction has taken out."""
+"""A start with an old log: rows for decisions before the first round, and for compacted ranges."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def owns(*counts: int) -> list[tuple[tuple[str, tuple[int, ...]], ...]]:
 
 
 def first_half() -> object:
-    """Of six partitions `a` has given up two, which `b` is to have in the next generation."""
+    """`a` has given up two of six partitions, which `b` gets in the next generation."""
     owned = owns(6)
     members = (
         make_member("a", ("x",), {"x": range(4)}, owned=owned[0], generation=6),
@@ -65,7 +65,7 @@ def test_an_old_decision_that_broke_its_strategy_is_drift_all_the_same() -> None
 def test_a_round_inside_a_compacted_stretch_is_not_judged_and_the_first_behind_it_is() -> None:
     life = Life()
     life.take(make_commit(10, 50, topic="x"), make_observation(20, make_topic("x", 1, end=60)))
-    # The commits of 30 to 90 have given way to the one at 95.
+    # The commits of 30 to 90 were compacted in favour of the one at 95.
     life.take(
         Compacted(30, 96),
         make_observation(60, make_topic("x", 1, end=900)),
@@ -115,7 +115,7 @@ def test_the_next_generation_in_a_compacted_stretch_may_be_a_static_member_s_ret
     life = Life()
     statics = [msgspec.structs.replace(m, group_instance_id=m.member_id) for m in even("x", 4, "a", "b")]
     life.take(make_record(5, statics, generation=3), make_observation(10, make_topic("x", 4)))
-    # It holds a new subscription beside the assignment before: no leader decided that.
+    # The record has a new subscription beside the previous assignment: no leader decided that.
     changed = msgspec.structs.replace(statics[0], member_id="a2", topics=("y",))
     life.take(Compacted(20, 51), make_record(50, (changed, statics[1]), generation=4))
     life.take(make_observation(60, make_topic("x", 4), make_topic("y", 1)))
@@ -144,7 +144,7 @@ def test_a_group_that_ends_in_a_compacted_stretch_is_closed() -> None:
         Compacted(30, 96), make_observation(60, gone="deleted", state=None), make_observation(80, make_topic("x", 1))
     )
     assert [(row.round, row.ended) for row in life.rows.lag] == [(20, False), (60, True)]
-    # Another of its name begins in the stretch.
+    # Another group with this name begins in the range.
     life.take(make_commit(95, 3, topic="x"), make_observation(100, make_topic("x", 1, end=5)))
     assert [(row.round, row.committed_offset) for row in life.rows.lag[2:]] == [(100, 3)]
 
@@ -179,7 +179,7 @@ def test_a_group_that_ended_in_a_stretch_leaves_no_state_once_its_last_record_th
 def test_what_trails_behind_a_group_that_ended_in_a_stretch_is_forgotten_without_a_trace() -> None:
     cut, whole = Life(), Life()
     tail = make_commit(6, None, topic="x")
-    # Another group of that name, before any round or membership record.
+    # Another group with that name, before any round or membership record.
     commits = make_commit(10, 1, topic="x"), make_commit(12, 2, topic="x")
     cut.take(Compacted(0, 7), tail)
     assert cut.state is None
@@ -189,7 +189,7 @@ def test_what_trails_behind_a_group_that_ended_in_a_stretch_is_forgotten_without
 
 
 def test_a_stretch_begins_before_the_record_at_its_first_offset_in_whatever_order_they_come() -> None:
-    # (The first offset is that of a batch of which records are missing; its first record may be there.)
+    # (The first offset is that of a batch from which records are missing; its first record may exist.)
     stretch, record = Compacted(5, 6), make_record(5, even("x", 2, "a", "b"))
     assert in_order([record, stretch]) == in_order([stretch, record]) == [stretch, record]
 

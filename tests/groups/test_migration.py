@@ -1,4 +1,4 @@
-"""A group that goes from the classic protocol to the new one and back is one group: one history, told by two rows.
+"""A group that moves from the classic protocol to the new one and back is one group with one history, in two rows.
 
 The records and their order are those of a 4.3.1 broker (`ConsumerGroup.fromClassicGroup`, `createConsumerGroupRecords`,
 `ClassicGroup.fromConsumerGroup`); tests/real_groups/test_real_modern_groups.py sees a broker write them.
@@ -30,7 +30,7 @@ def classic(name: str, instance: str | None = None, topics: Sequence[str] = ("or
     return other_key(5, GROUP, name), member_metadata(topics, instance_id=instance, protocols=["range"])
 
 
-# What a classic group of generation 3 becomes when a consumer of the new protocol joins it.
+# The records of a classic group of generation 3 when a consumer of the new protocol joins it.
 CARRIED = [classic("a"), classic("b"), epoch(3), target("a", 0, 1), target("b", 2, 3), stands(3)]
 CARRIED += [owns("a", 3, 0, 1), owns("b", 3, 2, 3)]
 JOINED = [metadata("n"), epoch(4), target("n", 3), target("b", 2), stands(4), owns("n", 4)]
@@ -63,7 +63,7 @@ def test_an_upgrade_is_a_row_at_the_target_that_the_classic_group_brought() -> N
     assert (migration.kind, migration.decision, migration.protocol_type) == ("migration", 15, "consumer")
     assert (migration.generation, migration.previous_generation, migration.generations_skipped) == (3, 3, 0)
     assert (migration.joined, migration.left, migration.members, migration.partitions) == ((), (), 2, 4)
-    # (Nobody decided anything: there is no least to compare with.)
+    # (There was no decision, so there is no optimum to compare with.)
     assert (migration.partitions_moved, migration.partitions_moved_optimal) == (0, None)
     assert (joined.kind, joined.generation, joined.previous_generation) == ("rebalance", 4, 3)
     assert (joined.joined, joined.left, joined.partitions_moved, joined.partitions_moved_optimal) == (("n",), (), 1, 1)
@@ -90,7 +90,7 @@ def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> 
 
 
 def test_a_static_member_that_came_back_with_other_topics_is_no_drift_when_the_group_is_upgraded() -> None:
-    # The record of its return has the new subscription beside the old assignment, and the upgrade takes both over.
+    # The record of its return has the new subscription beside the old assignment, and the upgrade takes over both.
     topics = make_topic("orders", 4, topic_id=TOPIC_ID), make_topic("bills", 2)
     stays = make_member("b", assigned={"orders": (2, 3)})
     was = make_member("a", assigned={"orders": (0, 1)}, group_instance_id="i")
@@ -134,13 +134,13 @@ def test_a_group_of_the_new_protocol_made_after_a_classic_one_was_deleted_is_ano
 
 
 def test_a_classic_group_whose_past_is_compacted_away_has_not_joined_when_it_is_upgraded() -> None:
-    # Of the classic group only the tombstone is left; epoch and one member are those of a new group.
+    # Only the tombstone of the classic group is left; epoch and one member look like a new group's.
     rows = churn(*read([classic("a"), epoch(1), target("a", 0, 1), stands(1)]))
     assert (rows[0].joined, rows[0].partitions_moved) == (None, None)
 
 
 def back() -> list[GroupInput]:
-    """From the upgraded group of a, b and n: n leaves, and a and b go on as a classic group."""
+    """Back from the upgraded group of a, b and n: n leaves, and a and b continue as a classic group."""
     members = (make_member("a", assigned={"orders": (0, 1)}), make_member("b", assigned={"orders": (2,)}))
     last = make_record(40, even("orders", 4, "a", "b"), generation=5)
     return [*downgrade(24, "a", "b", "n"), make_record(36, members, generation=4), last]
@@ -158,7 +158,7 @@ def test_a_downgrade_is_a_row_that_tells_who_left_and_what_waits_for_its_next_ow
         1,
     )
     assert (rebalance.kind, rebalance.follows, rebalance.previous_generation) == ("rebalance", 36, 4)
-    # Partition 3, from n to b: once, from the first owner to the last.
+    # Partition 3 moves from n to b, counted once: from the first owner to the last.
     assert (rebalance.partitions_moved, rebalance.left, rebalance.incarnation) == (1, (), 5)
 
 
@@ -171,7 +171,7 @@ def test_a_classic_group_that_begins_where_an_empty_one_of_the_new_protocol_ends
 
 
 def test_of_a_downgrade_whose_last_decision_was_not_read_nothing_is_compared() -> None:
-    # Of the time under the new protocol a record is left that is no target.
+    # The only record left from the time under the new protocol is not a target.
     log = [*read([metadata("a"), epoch(40)], 22), *downgrade(24, "a")]
     rows = churn(*log, make_record(30, even("orders", 4, "c"), generation=40), make_record(40, even("orders", 4, "c")))
     assert [(row.kind, row.incarnation) for row in rows] == [("migration", 30), ("rebalance", 40)]

@@ -1,7 +1,7 @@
-"""Law 1 where racks count: brokers come and go, also between two rounds, and no rack-aware leader is called drifted.
+"""The same with racks: brokers stop and start, also between two rounds, and no rack-aware leader is drifted.
 
-Members stand in the racks of brokers that restart; the leader looked for metadata at some moment within its age, and
-sees in no rack what is on a broker that is down. A rack-aware client even rebalances for it.
+Members are in the racks of brokers that restart; the leader fetched its metadata at some moment within the maximum age,
+and replicas on a broker that was down then have no rack for it. A rack-aware client even rebalances because of it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.groups.build import Life, make_member, make_observation, make_record,
 
 DECIDED, GRACE, INTERVAL = 4_000, 600, 10
 
-# Library, its strategies, user data of a member that owns nothing yet.
+# Library, its strategies, and the user data of a member without partitions.
 LEADERS = (
     (Library("java", (3, 5)), ("range", "sticky"), None),
     (Library("java", (4, 2)), ("cooperative-sticky",), b"\xff\xff\xff\xff"),
@@ -30,7 +30,7 @@ LEADERS = (
 
 @dataclass
 class Cluster:
-    """Brokers by number: rack, and the times (s) between which each is down; the brokers of each partition."""
+    """Brokers by number: rack, and the times (s) between which each is down; and the brokers of each partition."""
 
     racks: tuple[str, ...]
     down: tuple[tuple[int, int], ...]
@@ -78,7 +78,7 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
         )
         for name in "abcd"[: data.draw(st.integers(1, 4))]
     ]
-    # Clients look for metadata when they lose a broker: often just then.
+    # Clients fetch metadata when they lose a broker, so often exactly then.
     looked = data.draw(st.integers(DECIDED - GRACE, DECIDED))
     if data.draw(st.integers(0, 3)):
         looked = min(data.draw(st.sampled_from(cluster.down))[0] + 1, DECIDED)
@@ -103,7 +103,7 @@ def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drift
         )
         for second in range(first + data.draw(st.integers(0, 9)), DECIDED + 2 * GRACE, INTERVAL)
     ]
-    # (In the log's order, as the job does: the rounds before the decision first.)
+    # (In the log's order, like the job: the rounds before the decision first.)
     life.take(record, *rounds)
     verdict = life.rows.drift[-1]
     assert verdict.decision == DECIDED

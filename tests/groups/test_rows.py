@@ -6,7 +6,6 @@ import pytest
 
 from streaming.groups import Rows
 from streaming.groups.rows import partition_column
-from streaming.tables import TABLES
 
 
 @pytest.mark.parametrize("table", Rows.__struct_fields__)

@@ -1,4 +1,4 @@
-"""The packed state: what an earlier release left in a checkpoint must go on in this one."""
+"""The packed state: this release must continue the checkpoints of earlier ones."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_each_field_of_a_state_of_version_1_is_where_it_was(name: str) -> None:
 
 
 def test_a_golden_state_fills_each_field_that_a_state_can_hold() -> None:
-    # Who appends a field adds a state to the recorder that fills it.
+    # For each new field a state that fills it must be added to the recorder.
     structs = [struct for name in GOLDEN for struct in structs_in(resumed(name).state)]
     fill = {(type(struct), name) for struct in structs for name, _ in filled(struct)}
     have = {(kind, name) for kind in record_states.structs_of(GroupState) for name in kind.__struct_fields__}
@@ -71,7 +71,7 @@ def test_a_cooperative_rebalance_of_version_1_is_finished() -> None:
     life = resumed("cooperative")
     rows = life.take(make_commit(60, 6, topic="x", partition=1), make_observation(70, make_topic("x", 2)))
     (churn,) = rows.rebalance_churn
-    # Partition 1 went from a to b; its last commit before was at 9, the first after at 60.
+    # Partition 1 moved from a to b; its last commit before that was at 9, the first after it at 60.
     assert (churn.decision, churn.revision, churn.follows, churn.partitions_moved) == (45, 2, 35, 1)
     assert (churn.unassigned_partition_seconds_min, churn.unassigned_partition_seconds_max) == (0.02, 51.0)
     assert [(row.decision, row.verdict) for row in rows.drift] == [(45, "unverified")]
@@ -105,7 +105,7 @@ def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
     topics = make_topic("orders", 4, end=1_300, topic_id=TOPIC_ID), make_topic("bills", 2, topic_id="second")
     commit = make_commit(50, 700, partition=3)
     rows = life.take(commit, make_observation(60, *topics, state=None, group_type="consumer"))
-    # a gave up 2 and 3 at 31, told to at 26; b had them at 32 and 39 and committed at 36 and 50.
+    # a gave up 2 and 3 at 31, after the target at 26; b had them at 32 and 39 and committed at 36 and 50.
     (churn,) = rows.rebalance_churn
     assert (churn.decision, churn.revision) == (25, 3)
     assert (churn.unassigned_partition_seconds_min, churn.unassigned_partition_seconds_max) == (1.0 + 8.0, 10.0 + 24.0)
@@ -123,7 +123,7 @@ def test_what_members_of_version_1_had_and_the_racks_they_are_in_tell_what_other
     life = resumed("classic")
     racks = (("r1", "r2"), ("r2",)) * 2
     rows = life.take(make_observation(70, make_topic("orders", 4, topic_id=TOPIC_ID, racks=racks))).what_if
-    # a had all four, then 0 and 1; by racks a gets 0 and 2, b 1 and 3.
+    # a had all four, then 0 and 1; with racks a gets 0 and 2, b 1 and 3.
     assert [(row.decision, row.partitions_moved, row.reason) for row in rows if row.strategy == "range"] == [
         (30, 2, None),
         (35, 2, None),
@@ -153,25 +153,25 @@ def test_each_version_has_the_shape_that_was_recorded_with_it() -> None:
 
 
 class GroupStateLater(GroupState, array_like=True):
-    """As a later release might have it."""
+    """The struct in a possible later release."""
 
     something_new: int = 7
 
 
 class PartitionLater(PartitionState, array_like=True):
-    """The same of a log partition."""
+    """The same for a log partition."""
 
     something_new: int = 7
 
 
 class RoundsLater(RoundsState, array_like=True):
-    """The same of the rounds."""
+    """The same for the rounds."""
 
     something_new: int = 7
 
 
 class Outer(msgspec.Struct):
-    """A struct with another in it."""
+    """A struct that contains another."""
 
     groups: dict[str, list[GroupStateLater | None]] = {}
 

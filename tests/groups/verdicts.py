@@ -1,4 +1,4 @@
-"""The verdict of a decision, and the clients whose bytes tell the leader's library."""
+"""The verdict on a decision, and clients whose bytes identify the leader's library."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from streaming.groups.rows import DriftRow, WhatIfRow
 from streaming.records import Member
 from tests.groups.build import Life, make_observation, make_record, make_topic
+from tests.groups.recomputed import recompute_all
 
 LIBRDKAFKA: dict[str, Any] = {"user_data": b"", "client_id": "rdkafka"}
 KAFKA_PYTHON: dict[str, Any] = {"user_data": b"", "subscription_version": 0, "client_id": "kafka-python-3.0.12"}
@@ -15,19 +16,21 @@ JAVA: dict[str, Any] = {}
 
 
 def seen_for_long(life: Life, *topics: tuple[str, int]) -> None:
-    """Rounds have shown these topics for longer than the grace, up to record 2000."""
+    """Let rounds show these topics for longer than the grace period, up to record 2000."""
     for position in (1, 1990):
         life.take(make_observation(position, *(make_topic(topic, count) for topic, count in topics)))
     life.rows.drift.clear()
 
 
 def verdict_of(life: Life) -> DriftRow:
+    """The only verdict of a life, after a check against its inputs."""
     (row,) = life.rows.drift
+    recompute_all(life.rows, life.config.custom.by_name())
     return row
 
 
 def judged(*members: Member, counts: Mapping[str, int | None], protocol: str = "range", **changes: Any) -> DriftRow:
-    """The verdict of a first decision, by the round right after it."""
+    """The verdict on a first decision, with the round right after it."""
     life = Life()
     life.take(
         make_record(5, members, protocol=protocol, **changes),

@@ -1,4 +1,4 @@
-"""Our way between Spark and the operator against pyspark's own, on the same bytes."""
+"""Our data path between Spark and the operator compared with pyspark's own, on the same bytes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Apply = Callable[[tuple[str], Iterator[pd.DataFrame], Any], Iterator[pd.DataFram
 
 
 def pristine() -> Any:
-    """The serializers as pyspark ships them, whatever this process has installed."""
+    """The serializers as pyspark ships them, whatever this process has replaced."""
     spec = importlib.util.find_spec("pyspark.sql.pandas.serializers")
     assert spec is not None
     assert spec.loader is not None
@@ -63,11 +63,11 @@ def serializer(module: Any, most: int = 10_000) -> Any:
 
 
 Key = tuple[str, list[bytes], tuple[int, bytes] | None]
-"""Key, payloads of this batch, stored state."""
+"""Key, payloads of the batch, stored state."""
 
 
 def from_the_jvm(keys: list[Key], rows_per_batch: int, rows_per_chunk: int) -> bytes:
-    """The stream that the JVM writes: rows of many keys in a batch, a key's rows in several chunks and batches."""
+    """The JVM's stream: rows of many keys in a batch, and a key's rows in several chunks and batches."""
     chunks = []
     for key, payloads, state in keys:
         cut = [payloads[i : i + rows_per_chunk] for i in range(0, len(payloads), rows_per_chunk)]
@@ -119,7 +119,7 @@ def properties(*, defined: bool) -> dict[str, Any]:
 
 
 def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
-    """An operator that stores, removes, keeps, and answers or not, by what it is given."""
+    """An operator that stores, removes or keeps its state, and returns rows or none, depending on its input."""
     arrow = isinstance(state, ArrowState)
     payloads = state.payloads if arrow else [payload for frame in frames for payload in frame["payload"]]
     if b"remove" in payloads:
@@ -137,7 +137,7 @@ def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterat
 
 
 def through(worker: Any, sent: bytes) -> tuple[list[bytes], list[dict[str, Any]]]:
-    """What the JVM gets back: rows and states, in order. The middle is as in pyspark's `worker.py`."""
+    """The rows and states that the JVM gets back, in order. The middle part is that of pyspark's `worker.py`."""
     wrapped = wrap_grouped_map_pandas_udf_with_state(apply, _ROWS, None)
 
     def mapper(item: Any) -> Any:
@@ -149,7 +149,7 @@ def through(worker: Any, sent: bytes) -> tuple[list[bytes], list[dict[str, Any]]
     worker.dump_stream(((mapper(item),)[0] for item in worker.load_stream(io.BytesIO(sent))), answer)
     rows: list[bytes] = []
     states: list[dict[str, Any]] = []
-    answer.seek(4)  # the marker of the start
+    answer.seek(4)  # the marker at the start
     for batch in pa.ipc.open_stream(answer):
         counts = batch.column(0)[0].as_py()
         rows += [row["rows"] for row in batch.column(1).to_pylist()[: counts["dataCount"]]]

@@ -1,4 +1,4 @@
-"""The rows of a batch, from the operator's bytes to what is appended."""
+"""The rows of a batch, from the operator's bytes to the append."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failed query says in one sentence; the texts are shortened from real ones."""
+"""The one-sentence cause of a failed query; the texts are shortened from real ones."""
 
 from __future__ import annotations
 

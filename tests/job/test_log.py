@@ -17,7 +17,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[AccumulatorTCPServer]:
     root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("kafka", "py4j")}
     filters = list(root.filters)
     set_up_log()
-    # (Without its constructor, which would listen.)
+    # (Without its constructor, which would open a socket.)
     yield AccumulatorTCPServer.__new__(AccumulatorTCPServer)
     root.filters[:] = filters
     for name, level in levels.items():

@@ -1,4 +1,4 @@
-"""What holds back the offsets log: a row where it begins, where its owner becomes known, and where it ends."""
+"""Transactions that hold back the offsets log: rows at the beginning, when the producer is known, and at the end."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ KEYS = [None, b"\x00", b"\x00\x18", b"\x00\x19", b"\x00\x1a"]
 
 
 def unreadable_of(log: list[bytes | None], rounds: list[tuple[int, int]], start: int, end: int) -> list[PartitionInput]:
-    """What a task makes of [start, end), which ends at a round's position, or behind the last one.
+    """A task's inputs from [start, end), which ends at a round's position, or after the last one.
 
     Args:
         log: Keys of the records.
@@ -210,7 +210,7 @@ def test_the_rows_do_not_depend_on_how_the_log_was_cut_into_batches(data: st.Dat
         whole = rows([len(log)])
         assert rows(sorted(cuts)) == whole
         assert rows(positions) == whole
-        # And all is counted.
+        # And all records are counted.
         newest = {(row.record_offset): row.records for row in sorted(whole, key=lambda row: row.last_record_offset)}
         assert sum(newest.values()) == len(log)
 

@@ -49,7 +49,7 @@ def test_a_closed_round_has_a_row() -> None:
 
 
 def lived(*seconds: int, jumps: Mapping[int, int] = MappingProxyType({}), first: int = 5) -> Rows:
-    """Rounds at these seconds, each in a batch of its own; those at the places in `jumps` have a time so far off."""
+    """Rounds at these seconds, each in its own batch; `jumps` gives the clock's error at some of them."""
     elapsed, before, batches = 0, None, []
     for place, second in enumerate(seconds):
         told = second + jumps.get(place, 0)
@@ -60,7 +60,7 @@ def lived(*seconds: int, jumps: Mapping[int, int] = MappingProxyType({}), first:
 
 
 def gaps(rows: Rows) -> list[tuple[int, ...]]:
-    """Seconds from which and to which each gap goes."""
+    """Begin and end of each gap in seconds."""
     return [tuple(((time or 0) - START) // SECOND for time in (gap.from_time, gap.to_time)) for gap in rows.gaps]
 
 

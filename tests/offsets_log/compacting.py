@@ -1,4 +1,4 @@
-"""A log through the compactor, for its tests."""
+"""Runs a log through the compactor, for its tests."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def counted(groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput
 
 
 def columns(records: Sequence[Record]) -> RecordColumns:
-    """Records as a reader of record batches hands them over, with junk between keys and values."""
+    """Records as a reader of record batches passes them on, with junk between keys and values."""
     data = bytearray(b"\xff")
     places = []
     for record in records:

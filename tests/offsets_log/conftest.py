@@ -1,4 +1,4 @@
-"""Property tests here judge results and never the machine's speed."""
+"""Property tests here judge results, never the machine's speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Real records, damaged: what disks, networks, other producers and the future may leave in the log."""
+"""Damaged real records: possible effects of disks, networks, other producers and future versions on the log."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Iterator
 
-# Lengths and counts that have broken decoders: null, below null, the largest of 8, 16 and 32 bits, just beyond.
+# Lengths and counts that have broken decoders: null, below null, the largest of 8, 16 and 32 bits, just beyond these.
 _LENGTHS = [-1, -2, 0, 1, 127, 128, 32_767, 32_768, 65_535, 2**31 - 1, -(2**31)]
 
 # Not UTF-8: a lone continuation, an overlong slash, a surrogate, beyond Unicode, a cut sequence.
@@ -17,13 +17,13 @@ def mutated_records(
     real: list[tuple[bytes, bytes | None]], count: int, seed: int
 ) -> Iterator[tuple[bytes | None, bytes | None]]:
     """`count` records; each is a real one with one to three kinds of damage to its key or value, or none."""
-    # The seed makes a failure repeatable; nothing here is a secret.
+    # The seed makes failures repeatable; nothing here is secret.
     chance = random.Random(seed)
     for _ in range(count):
         key: bytes | None
         key, value = chance.choice(real)
         for _ in range(chance.choice([0, 1, 1, 1, 2, 3])):
-            # Values are where the layouts are; a damaged key seldom gets that far.
+            # Mostly values are damaged, because they have the layouts; a damaged key is seldom decoded that far.
             if value and chance.random() < 0.8:
                 value = _damaged(value, chance, real)
             elif key:

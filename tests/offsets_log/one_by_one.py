@@ -1,6 +1,6 @@
-"""The fold as its contract says it, one record after the other: what the compactor is compared with.
+"""The fold as in its contract, one record after the other, for comparison with the compactor.
 
-Built from the plain decoders and `merge_windows` alone: no cache, no vectorised path, no slots.
+Built only from the plain decoders and `merge_windows`: no cache, no vectorised path, no slots.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def fold_one_by_one(
         groups.setdefault(str(place[1]), []).append(item)
     for items in groups.values():
         items.sort(key=lambda item: getattr(item, "position"))  # noqa: B009
-    # A hundred and one are kept; the others are only counted.
+    # 101 records are kept; the others are only counted.
     for offset, _ in quarantined[101:]:
         count("undecodable", offset)
     shown = [(offset, visible(reason, 500)) for offset, reason in quarantined[:101]]
@@ -167,7 +167,7 @@ def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None) -> Comm
 def as_folded(
     groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput], boundaries: Sequence[int], dropped: int
 ) -> Folded:
-    """What a compactor gave, in the shape of `fold_one_by_one`."""
+    """The result of a compactor in the form of `fold_one_by_one`."""
     quarantined = [(item.offset, item.reason) for item in unreadable if isinstance(item, QuarantinedRecord)]
     unknown = {
         (item.kind, bisect_right(sorted(boundaries), item.sample.offset)): (

@@ -1,4 +1,4 @@
-"""Records that Kafka's own classes wrote, of every type, version and release: what tests damage and play with."""
+"""Records written by Kafka's own classes, of every type, version and release, for tests to use and damage."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ def _lines(name: str) -> list[dict[str, Any]]:
 
 
 GOLDEN = _lines("golden.jsonl")
-"""Chosen shapes, by Kafka 4.3.1 (`tests/oracle/offsets_log_records.py`)."""
+"""Selected shapes, by Kafka 4.3.1 (`tests/oracle/offsets_log_records.py`)."""
 
 RELEASES = _lines("releases.jsonl")
-"""Random ones, by every release (`tests/oracle/record_releases.py`)."""
+"""Random records, by every release (`tests/oracle/record_releases.py`)."""
 
 REAL: list[tuple[bytes, bytes | None]] = [
     *((bytes.fromhex(row["key"]), None if row["value"] is None else bytes.fromhex(row["value"])) for row in GOLDEN),
     *((bytes.fromhex(row["hex_key"]), bytes.fromhex(row["hex_value"])) for row in RELEASES),
 ]
-"""Key and value of all of them."""
+"""Keys and values of all of them."""

@@ -1,4 +1,4 @@
-"""Compacted stretches: where they begin and end, and whom they concern."""
+"""Compacted ranges: their beginnings and ends, and the groups concerned."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_stretch_ends_where_a_key_comes_again_after_the_last_missing_offset() 
     for offset, key in ((10, A), (11, B), (12, OTHER_OF_A), (13, A), (14, C)):
         stretches.add(offset, key)
     assert not stretches.open
-    # Each group until its own last record; what stands at 13 cannot have been cleaned over, nor what follows.
+    # Each group's range ends after its own last record; the record at 13 cannot have been cleaned, nor those after it.
     assert found(stretches) == {"a": [Compacted(5, 13)], "b": [Compacted(5, 12)]}
 
 
@@ -48,7 +48,7 @@ def test_a_key_that_came_before_the_last_missing_offset_shows_no_end() -> None:
 
 def test_records_between_offsets_that_may_be_missing_belong_to_the_stretch() -> None:
     stretches = CompactedStretches()
-    stretches.missing(5, 20)  # one part of a response; what of it is there follows
+    stretches.missing(5, 20)  # one part of a response; its remaining records follow
     for offset in (3, 6, 8):
         stretches.add(offset, A if offset > 3 else B)
     assert stretches.open

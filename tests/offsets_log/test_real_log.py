@@ -1,4 +1,4 @@
-"""The offsets log of a real broker with real groups, decoded, beside what the broker's own API says."""
+"""The offsets log of a real broker with real groups, decoded and compared with the broker's own API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LOG = "__consumer_offsets"
 
 
 def decoded_log(bootstrap: str, watched: str) -> tuple[dict[str, list[GroupInput]], list[PartitionInput]]:
-    """Everything the log holds of one group, each partition through its own compactor."""
+    """All inputs from one group's log, each partition through its own compactor."""
     reader = KafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,

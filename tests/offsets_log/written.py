@@ -1,4 +1,4 @@
-"""Records of the offsets log as a broker writes them, for tests: an encoder that shares nothing with the codec."""
+"""Records of the offsets log as a broker writes them, for tests: an encoder without any code of the codec."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def topology(epoch: int) -> bytes:
 
 
 def modern_value(key_type: int) -> bytes:
-    """A value of types 3 to 23, as small as it can be."""
+    """A minimal value of types 3 to 23."""
     empty = b"\x00\x00" + b"\x01"
     values = {
         3: group_epoch(1),

@@ -12,17 +12,17 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Holds many of Kafka's own consumers, each a member of a group in a thread of its own.
+ * Runs many of Kafka's own consumers, each a group member in its own thread.
  *
  * Run as source on the class path of one kafka-clients release: java -cp JARS GroupMembers.java
- * Lines in, fields parted by tabs (no name has one; the clients' jars bring no JSON):
+ * Lines in, with fields separated by tabs (no name contains one; the clients' jars have no JSON library):
  *
  *   start NAME TOPICS [SETTING VALUE] ...     topics by ",", or "~" and a regular expression that the broker resolves
  *                                             (4.0 and later); settings by Kafka's names
  *   stop NAME                                 closes it: a dynamic member leaves its group, a static one does not
  *
- * Lines out: "closed NAME" when a consumer is, whoever wanted it; before it "failed NAME EXCEPTION" when nobody did.
- * The end of the input ends the program, and with it every member, as a crash would.
+ * Lines out: "closed NAME" when a consumer has been closed, requested or not; before it "failed NAME EXCEPTION" if it
+ * was not requested. The end of the input ends the program and every member with it, as in a crash.
  */
 public final class GroupMembers {
     private static final Duration POLL = Duration.ofMillis(200);
@@ -79,7 +79,7 @@ public final class GroupMembers {
                 made.subscribe(topics);
                 return;
             }
-            // By name, as older releases, whose members this class holds as well, have no such class.
+            // By name, because older releases, which this program also runs with, do not have this class.
             Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
             Object regex = pattern.getConstructor(String.class).newInstance(topics.get(0).substring(1));
             KafkaConsumer.class.getMethod("subscribe", pattern).invoke(made, regex);

@@ -106,7 +106,7 @@ public class OffsetsLogRecords {
         return answer;
     }
 
-    // Read with the generated classes, as ConsumerProtocol does; what they refuse stays base64.
+    // Parsed with the generated classes, like ConsumerProtocol; bytes that they refuse stay base64.
     static void consumerProtocol(ObjectNode member) {
         try {
             ByteBuffer bytes = ByteBuffer.wrap(Base64.getDecoder().decode(member.get("subscription").asText()));

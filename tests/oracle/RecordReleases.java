@@ -1,4 +1,4 @@
-// Kafka's record classes of several releases, each release in a class loader of its own.
+// Kafka's record classes of several releases, each release in its own class loader.
 //
 //   java -cp CLIENTS RecordReleases.java schemas      RELEASE=JAR[:JAR] ...   layouts, one line a message and version
 //   java -cp CLIENTS RecordReleases.java random SEED COUNT RELEASE=JAR[:JAR] ...   COUNT records, written and printed by them
@@ -6,9 +6,9 @@
 //   {"release", "message", "key_type", "version", "fields": [{"name", "type", "array", "nullable", "tag", "fields"}, ...]}
 //   {"release", "key_type", "value_version", "unknown_tags", "hex_key", "hex_value", "key", "value"}
 //
-// What a random record holds is chosen along the class's own SCHEMAS, so nothing of the code under test has a say in it.
-// Classes without JSON converters (up to 3.9) read bytes that Kafka's schema library writes for them, must give them
-// back, and are printed by those of the last release named; what that one cannot read is printed as null.
+// Random records follow the class's own SCHEMAS, so they are independent of the code under test. Classes without JSON
+// converters (up to 3.9) read bytes written by Kafka's schema library and must write the same bytes again; they are
+// printed by the classes of the last named release, and as null if those cannot read them.
 // CLIENTS: kafka-clients and Jackson; the generated classes of older releases run on them, and those of a newer one
 // with its own kafka-clients as the second jar, out of which come only the classes that CLIENTS lacks.
 
@@ -87,7 +87,7 @@ public class RecordReleases {
             }
         }
 
-        // Of the legacy type only version 0 was ever written.
+        // Only version 0 of the legacy type was ever written.
         short newest() throws Exception {
             return id == 0 ? 0 : highest(value);
         }
@@ -313,7 +313,7 @@ public class RecordReleases {
             } else {
                 JsonNode chosen = value(bound.def.type, chance, depth);
                 if (bound.def.name.equals("partition") && depth == 0) {
-                    // Of a key: no topic has a negative partition.
+                    // In a key: no topic has a negative partition.
                     chosen = NODES.numberNode(chosen.intValue() & Integer.MAX_VALUE);
                 }
                 found.set(camel(bound.def.name), chosen);
@@ -327,7 +327,7 @@ public class RecordReleases {
             return NODES.nullNode();
         }
         if (type.isArray()) {
-            // 126 and 127 elements lie on either side of the second byte of a varint that holds the count plus one.
+            // With 127 elements the varint of the count plus one gets a second byte; 126 still fit into one.
             int size = depth == 0 && chance.nextInt(150) == 0 ? 125 + chance.nextInt(4) : chance.nextInt(depth > 0 ? 3 : 4);
             ArrayNode found = JSON.createArrayNode();
             for (int i = 0; i < size; i++) {

@@ -21,14 +21,14 @@ import org.apache.rocketmq.common.message.MessageQueue;
  * Runs RocketMQ's own allocation strategies, one case per line in, one answer per line out, in order.
  *
  * Run as source on the class path of one rocketmq-client release: java -cp JARS RocketMqRunner.java
- * An empty line is answered by an empty line, and everything before it is written out.
+ * An empty line is answered with an empty line after the output is flushed.
  * Every text is "x" and the hex of its UTF-16 code units; "-" is null. A line is
  *
  *   strategy TAB presort TAB virtual nodes TAB config list TAB rooms TAB separator TAB queues TAB clients TAB callers
- *   strategy:  what getName() should give; presort: 1 to sort queues and clients as RebalanceImpl does
+ *   strategy:  the expected getName(); presort: 1 to sort queues and clients like RebalanceImpl
  *   queues, config list:  topic ":" broker ":" id, joined by ";"; a list "-" is not set
  *   rooms, clients, callers:  texts joined by ";"; the callers are the currentCIDs of the calls, in order
- *   separator:  the room of a broker or client is what stands before it, or all of the name
+ *   separator:  the room of a broker or client is the text before it, or the whole name
  *
  * An answer is, per caller, queues as above, "-" for null, or "!" exception ":" message; joined by "|".
  */

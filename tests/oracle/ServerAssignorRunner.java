@@ -29,15 +29,15 @@ import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
  * Runs the assignors of Kafka's brokers (KIP-848), one case per line in, one answer per line out, in order.
  *
  * Run as source on the class path of one kafka-group-coordinator release (3.8 or newer). An empty line is answered
- * by an empty line, and everything before it is written out: so that answers can become the next questions.
+ * with an empty line after the output is flushed, so that answers can become part of the next cases.
  * Names are "x" and the hex of their UTF-16 code units, "-" is null, topic ids are as Kafka prints them. A line is
  *
  *   strategy TAB topics TAB members
- *   topics:   name ":" id ":" count, joined by ";": those that exist
+ *   topics:   name ":" id ":" count of existing topics, joined by ";"
  *   members:  id ":" instance ":" names by "," ":" target, joined by ";"; target as id "=" partitions by "+", by ","
  *
- * Everything is put together as the coordinator does it (TargetAssignmentBuilder, Assignment.fromRecord, ModernGroup,
- * TopicIds), except that a member's topics come in the order of the line.
+ * The input is built as in the coordinator (TargetAssignmentBuilder, Assignment.fromRecord, ModernGroup, TopicIds),
+ * except that a member's topics are in the order of the line.
  *
  * An answer is member ":" target as above, joined by ";", in the order of the maps; or "!" exception ":" message.
  */
@@ -126,7 +126,7 @@ public final class ServerAssignorRunner {
         return answer.toString();
     }
 
-    /** As the coordinator's TopicIds: names that no topic has count in the size and are passed over otherwise. */
+    /** Like the coordinator's TopicIds: names without a topic count in the size and are skipped otherwise. */
     private static final class Subscribed extends AbstractSet<Uuid> {
         private final Set<String> names;
         private final List<Uuid> found = new ArrayList<>();
@@ -168,7 +168,7 @@ public final class ServerAssignorRunner {
                 }
                 return longest;
             } catch (ClassNotFoundException elsewhere) {
-                // 3.8 keeps it in the other package.
+                // In 3.8 it is in the other package.
             }
         }
         throw new IllegalStateException(name);

@@ -13,7 +13,7 @@ import org.apache.kafka.streams.kstream.Consumed;
  *
  *   java -cp JARS StreamsMember.java TOPIC [SETTING VALUE] ...
  *
- * It leaves when it is asked to end (SIGTERM).
+ * It leaves its group on SIGTERM.
  */
 public final class StreamsMember {
     public static void main(String[] arguments) throws Exception {

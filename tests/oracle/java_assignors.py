@@ -1,4 +1,4 @@
-"""Kafka's own client assignors of several releases, asked in batches: one JVM per release and batch."""
+"""Kafka's own client assignors of several releases, called in batches: one JVM per release and batch."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from streaming.jars import classpath
 from streaming.java import find_java
 
 RELEASES = ("2.4.1", "3.4.1", "3.5.1", "3.7.1", "4.3.1")
-# One in each era of the sticky strategies: 3.4.0 differs from 3.0 in what it reads, 4.3.1 from 3.7.1 in nothing.
+# One per era of the sticky strategies: 3.4.0 differs from 3.0 in its input, 4.3.1 behaves like 3.7.1.
 STICKY_RELEASES = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", "3.7.1", "4.3.1")
 
 _RUNNER = Path(__file__).with_name("AssignorRunner.java")
-# A run takes seconds: the second compiler and the parallel collector would only take the other core.
+# A run takes seconds, so the second compiler and the parallel collector would only occupy the other core.
 _SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _TIMEOUT_S = 240
 
@@ -33,13 +33,13 @@ class Case:
 
 @dataclass(frozen=True)
 class Thrown:
-    """The class threw; `name` is the exception's."""
+    """The class threw an exception; `name` is its class."""
 
     name: str
 
 
 def ask_java(release: str, cases: Sequence[Case]) -> list[Assignment | Thrown]:
-    """Answers of the real classes of one release; per member a topic's partitions in the class's order."""
+    """Results of the real classes of one release; per member a topic's partitions in the class's order."""
     return [lists if isinstance(lists, Thrown) else from_pairs(lists) for lists in ask_java_for_lists(release, cases)]
 
 

@@ -1,4 +1,4 @@
-"""Group members that are Kafka's own Java consumers of one release, all in one JVM."""
+"""Group members that run Kafka's own Java consumer of one release, all in one JVM."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["JavaMembers"]
 
 
 class JavaMembers(MembersProcess):
-    """The JVM; a context manager, whose end is the crash of every member that is left."""
+    """The JVM; a context manager, at whose end all remaining members crash."""
 
     def __init__(self, release: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""RocketMQ's own allocation strategies, asked in batches."""
+"""RocketMQ's own allocation strategies, called in batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RocketMqCase:
 
 @dataclass(frozen=True)
 class Thrown:
-    """The class threw; a NullPointerException's message, which is the JVM's, is left out."""
+    """The class threw; the message of a NullPointerException is left out, because it is the JVM's."""
 
     exception: str
     message: str
@@ -43,7 +43,7 @@ class RocketMq(JavaRunner):
         super().__init__("RocketMqRunner.java", f"rocketmq-{RELEASE}")
 
     def allocate(self, cases: Sequence[RocketMqCase]) -> list[list[Answer]]:
-        """Per case the answers to its callers."""
+        """The results for each case's callers."""
         return [
             [_read(answer) for answer in line.split("|")] if case.callers else []
             for case, line in zip(cases, self.ask([_line(case) for case in cases]), strict=True)

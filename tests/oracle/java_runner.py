@@ -1,4 +1,4 @@
-"""Runs one of the Java sources beside this module over a set of jars, in a JVM of its own: lines in, lines out."""
+"""Runs one of the Java sources in this folder with a set of jars, in its own JVM: lines in, lines out."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streaming.java import find_java
 __all__ = ["JavaRunner", "hexed", "joined", "unhexed"]
 
 _TIMEOUT_S = 280
-"""For one batch."""
+"""Limit for one batch."""
 
 
 class JavaRunner:
-    """A runner that answers each line by a line, and an empty one by an empty one, writing out all so far.
+    """A runner that answers each line with a line, and an empty line with an empty one after flushing its output.
 
     A context manager; `ask` may be called any number of times inside.
     """
@@ -30,7 +30,8 @@ class JavaRunner:
         self._command = [
             str(find_java()),
             "-Xmx1g",
-            # A run is a few seconds: the second compiler and the parallel collector would only take the other core.
+            # A run takes a few seconds, so the second compiler and the parallel collector would only occupy the other
+            # core.
             "-XX:TieredStopAtLevel=1",
             "-XX:+UseSerialGC",
             "-cp",
@@ -55,11 +56,11 @@ class JavaRunner:
         assert kind is not None or status == 0
 
     def ask(self, lines: Sequence[str]) -> list[str]:
-        """Answers in order."""
+        """Send lines; returns the answers in order."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
-        # In a thread, or both sides might wait for the other to read.
+        # In a thread, because otherwise both sides might wait for the other to read.
         writer = Thread(target=self._write, args=(lines,))
         writer.start()
         hangs = Timer(_TIMEOUT_S, process.kill)
@@ -88,7 +89,7 @@ def hexed(text: str | None) -> str:
 
 
 def unhexed(text: str) -> str:
-    """The text again."""
+    """The inverse of `hexed`."""
     return bytes.fromhex(text[1:]).decode("utf-16-be", "surrogatepass")
 
 

@@ -1,4 +1,4 @@
-"""The assignors of Kafka's brokers (KIP-848) of several releases, asked in batches: one JVM per release."""
+"""The assignors of Kafka's brokers (KIP-848) of several releases, called in batches: one JVM per release."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ServerCase:
 
 @dataclass(frozen=True)
 class Thrown:
-    """The class threw."""
+    """The class threw an exception."""
 
     exception: str
     message: str
@@ -35,7 +35,7 @@ class Servers(JavaRunner):
         super().__init__("ServerAssignorRunner.java", f"server-{release}")
 
     def assign(self, cases: list[ServerCase]) -> list[dict[str, Target] | Thrown]:
-        """Per member a target in the order of the class's maps, as the next record would hold it."""
+        """Per member a target in the order of the class's maps, as in the next record."""
         return [_read(answer) for answer in self.ask([_line(case) for case in cases])]
 
 

@@ -1,8 +1,8 @@
-"""librdkafka's own assignors: a real consumer that is made the leader of groups that do not exist.
+"""librdkafka's own assignors: a real consumer becomes the leader of invented groups.
 
-The consumer (confluent-kafka, in a process of its own) talks to a broker of this module's, which tells it at each join
-that it leads a group of the members asked about, and of topics in racks as asked, takes the assignment that it sends,
-and has it join again for the next.
+The consumer (confluent-kafka, in its own process) connects to a broker in this module. At each join the broker appoints
+it leader of a group with the members and the topics (with racks) of a case, receives its assignment, and makes it join
+again for the next case.
 
 Layouts: ApiVersions 0, Metadata 1 (with racks), FindCoordinator 0, JoinGroup 5 (with instance ids), SyncGroup 3.
 """
@@ -27,10 +27,10 @@ from tests.oracle.java_assignors import Case
 __all__ = ["Unanswered", "ask_librdkafka"]
 
 _ANSWER_S = 200.0
-# One in some hundred joins is never followed by an assignment; a busy machine needs seconds for the others.
+# One in several hundred joins is never followed by an assignment; on a busy machine others take seconds.
 _SILENT_S = 5.0
-# After an eager rebalance a consumer waits a tenth of a second before it joins again. And while only one leads, it is
-# clear at which case it crashes, as the sticky assignor does.
+# After an eager rebalance a consumer waits 0.1 s before it joins again, so several run at once. With only one leader it
+# is known which case crashes it, as happens with the sticky assignor.
 _LEADERS = {"range": 24, "roundrobin": 24, "cooperative-sticky": 1}
 
 _CLIENT = """
@@ -47,7 +47,7 @@ while True:
 """
 
 _METADATA, _FIND_COORDINATOR, _JOIN, _HEARTBEAT, _LEAVE, _SYNC, _VERSIONS = 3, 10, 11, 12, 13, 14, 18
-# Of each API as many versions as we write; of the others what a consumer wants of a broker before it joins groups.
+# For each API the highest version that we write; for the others what a consumer needs before it joins groups.
 _HIGHEST = {
     0: 2,
     1: 3,
@@ -75,9 +75,9 @@ class Unanswered(Enum):
 
 
 def ask_librdkafka(strategy: str, cases: Sequence[Case]) -> list[Assignment | Unanswered]:
-    """What the installed librdkafka assigns, case by case.
+    """Assignments of the installed librdkafka, case by case.
 
-    Topics that do not exist are those without a count. A member of each group must list a topic, and no name be empty.
+    Topics without a count do not exist. Each group must have a member with a topic, and no name may be empty.
     """
     work = _Work(list(cases))
     server = _Server(("127.0.0.1", 0), _Connection)
@@ -94,7 +94,7 @@ def ask_librdkafka(strategy: str, cases: Sequence[Case]) -> list[Assignment | Un
 
 
 def _lead(strategy: str, port: int, work: _Work, until: float) -> None:
-    """Have consumers lead until all is answered, or they crash."""
+    """Let consumers lead until all cases are answered, or they crash."""
     command = [sys.executable, "-c", _CLIENT, str(port), strategy, str(_LEADERS[strategy])]
     consumer = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -118,7 +118,7 @@ def _lead(strategy: str, port: int, work: _Work, until: float) -> None:
 
 @dataclass
 class _Work:
-    """The cases, and those that leaders work on, by the leader's group."""
+    """The cases, and those in progress by the leader's group."""
 
     cases: list[Case]
     answers: dict[int, Assignment | Unanswered] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class _Connection(StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        with suppress(ConnectionError):  # (a consumer that was killed)
+        with suppress(ConnectionError):  # (a consumer was killed)
             self._serve()
 
     def _serve(self) -> None:
@@ -197,7 +197,7 @@ class _Connection(StreamRequestHandler):
         return _array(listed) + struct.pack(">i", _BROKER) + _array(topics)
 
     def _found(self, name: str) -> tuple[int, list[list[int]]]:
-        """Error and replicas per partition of a topic; its name has the case before it."""
+        """Error and replicas per partition of a topic; its name has the number of the case as prefix."""
         number, _, topic = name.partition("~")
         if name == "seed":
             return 0, [[_RACKLESS]]

@@ -1,4 +1,4 @@
-"""A process that holds many group members, and starts and stops them as lines tell it (GroupMembers.java)."""
+"""A process with many group members, which starts and stops them on command (GroupMembers.java)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _END_S = 20.0
 
 
 class MembersProcess:
-    """One such process, started anew when it has crashed; a context manager, whose end is the crash of all its members.
+    """One such process, restarted when it has crashed; a context manager, at whose end all its members crash.
 
     Attributes:
         crashes: How often it ended by itself.
-        failures: What members died of that nobody stopped, as far as they tell.
+        failures: Errors of members that ended without being stopped, as far as they reported one.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -47,7 +47,7 @@ class MembersProcess:
         self._listener.join()
 
     def start(self, topics: Sequence[str], settings: Mapping[str, str]) -> str:
-        """Start a member with its client's settings; its name, for `stop` and `closed`."""
+        """Start a member with its client's settings; returns its name, for `stop` and `closed`."""
         name = f"m{next(self._names)}"
         closed = self._closed[name] = Event()
         line = "start", name, ",".join(topics), *(part for setting in settings.items() for part in setting)
@@ -61,7 +61,7 @@ class MembersProcess:
         self._tell("stop", name)
 
     def closed(self, name: str) -> Event:
-        """Set when the member's client is closed, or gone."""
+        """An event that is set when the member's client is closed or gone."""
         return self._closed[name]
 
     def _open(self) -> None:
@@ -72,7 +72,7 @@ class MembersProcess:
         self._listener.start()
 
     def _tell(self, *fields: str) -> bool:
-        """Whether there was somebody to tell; there is now."""
+        """Write a line; returns whether a process was there to read it. Afterwards one is there."""
         with self._writing:
             assert self._process.stdin is not None
             try:

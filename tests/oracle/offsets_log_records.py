@@ -1,6 +1,6 @@
-"""Kafka's own record classes (`OffsetsLogRecords.java`), asked in bulk.
+"""Kafka's own record classes (`OffsetsLogRecords.java`), called in batches.
 
-python tests/oracle/offsets_log_records.py      # writes tests/offsets_log/data/golden.jsonl anew
+python tests/oracle/offsets_log_records.py      # rewrites tests/offsets_log/data/golden.jsonl
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _UUID = "AAECAwQFBgcICQoLDA0ODw"
 
 
 def ask_java(requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One answer per request, in order; the protocol stands at the top of the Java file."""
+    """One answer per request, in order; the protocol is described at the top of the Java file."""
     text = "".join(json.dumps(request) + "\n" for request in requests)
     command = [str(find_java()), "-cp", os.pathsep.join(map(str, classpath("broker"))), str(_RUNNER)]
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, encoding="utf-8")
@@ -34,7 +34,7 @@ def ask_java(requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def written_by_java(message: str, version: int | None, fields: dict[str, Any]) -> dict[str, Any]:
-    """The request to write a value, or a key when there is no version."""
+    """The request to write a value, or a key if there is no version."""
     return {"do": "write", "message": message, "version": version, "json": fields}
 
 

@@ -1,6 +1,6 @@
 """Kafka's record classes of several releases (`RecordReleases.java`), in one JVM.
 
-python tests/oracle/record_releases.py      # writes tests/offsets_log/data/releases.jsonl anew
+python tests/oracle/record_releases.py      # rewrites tests/offsets_log/data/releases.jsonl
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from streaming.jars import classpath
 from streaming.java import find_java
 
 NEWEST = "4.4.0"
-# Those of the set [records] in conf/jars.toml, and the broker's.
+# The releases of the set [records] in conf/jars.toml, and the broker's.
 RELEASES = ("3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1", NEWEST)
 
-# What the same version number meant in early access: (release, key type). The codec refuses these layouts.
+# Early-access layouts with the same version number: (release, key type). The codec refuses them.
 EARLY_ACCESS = frozenset(
     {("3.7.2", key_type) for key_type in (4, 5, 7, 8)} | {("3.9.1", 9), ("3.9.1", 11), ("4.0.1", 11), ("4.0.1", 15)}
 )
@@ -29,7 +29,7 @@ EARLY_ACCESS = frozenset(
 SEED = 20_261_121
 GOLDEN = Path(__file__).parents[1] / "offsets_log" / "data" / "releases.jsonl"
 
-# Of so many random records the golden file keeps, for each release, type and version, the first that are short.
+# The golden file has the first short ones of this many random records, for each release, type and version.
 _GOLDEN_FROM = 6_000
 _SHORT = 240
 
@@ -38,12 +38,12 @@ _TIMEOUT_S = 600
 
 
 def layouts() -> list[dict[str, Any]]:
-    """Every layout that a release's classes have, one a message and version."""
+    """Every layout of a release's classes, one per message and version."""
     return list(_run("schemas"))
 
 
 def random_records(seed: int, count: int, releases: Sequence[str] = RELEASES) -> Iterator[dict[str, Any]]:
-    """Records filled at random along the classes' own schemas, as they write and print them."""
+    """Records with random fields according to the classes' own schemas, as the classes write and print them."""
     return _run("random", str(seed), str(count), releases=releases)
 
 
@@ -69,7 +69,7 @@ def _jars_of(release: str) -> list[str]:
 
 
 def golden(records: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records of the golden file, out of random ones of `SEED`: three of each shape if newest, else one."""
+    """The golden file's records, from random ones of `SEED`: three of each shape of the newest release, else one."""
     seen: Counter[tuple[str, int, int]] = Counter()
     kept = []
     for record in islice(records, _GOLDEN_FROM):

@@ -1,4 +1,4 @@
-"""What the probe's tests share: settings that see one test's groups only, and real groups."""
+"""Shared fixtures of the probe's tests: settings for one test's groups only, and real groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.probe.witness import Cluster, MakeSettings
 
 @pytest.fixture(scope="session")
 def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
-    """One broker for the tests of logins, rights and TLS, which are in one group therefore (`by_turns.py`)."""
+    """One broker for the tests of logins, rights and TLS, which therefore share a group (`by_turns.py`)."""
     with running(tmp_path_factory.mktemp("secured")) as secured:
         yield secured
 
@@ -22,7 +22,7 @@ def secured_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured
 @pytest.fixture
 def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
-    # The offsets log appears with the first group of the broker's life.
+    # The offsets log is created with the broker's first group.
     seed = Cluster(bootstrap, unique, admin)
     seed.commit("seed", seed.topic("seed", 1), [0])
     yield seed
@@ -31,7 +31,7 @@ def cluster(bootstrap: str, unique: str) -> Iterator[Cluster]:
 
 @pytest.fixture
 def make_settings(bootstrap: str, unique: str) -> MakeSettings:
-    """Settings that watch the test's own groups, all but the seed, into topics of its own."""
+    """Settings for the test's own groups, without the seed, and with separate topics."""
 
     def make(bootstrap_servers: str = bootstrap, interval_ms: int = 200, **filters: tuple[str, ...]) -> Settings:
         wanted: dict[str, tuple[str, ...]] = {"groups": (f"/^{unique}/",), "ignore_groups": (f"{unique}-seed",)}

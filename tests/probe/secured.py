@@ -1,4 +1,4 @@
-"""One broker with a plain port, one with a login, and one that speaks TLS."""
+"""One broker with a plain port, one port with a login, and one with TLS."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ PASSWORD = "not-a-secret"
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """A broker with an authorizer: anonymous clients may do anything, users what ACLs allow.
+    """A broker with an authorizer: anonymous clients may do anything, users only what ACLs allow.
 
     Attributes:
         broker: The broker; its plain port is `bootstrap`.
         port: The port with a login.
-        tls_port: The port that speaks TLS.
-        ca_file: With the certificate of that port, which nobody else trusts.
-        admin: At the plain port.
+        tls_port: The port with TLS.
+        ca_file: The certificate of that port, which nobody else trusts.
+        admin: A client of the plain port.
     """
 
     broker: EmbeddedBroker
@@ -79,7 +79,7 @@ class Secured:
 
 @contextmanager
 def running(folder: Path) -> Iterator[Secured]:
-    """The broker, with a topic "orders", and a group "billing" with a member and a commit."""
+    """Start the broker, with a topic "orders", and a group "billing" with a member and a commit."""
     folder.mkdir(exist_ok=True)
     ca_file = _certificate(folder)
     broker = EmbeddedBroker(folder / "broker")
@@ -118,7 +118,7 @@ def running(folder: Path) -> Iterator[Secured]:
 
 
 def _certificate(folder: Path) -> Path:
-    """Make the key store `broker.p12`; the file with its certificate."""
+    """Create the key store `broker.p12`; returns the file with its certificate."""
     keytool = find_java().resolve().with_name("keytool")
     store = ["-keystore", folder / "broker.p12", "-storetype", "PKCS12", "-storepass", PASSWORD, "-alias", "broker"]
     make = ["-genkeypair", "-keyalg", "RSA", "-dname", "CN=localhost", "-ext", "SAN=ip:127.0.0.1,dns:localhost"]

@@ -1,4 +1,4 @@
-"""Several brokers: requests go to each one's own leader, and a moving coordinator is no deleted group."""
+"""Several brokers: requests go to the right leader, and a moving coordinator does not look like a deleted group."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_each_broker_is_asked_for_what_it_leads(cluster: Cluster, pair_settings:
     with Probe(pair_settings) as probe:
         closed = probe.round()
         sent = probe.requests
-    # Both brokers coordinate groups and lead partitions of both kinds.
+    # Both brokers coordinate groups and lead partitions of both topics.
     assert sent == {"Metadata": 2, "ListGroups": 2, "OffsetFetch": 2, "ListOffsets": 2 * 2 + 3 * 2}
     round_ = read_round(pair_settings, closed)
     assert set(round_.groups) == groups
@@ -78,7 +78,7 @@ def test_a_broker_does_not_speak_for_groups_of_another(cluster: Cluster) -> None
     leader = next(p["leader_id"] for p in log["partitions"] if p["partition_index"] == partition_for(group, 8))
     requests = GroupRequests(Connections(cluster.admin))
     assert requests.describe_groups({group: leader}, Deadline.after(30))[group] is not Refused.UNKNOWN
-    # On this rests that a group that nobody lists is gone, and did not only move: see KafkaCluster._missed.
+    # The check for gone groups relies on this error for groups that have only moved: see KafkaCluster._missed.
     for unknown in (group, f"{group}-not-there"):
         other = 3 - leader if unknown == group else _not_leading(log, unknown)
         with pytest.raises(RoundAbandonedError, match="NotCoordinatorError"):
@@ -111,7 +111,7 @@ def test_a_broker_that_dies_and_comes_back_makes_no_group_look_deleted(
         pair.second.kill()
         close(10)
         pair.second.start()
-        # It comes back as a follower; coordinators move to it while rounds go on.
+        # It returns as a follower; coordinators move to it while rounds continue.
         deadline = time.monotonic() + 60
         while 2 not in leaders_of_the_log(cluster):
             cluster.admin.elect_leaders(PREFERRED, raise_errors=False)

@@ -1,4 +1,4 @@
-"""Idle groups come once in a heartbeat, and nothing that moves waits for it."""
+"""Idle groups come once per heartbeat, and no group that moves waits for it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ MOVES = {
 
 
 class Rounds:
-    """A probe's rounds, one interval after the other; `told` holds the group's events by round."""
+    """A probe's rounds, one interval after the other."""
 
     def __init__(self) -> None:
         self.memory = Memory()
@@ -55,7 +55,7 @@ class Rounds:
         self.told: dict[int, list[Event]] = {}
 
     def see(self, look: Look, times: int = 1) -> list[Event]:
-        """The group's events of the last of so many rounds."""
+        """The group's events in the last of `times` rounds."""
         for _ in range(times):
             head = RoundHead("prod", None, self.number, 1_700_000_000_000 + INTERVAL * self.number, (5,), (None,))
             after = memory_after(head, look, self.memory)
@@ -68,7 +68,7 @@ class Rounds:
 
 @pytest.fixture
 def idle() -> Rounds:
-    """Rounds at whose end the group is idle and untold."""
+    """Rounds after which the group is idle, the last of them without events of it."""
     rounds = Rounds()
     rounds.see(AT_REST, 40)
     return rounds
@@ -110,7 +110,7 @@ def test_idle_groups_come_spread_over_the_rounds() -> None:
     rounds.see(look, IDLE_ROUNDS + 61)
     told = [len(events) for number, events in rounds.told.items() if number > IDLE_ROUNDS]
     assert sum(told) == len(names)
-    assert max(told) < 40  # ten in each of 60 rounds, if they fell evenly
+    assert max(told) < 40  # ten in each of 60 rounds with an even distribution
 
 
 @pytest.mark.parametrize("more", [0, 1, 59, 60, 61, 100])

@@ -1,4 +1,4 @@
-"""What the answers of the brokers mean, where a real cluster gives them too seldom: a coordinator on the move."""
+"""The interpretation of rare answers of brokers: a moving coordinator."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def listed(node: int, state: str = "Empty") -> Group:
 
 
 class Answers:
-    """Requests whose answers are written down; each ListGroups takes the next list."""
+    """Requests with prepared answers; each ListGroups takes the next list."""
 
     def __init__(self, lists: list[list[Group]], describe: Describe) -> None:
         self._lists, self._describe = lists, describe
@@ -111,7 +111,7 @@ def test_an_ignored_group_is_not_looked_for(make_cluster: MakeCluster) -> None:
 
 
 class Described:
-    """As much of a described group as is looked at."""
+    """The used fields of a described group."""
 
     def __init__(self, state: str, *metadata: bytes, protocol_type: str = "consumer") -> None:
         self.group_state, self.protocol_type = state, protocol_type
@@ -123,11 +123,11 @@ class Described:
     [
         # version 0, one topic "new", null user data
         (Described("Stable", bytes.fromhex("0000 00000001 0003 6e6577 ffffffff")), ("new", "orders")),
-        # bytes that are no subscription may hide topics that were known
+        # bytes that are not a subscription may hide topics that were known
         (Described("Stable", b"\x00"), ("old", "orders")),
         (Described("PreparingRebalance", b""), ("old", "orders")),
         (Described("Stable", b"\x00", protocol_type="connect"), ("orders",)),
-        # deleted since it was listed
+        # deleted after it was listed
         (Described("Dead"), ("orders",)),
     ],
 )

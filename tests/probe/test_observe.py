@@ -1,4 +1,4 @@
-"""What a round writes, given what it saw: no Kafka here."""
+"""The events of a round, given its observations, without Kafka."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head:
     assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
     told = reported_holds(holds, [1, 1, 2])
     assert told == (LogHold(1, 300, 2, 4001, "payments-3"),)
-    # It is known from then on, by a restarted probe too.
+    # It is known from then on, also to a restarted probe.
     assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == Hold(20, 300, 5, Holder(4001, "payments-3"))
     closed = RoundClosed(1, "prod", "p", 100, 7, 1_000, LOG, (11, 25, 30), {}, 0, 0, holds=told)
     assert recall(closed, []).holds == (Hold(10, 1_000, 1), Hold(20, 300, 4, Holder(4001, "payments-3")), None)

@@ -1,4 +1,4 @@
-"""The look before the start: each lack is one sentence that names it. The manual's ACL lines are run as they stand."""
+"""The check before the start: each problem is one sentence that names it. The manual's ACL lines are run unchanged."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ from kafka.admin import (
     ResourceType,
 )
 
-from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
 from streaming.jars import classpath
 from streaming.java import find_java
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, RoundAbandonedError, check
 from streaming.probe.holds import HELD_ROUNDS
 from tests.ports import free_port
-from tests.probe.secured import Secured
+from tests.probe.secured import PASSWORD, Secured
+from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
@@ -50,7 +53,7 @@ def secured(secured_broker: Secured) -> Iterator[Secured]:
 
 
 def problems_become(settings: Settings, wanted: Callable[[list[str]], bool]) -> list[str]:
-    """ACLs reach the broker a moment after they are acknowledged."""
+    """Wait for the wanted problems: ACLs reach the broker a moment after they are acknowledged."""
     deadline = time.monotonic() + 90
     while True:
         problems = [str(problem) for problem in check(settings)]
@@ -76,7 +79,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
     with Probe(settings) as restarted:  # reads back
         restarted.round()
     assert (first.groups, first.written, second.groups) == (1, 2, 1)
-    # What the job reads, as it reads it.
+    # Read the events like the job.
     consumer = KafkaConsumer(
         **settings.kafka.client_config(), group_id=None, enable_auto_commit=False, isolation_level="read_committed"
     )
@@ -92,6 +95,46 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
         while not consumer.poll(timeout_ms=200):
             assert time.monotonic() < deadline, topic
     consumer.close()
+
+
+@pytest.mark.kafka
+def test_with_a_bus_rights_to_read_are_enough_on_the_watched_cluster(
+    secured: Secured, bootstrap: str, unique: str
+) -> None:
+    secured.grant(*RIGHTS[:3])
+    topics = {"rounds_topic": f"{unique}.rounds", "events_topic": f"{unique}.events"}
+    settings = secured.settings(**topics).model_copy(update={"bus": KafkaSettings(bootstrap_servers=bootstrap)})
+    assert problems_become(settings, lambda problems: not problems) == []
+    with Probe(settings) as probe:
+        assert probe.round().groups == 1
+    with Probe(settings) as restarted:  # reads back
+        assert restarted.round().groups == 1
+    assert not set(topics.values()) & set(secured.admin.list_topics())
+
+
+@pytest.mark.kafka
+def test_rights_on_the_two_topics_are_enough_on_a_bus(
+    secured: Secured, bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics = {"rounds_topic": f"evenkeel.{unique}-rounds", "events_topic": f"evenkeel.{unique}-events"}
+    login = secured.settings(Filters(groups=(f"/^{unique}/",)), **topics)
+    settings = login.model_copy(update={"kafka": KafkaSettings(bootstrap_servers=bootstrap), "bus": login.kafka})
+    secured.grant(*RIGHTS[4:])
+    [problem] = problems_become(settings, lambda problems: len(problems) == 1)
+    assert "the right Create on Topic 'evenkeel." in problem
+    secured.grant(RIGHTS[3])
+    assert problems_become(settings, lambda problems: not problems) == []
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    cluster = Cluster(bootstrap, unique, admin)
+    cluster.commit("g", cluster.topic(), [0])
+    for _ in range(2):  # the second reads back
+        with Probe(settings) as probe:
+            assert probe.round().groups == 1
+    assert not set(topics.values()) & set(admin.list_topics())
+    admin.close()
+    monkeypatch.setenv(secret_variable("sasl_password", "bus"), PASSWORD)
+    reader = kept_reader(SourceSettings.of(settings))
+    assert reader.ends([TopicPartition(topics["rounds_topic"], 0)]) == {TopicPartition(topics["rounds_topic"], 0): 4}
 
 
 @pytest.mark.kafka
@@ -118,7 +161,7 @@ def test_without_any_one_of_them_the_sentence_names_it(secured: Secured, missing
     secured.grant(*(right for place, right in enumerate(RIGHTS) if place != missing))
     problems = problems_become(secured.settings(**topics), lambda found: any(named in problem for problem in found))
     assert [problem for problem in problems if named in problem] == problems[:1]
-    # The same right on the second topic may follow, nothing else.
+    # The same right for the second topic may follow, and nothing else.
     assert all(named.replace("rounds", "events") in problem for problem in problems[1:])
 
 
@@ -147,7 +190,7 @@ def test_a_group_that_we_may_not_see_any_more_is_not_said_to_be_deleted(secured:
         secured.grant(*(right for right in RIGHTS if right[1] is not ResourceType.GROUP))
         problems_become(settings, lambda problems: any("Group" in problem for problem in problems))
         closed = _next_round(probe)
-    # Still there, with what is known of it: its id. Neither a state nor a topic is made up.
+    # It is still there, with the only thing known: its id. Neither a state nor a topic is invented.
     assert (closed.groups, closed.written) == (1, 1)
 
 

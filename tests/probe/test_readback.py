@@ -1,4 +1,4 @@
-"""What a new probe reads of the rounds before it, and how much that takes; with a broker: test_idle.py."""
+"""The rounds that a new probe reads back, and the cost of reading them; with a broker: test_idle.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from streaming.record_batches import FetchedBatch
 
 ROUNDS = TopicPartition("evenkeel.rounds", 0)
 EVENTS = TopicPartition("evenkeel.events", 0)
-# Records that a poll hands out.
+# Records returned by a poll.
 POLLED = 500
 
 
@@ -30,7 +30,7 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Topics:
-    """A consumer of two topics that never lost a record; counts what it is asked for and hands out."""
+    """A consumer of two topics that never lost a record; counts its requests and returned records."""
 
     def __init__(self, rounds: Iterable[Round], events: Iterable[Event]) -> None:
         self._values = {
@@ -82,7 +82,7 @@ def group(round_: int, name: str, *, idle: bool) -> list[Event]:
 
 
 def heartbeat_of(rounds: int, busy: int) -> Topics:
-    """Rounds that tell one idle group each, another in each, and the same busy groups in all."""
+    """Rounds with one idle group each, a different one in each, and the same busy groups in all."""
     told: list[Round] = []
     events: list[Event] = []
     for number in range(rounds):
@@ -126,7 +126,8 @@ def test_all_rounds_of_a_heartbeat_are_read_back_with_few_questions(monkeypatch:
     topics = heartbeat_of(rounds=600, busy=1)
     names = {f"idle-{number}" for number in range(600)} | {"busy-0"}
     assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
-    # 1,200 records of rounds and 2,400 of events by 500, the newest round, and five times the bounds of a topic.
+    # 1,200 records of rounds and 2,400 of events, 500 per poll, the newest round, and five requests for a topic's
+    # bounds.
     assert topics.questions <= 25
 
 
@@ -134,5 +135,5 @@ def test_what_busy_groups_were_told_in_between_is_not_read(monkeypatch: pytest.M
     topics = heartbeat_of(rounds=20, busy=3_000)
     names = {f"idle-{number}" for number in range(20)} | {f"busy-{number}" for number in range(3_000)}
     assert read_back(monkeypatch, topics) == {name: {f"topic-of-{name}"} for name in names}
-    # A poll for each of 19 rounds, the newest round as a whole, the rounds themselves: of 120,040 events.
+    # One poll for each of 19 rounds, the whole newest round, and the rounds themselves, instead of 120,040 events.
     assert topics.handed_out <= 20 * POLLED + 6_500 + 100

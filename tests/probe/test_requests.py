@@ -1,4 +1,4 @@
-"""How many requests a round takes, and that they are batched per broker."""
+"""The number of requests per round, and their batching per broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_round_over_a_thousand_groups_takes_a_bounded_number_of_requests(
         closed = probe.round()
         sent = probe.requests
     batches = math.ceil(GROUPS / GROUPS_PER_REQUEST)
-    # The formula of the package, for one broker. No group has members, so none is described.
+    # The formula in the package's docstring, for one broker. No group has members, so none is described.
     assert sent == {"Metadata": 2, "ListOffsets": 2 + 3, "ListGroups": 1, "OffsetFetch": batches}
     assert sum(sent.values()) == 18
     round_ = read_round(settings, closed)

@@ -1,4 +1,4 @@
-"""Rounds on a real broker, compared with what kafka-python's and librdkafka's own clients say."""
+"""Rounds on a real broker, compared with kafka-python's and librdkafka's own clients."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_members_and_their_topics_are_seen_before_anything_is_committed(
     event, topics = round_.groups[group], round_.topics(group)
     assert (event.state, event.protocol_type, event.group_type) == ("Stable", "consumer", "classic")
     assert topics[orders].partitions == 3
-    # A topic that does not exist is said to be missing, not left out, and not created.
+    # A topic that does not exist is reported as missing, not left out, and not created.
     assert (topics[missing].partitions, topics[missing].end) == (None, ())
     assert missing not in cluster.admin.list_topics()
 
@@ -147,8 +147,8 @@ def test_a_rebalance_in_progress_keeps_the_topics(cluster: Cluster, settings: Se
         assert time.monotonic() < deadline
     before = read_round(settings, probe.round())
     assert before.groups[group].state == "Stable"
-    # The first member is not polled from here on, so it does not give its partitions back: the rebalance that the
-    # second one starts cannot end.
+    # The first member is no longer polled, so it does not give up its partitions: the rebalance started by the second
+    # one cannot end.
     second.subscribe([orders])
     while (round_ := read_round(settings, probe.round())).groups[group].state == "Stable":
         assert time.monotonic() < deadline
@@ -298,7 +298,7 @@ def test_an_open_transaction_holds_the_position_and_is_told_after_some_rounds(
     assert (event.held_since, event.log_position) == (rounds[0].time, rounds[0].log[partition])
 
     producer.commit_transaction(30)
-    # The coordinator of the transaction writes the marker after it has answered.
+    # The transaction coordinator writes the marker after its answer.
     deadline = time.monotonic() + 90
     while (after := probe.round()).log[partition] < after.log_end[partition]:
         assert time.monotonic() < deadline
@@ -331,7 +331,7 @@ def test_a_wrong_clock_shifts_nothing(cluster: Cluster, settings: Settings, monk
     with Probe(settings) as probe:
         closed = probe.round()
     monkeypatch.undo()
-    # The broker runs on this machine, so its clock is ours.
+    # The broker runs on this machine, with the same clock.
     assert before <= closed.time <= int(real() * 1000)
     for partition, (first, end) in closed.events.items():
         for record in read(settings.kafka.bootstrap_servers, settings.probe.events_topic, int(partition), first, end):
@@ -341,7 +341,7 @@ def test_a_wrong_clock_shifts_nothing(cluster: Cluster, settings: Settings, monk
 def test_the_probe_is_no_group(cluster: Cluster, settings: Settings, probe: Probe) -> None:
     before = {entry["group_id"] for entry in cluster.admin.list_groups()}
     probe.round()
-    with Probe(settings) as second:  # reads back what the first one wrote
+    with Probe(settings) as second:  # reads back the first one's rounds
         second.round()
     assert {entry["group_id"] for entry in cluster.admin.list_groups()} == before
 

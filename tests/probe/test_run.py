@@ -131,7 +131,7 @@ def test_an_outage_is_told_in_two_lines(
         for _ in range(3):
             assert failed.acquire(timeout=60)
         own_broker.start()
-        while closed.acquire(blocking=False):  # those before the outage
+        while closed.acquire(blocking=False):  # rounds from before the outage
             pass
         assert closed.acquire(timeout=60)
         assert closed.acquire(timeout=60)
@@ -201,7 +201,7 @@ def test_the_process_runs_rounds_and_stops_cleanly(cluster: Cluster, make_settin
 
 
 def test_an_unreachable_cluster_ends_the_process_with_one_sentence() -> None:
-    with socket.socket() as taken:  # bound, but nobody listens
+    with socket.socket() as taken:  # bound, but not listening
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         done = subprocess.run(
@@ -220,7 +220,7 @@ def test_an_unreachable_cluster_ends_the_process_with_one_sentence() -> None:
 
 
 class Clock:
-    """A clock that only waiting and working move."""
+    """A clock that advances only by waiting and working."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -237,5 +237,5 @@ def test_rounds_keep_their_beat_whatever_a_round_takes() -> None:
         next(ticks)
         began.append(clock.now - 100.0)
         clock.now += took
-    # A round that took the time of two others leaves these out, and the beat stays.
+    # A round that took the time of two others skips these, and the beat stays the same.
     assert began == [0.0, 10.0, 20.0, 50.0, 60.0, 80.0]

@@ -1,4 +1,4 @@
-"""The connection settings for TLS, against a broker that speaks nothing else on its port."""
+"""The connection settings for TLS, against a broker port with nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.xdist_group("secured"), pytest.mark.turn(6)]
 
 @pytest.fixture
 def encrypted(secured_broker: Secured, unique: str) -> Settings:
-    """Settings for a broker's TLS port, whose certificate nobody but we trust."""
+    """Settings for a broker's TLS port, whose certificate only we trust."""
     return Settings(
         cluster="encrypted",
         kafka=KafkaSettings(

@@ -1,4 +1,4 @@
-"""The probe's own topics: created soundly, or refused in a sentence."""
+"""The probe's own topics: created with the right settings, or refused with one sentence."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_missing_topics_are_created_with_sound_settings(cluster: Cluster, settin
         assert config["message.timestamp.type"] == "LogAppendTime"
         assert config["cleanup.policy"] == "delete"
         assert config["retention.ms"] == str(3 * 86_400_000)
-        # Whole segments are deleted: shorter ones than a week, or three days would become ten.
+        # Only whole segments are deleted: with segments of a week three days would become ten.
         assert int(config["segment.ms"]) <= 86_400_000
         assert config["unclean.leader.election.enable"] == "false"
 
@@ -60,7 +60,7 @@ def test_a_rounds_topic_with_the_writers_time_is_refused(cluster: Cluster, setti
         f"--topic {name} --add-config message.timestamp.type=LogAppendTime."
     )
     assert [str(problem) for problem in check(settings)] == [sentence]
-    # Without the right to read the configuration, the opening record itself tells.
+    # Without the right to read the configuration, the opening record shows it.
     with Probe(settings) as probe, pytest.raises(SetupError) as refused:
         probe.round()
     assert str(refused.value) == sentence

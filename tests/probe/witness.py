@@ -1,4 +1,4 @@
-"""Independent witnesses of what the probe does: plain clients that make groups and read what was written."""
+"""A second source for the probe's results: plain clients that create groups and read the written events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MakeSettings = Callable[..., Settings]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The session's broker, seen by kafka-python's own clients: what the probe is compared with."""
+    """The session's broker, as kafka-python's own clients see it, for comparison with the probe."""
 
     bootstrap: str
     unique: str
@@ -53,7 +53,7 @@ class Cluster:
                 if answer is not NoError:
                     raise answer
 
-        # The first group of a broker's life makes it create the offsets log, which takes a moment.
+        # With its first group the broker creates the offsets log, which takes a moment.
         once_ready = Retrying(
             retry=retry_if_exception_type(RetriableError), stop=stop_after_delay(60), wait=wait_fixed(0.1), reraise=True
         )
@@ -66,7 +66,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The events of one round, as a plain consumer reads them by the positions of the closing record."""
+    """The events of one round, read by a plain consumer from the positions in the closing record."""
 
     events: list[Event]
     keys: list[bytes | None]

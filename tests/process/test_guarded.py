@@ -1,4 +1,4 @@
-"""Guarded programs die with their starter, stop when told, and tell how they ended."""
+"""Guarded programs die with their starter, stop on request, and report how they ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _python(program: str) -> list[str]:
 
 
 def _waiting(log: Path, program: str) -> GuardedProcess:
-    """Start a program that prints `ready` when it is, and wait for that."""
+    """Start a program that prints `ready`, and wait for that."""
     fifo = log.with_suffix(".fifo")
     os.mkfifo(fifo)
     process = GuardedProcess(

@@ -1,4 +1,4 @@
-"""Two of a kind on one lake: refused, for as long as the first lives and no longer."""
+"""Two programs of a kind on one lake: the second is refused as long as the first lives."""
 
 from __future__ import annotations
 

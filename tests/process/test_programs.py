@@ -1,4 +1,4 @@
-"""Small programs under the real supervisor: what is restarted, what rests, what is said, and what is left of it."""
+"""Small programs under the real supervisor: restarts, rests, messages, and the processes and logs left behind."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def _program(name: str, code: str, *arguments: str, grace_s: float = 5) -> Progr
     return Program(name, ("-c", textwrap.dedent(code), *arguments), grace_s)
 
 
-# A process like the job: a child in its own process group that holds its parent's output, as Spark's JVM does not,
-# and one in the group of the parent, as the JVM is. Neither ends with its parent by itself.
+# A process like the job: one child in a separate process group that holds its parent's output (unlike Spark's JVM), and
+# one in the parent's group (like the JVM). Neither ends with its parent by itself.
 _PARENT = """
 import os, subprocess, sys, time
 from pathlib import Path
@@ -50,7 +50,7 @@ Path(sys.argv[1]).write_text(str(child.pid))
 time.sleep(600)
 """
 
-# Tells when it was asked to end, and ends a little later.
+# Prints when it is asked to end, and ends a little later.
 _TELLS = """
 import signal, sys, time
 def end(*_):
@@ -67,7 +67,7 @@ time.sleep(600)
 
 @dataclass
 class Kept:
-    """Programs that run, and what was said of them."""
+    """Running programs, and the messages about them."""
 
     programs: Programs
     said: list[str]
@@ -89,7 +89,7 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Kept]:
-    # Who has run for a second has come up; small logs, so that they rotate.
+    # A program that has run for a second counts as started; small logs, so that they rotate.
     monkeypatch.setattr(streaming.process.supervisor, "_START_S", 1)
     monkeypatch.setattr(streaming.process.supervisor, "_LOG_BYTES", 20_000)
     said: list[str] = []
@@ -109,7 +109,7 @@ def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kep
     first = kept.pid(waits)
     kept.until_said("needs cannot run: No Java was found: install one. It is tried again every 4 s.")
     kept.until_said("fails ended with code 1 (boom) and is started again")
-    # Both have been tried again meanwhile; the one that waits for a person only after its rest.
+    # Both have been restarted since; the one that waits for a person only after its rest.
     _until(lambda: kept.programs.look() or kept.programs.log_of(needs).read_text().count("No Java") == 2)
     _until(lambda: kept.programs.look() or kept.programs.log_of(fails).read_text().count("boom") >= 3)
     assert kept.pid(waits) == first
@@ -121,7 +121,7 @@ def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kep
     assert time.monotonic() - began < 30
     kept.until_said("waits runs again")
 
-    # Each said once, however often it came; and the same in a log.
+    # Each message is printed once, however often its cause occurred; the same messages are in a log.
     assert len(kept.said) == len(set(kept.said)) == 4
     own = (kept.logs / "up.log").read_text("utf-8").splitlines()
     assert [line.split(" up: ")[1] for line in own] == kept.said
@@ -138,7 +138,7 @@ def test_programs_stop_last_started_first_and_only_those_that_are_named(kept: Ke
     _until(lambda: all("ready" in kept.programs.log_of(program).read_text() for program in programs))
     kept.programs.stop(["deaf", "two"])
     assert [psutil.pid_exists(pid) for pid in pids] == [True, False, True, False]
-    # Who was stopped may be started again, and nothing was said: it was our wish.
+    # A stopped program can be started again. There was no message, because we stopped it.
     kept.programs.start(deaf)
     assert kept.pid(deaf) not in pids
     assert kept.said == []
@@ -230,13 +230,13 @@ def test_a_log_has_a_bound_and_no_escape_of_a_terminal(kept: Kept) -> None:
     def written() -> dict[str, str]:
         found = {}
         for path in kept.logs.glob("loud.log*"):
-            with contextlib.suppress(FileNotFoundError):  # rotated this moment
+            with contextlib.suppress(FileNotFoundError):  # just rotated
                 found[path.name] = path.read_text()
         return found
 
     _until(lambda: any("line 59999\n" in text for text in written().values()), 60)
     assert sorted(written()) == ["loud.log", *(f"loud.log.{n}" for n in range(1, 6))]
-    # A pipe's content more than the bound, at the most.
+    # At most a pipe's content more than the limit.
     assert all(len(text) < 20_000 + 2**17 for text in written().values())
     assert "\x1b" not in "".join(written().values())
 

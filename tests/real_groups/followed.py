@@ -1,6 +1,6 @@
-"""Real groups followed the whole way but for Spark and Delta: the probe's rounds, the source's tasks, the core.
+"""Real groups, followed all the way without Spark and Delta: the probe's rounds, the source's tasks, the core.
 
-States and payloads are packed and unpacked in between, as in the job.
+States and payloads are packed and unpacked in between, like in the job.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from streaming.records import group_key
 __all__ = ["Followed", "until"]
 
 _PATIENCE_S = 90.0
-"""What takes seconds on an idle machine may take this long on a busy one."""
+"""Limit for steps that take seconds on an idle machine."""
 
 
 class Followed:
-    """The groups of one test (their names begin with its prefix), as the tables would have them. A context manager."""
+    """The groups of one test (those with its prefix), as in the tables. A context manager."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         settings = Settings(
@@ -43,7 +43,7 @@ class Followed:
         self._config = group_config(settings)
         self._source = SourceSettings.of(settings)
         self._probe = Probe(settings)
-        # (A clock that stands: with it no batch ends but at a round.)
+        # (With a clock that stands still a batch ends only at a round.)
         self._planner = Planner(self._source, kept_reader, lambda: 0.0)
         self._at = INITIAL
         self._states: dict[str, tuple[int, bytes] | None] = {}
@@ -57,7 +57,7 @@ class Followed:
         self._probe.close()
 
     def round(self) -> None:
-        """Let the probe look, and take in what has come since the round before."""
+        """Let the probe make a round, and process everything since the previous one."""
         self._probe.round()
         while (end := self._planner.latest(self._at, 1)) != self._at:
             payloads = defaultdict(list)
@@ -71,7 +71,7 @@ class Followed:
             self._at = end
 
     def round_until(self, done: Callable[[], object]) -> None:
-        """A round, and more of them until it is so."""
+        """Make a round, and more until the condition holds."""
         self.round()
         until(done, self.round)
 
@@ -106,7 +106,7 @@ class Followed:
 
 
 def until(done: Callable[[], object], *turn: Callable[[], object]) -> None:
-    """Take turns until it is so."""
+    """Take turns until the condition holds."""
     deadline = time.monotonic() + _PATIENCE_S
     while not done():
         assert time.monotonic() < deadline, "it did not come to that in time"

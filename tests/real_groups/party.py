@@ -1,4 +1,4 @@
-"""Members of one real group: librdkafka's in this process, Kafka's own Java consumers in a JVM; when it is at rest."""
+"""Members of one real group: librdkafka's in this process, Kafka's own Java consumers in a JVM."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Place = tuple[str, int]
 
 
 class Party:
-    """The members of one group. A context manager, at whose end all leave."""
+    """The members of one group. A context manager, at whose end all of them leave."""
 
     def __init__(self, bootstrap: str, java: JavaMembers, group: str) -> None:
         self.group = group
@@ -44,7 +44,7 @@ class Party:
             self.leave(self.consumers[0])
 
     def join(self, topics: Sequence[str], protocol: str = "consumer", **settings: str) -> Consumer:
-        """Let a librdkafka client join; it commits only when told to."""
+        """Let a librdkafka client join; it commits only on `commit`."""
         config: dict[str, str | int | bool] = {
             "bootstrap.servers": self._bootstrap,
             "group.id": self.group,
@@ -67,7 +67,7 @@ class Party:
         consumer.close()
 
     def start(self, topics: Sequence[str], protocol: str = "consumer", **settings: str) -> str:
-        """Let a Java client join; it commits what it has read all by itself."""
+        """Let a Java client join; it commits by itself what it has read."""
         config = {
             "bootstrap.servers": self._bootstrap,
             "group.id": self.group,
@@ -91,15 +91,15 @@ class Party:
         until(closed.is_set, self.poll)
 
     def poll(self) -> None:
-        """Let the librdkafka clients do what they have to."""
+        """Serve the librdkafka clients."""
         for consumer in self.consumers:
             consumer.poll(0.02)
 
     def rest(self, partitions: int) -> dict[str, set[Place]]:
-        """Wait until the group is stable, all its members are there, and its partitions are owned.
+        """Wait until the group is stable, all its members have joined, and its partitions are owned.
 
         Returns:
-            What each member owns.
+            The partitions of each member.
         """
         told: dict[str, set[Place]] = {}
 
@@ -107,7 +107,7 @@ class Party:
             try:
                 description = self._admin.describe_consumer_groups([self.group])[self.group].result()
             except KafkaException:
-                return False  # not there yet
+                return False  # no such group yet
             told.clear()
             for member in description.members:
                 places = member.assignment.topic_partitions if member.assignment is not None else ()
@@ -126,26 +126,26 @@ class Party:
         return told
 
     def has_read_all(self, followed: Followed) -> bool:
-        """Whether the Java members have committed all there is, as the newest round saw it."""
+        """Whether the Java members have committed everything, according to the newest round."""
         mine = {consumer.memberid() for consumer in self.consumers}
         rows = followed.lag(self.group).values()
         return bool(rows) and all(row.lag == 0 for row in rows if row.member_id not in mine)
 
     def commit(self, consumer: Consumer, offset: int) -> None:
-        """Let a librdkafka client commit this offset for all it owns."""
+        """Let a librdkafka client commit this offset for all its partitions."""
         offsets = [TopicPartition(place.topic, place.partition, offset) for place in consumer.assignment()]
         consumer.commit(offsets=offsets, asynchronous=False)
 
 
 def make_topics(bootstrap: str, topics: Mapping[str, int]) -> None:
-    """Create topics with so many partitions each."""
+    """Create topics with these partition counts."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for created in admin.create_topics([NewTopic(name, count, 1) for name, count in topics.items()]).values():
         created.result()
 
 
 def assert_as_the_tool_says(followed: Followed, bootstrap: str, groups: Sequence[str]) -> None:
-    """Offsets, lag and owners of groups at rest are those of `kafka-consumer-groups --describe`."""
+    """Check that offsets, lag and owners of groups at rest equal those of `kafka-consumer-groups --describe`."""
     told = {
         (row.group, row.topic, row.partition): (
             row.current_offset,

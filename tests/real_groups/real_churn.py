@@ -1,4 +1,4 @@
-"""A real group that is scaled up and down at random until it has decided often enough."""
+"""A real group that is scaled up and down at random until it has made enough decisions."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ from tests.real_groups.real_members import Joins, Member, StartMember
 __all__ = ["ChurningGroup", "Grow"]
 
 Grow = Callable[[str], None]
-"""Gives a topic one partition more, if it may have more."""
+"""Adds a partition to a topic, unless it has its maximum."""
 
 _MOST_MEMBERS = 6
 _INSTANCES = ("s0", "s1", "s2")
 
 _PATIENCE_S = 10.0
-"""For what one doing leads to: longer than a session, after which a lost member no longer holds up its group. What
-does not come is the client's own matter; the next doing moves the group on."""
+"""Limit for the effect of one change: longer than a session, so that a lost member no longer blocks its group. If there
+is none, that is the client's problem; the next change moves the group on."""
 
 _CLOSED_S = 30.0
 
 _STUCK_S = 240.0
-"""A group that decides nothing for so long whatever is done to it is no soak any more."""
+"""If a group decides nothing for this long, whatever changes, the soak test is pointless."""
 
 
 @dataclass
 class ChurningGroup:
-    """One group; `run` in a thread of its own, `saw` from the reader of the log.
+    """One group; call `run` in a separate thread, and `saw` from the reader of the log.
 
     Attributes:
-        first: What its members are; subscriptions are drawn from its topics.
-        starts: How its members start; more than one for a group of several libraries.
-        chance: Where all chance comes from.
+        first: Settings of its members; subscriptions are drawn from its topics.
+        starts: Functions that start its members; several for a group of several libraries.
+        chance: Source of randomness.
         alike: Whether all members have the same subscription.
-        grow: Gives a topic a partition more.
-        wanted: Generations until it is done.
-        generations: What the log holds of it: the first record of each generation with members.
-        stalls: How often nothing came of a doing in good time.
+        grow: Adds a partition to a topic.
+        wanted: Number of generations to reach.
+        generations: The group in the log: the first record of each generation with members.
+        stalls: Number of changes without an effect in time.
     """
 
     first: Joins
@@ -58,16 +58,16 @@ class ChurningGroup:
 
     @property
     def done(self) -> bool:
-        """Whether it has decided often enough."""
+        """Whether it has made enough decisions."""
         return len(self.generations) >= self.wanted
 
     def saw(self, record: MembershipRecord) -> None:
-        """Take in a record of the group with members."""
+        """Process a record of the group with members."""
         self.generations.setdefault(record.generation, record)
         self._records.put(record)
 
     def run(self) -> None:
-        """Do things to the group until it is done, then have all members leave."""
+        """Change the group until it is done, then let all members leave."""
         moved = time.monotonic()
         decided = 0
         try:
@@ -86,7 +86,7 @@ class ChurningGroup:
                 assert member.left.wait(_CLOSED_S), f"a member of {self.first.group} does not close"
 
     def _do(self) -> None:
-        # (A client that ended by itself is none of the group any more.)
+        # (A client that ended by itself is no longer a member.)
         self._members = [member for member in self._members if not member.left.is_set()]
         static = [member for member in self._members if member.joins.instance]
         doings: list[tuple[int, Callable[[], None]]] = []
@@ -106,7 +106,7 @@ class ChurningGroup:
         self._start(instance, self._subscription())
 
     def _leave_one(self) -> None:
-        # A static member that leaves keeps its partitions until its session has expired: dear, so it is rarer.
+        # A static member that leaves keeps its partitions until its session has expired: slow, so it is rarer.
         weights = [1 if member.joins.instance else 5 for member in self._members]
         self._leave(self.chance.choices(self._members, weights)[0])
 
@@ -137,7 +137,7 @@ class ChurningGroup:
         member.leave()
 
     def _await(self) -> None:
-        """Until the log shows something of the group, or, as often, all of its members at once."""
+        """Wait until the log shows a record of the group, or (as often) all of its members at once."""
         if not self._members:
             return
         all_of_them = self.chance.random() < 0.5

@@ -1,4 +1,4 @@
-"""Holds librdkafka's consumers as tests/oracle/GroupMembers.java holds Java's: a program of its own, told by lines."""
+"""Runs librdkafka's consumers like tests/oracle/GroupMembers.java runs Java's: a separate program that reads lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import confluent_kafka
 
 
 def main() -> None:
-    """Until the input ends; then every member ends with it, as in a crash."""
+    """Serve commands until the input ends; then every member ends with the process, as in a crash."""
     leaving: dict[str, threading.Event] = {}
     for line in sys.stdin:
         word, name, *fields = line.rstrip("\n").split("\t")
@@ -29,14 +29,14 @@ def _member(name: str, fields: list[str], leaving: threading.Event) -> None:
             consumer.subscribe(topics.split(","))
             while not leaving.is_set():
                 consumer.poll(0.1)
-    except Exception as failed:  # noqa: BLE001 - told, whatever it is
+    except Exception as failed:  # noqa: BLE001 - any error is reported
         _tell("failed", name, " ".join(repr(failed).split()))
     finally:
         _tell("closed", name)
 
 
 def _tell(*fields: str) -> None:
-    sys.stdout.write("\t".join(fields) + "\n")  # (one write: `print` makes two, and other threads write between them)
+    sys.stdout.write("\t".join(fields) + "\n")  # (one write: `print` makes two, with other threads' output in between)
     sys.stdout.flush()
 
 

@@ -1,4 +1,4 @@
-"""The broker's own `__consumer_offsets`, read by a plain consumer: the witness of what real groups decided."""
+"""The broker's own `__consumer_offsets`, read by a plain consumer: a second source for real groups' decisions."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["core_verdicts", "offsets_log", "read_on"]
 
 @contextmanager
 def offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:
-    """A consumer of the whole log that stands at its end."""
+    """A consumer of the whole log, positioned at its end."""
     log = KafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False, exclude_internal_topics=False)
     try:
         name = "__consumer_offsets"
-        while not (partitions := log.partitions_for_topic(name)):  # created by the first group there is
+        while not (partitions := log.partitions_for_topic(name)):  # created with the broker's first group
             with_group = KafkaConsumer(bootstrap_servers=bootstrap, group_id="first")
             with_group.assign([TopicPartition(name, 0)])
             with_group.committed(TopicPartition(name, 0))
@@ -36,7 +36,7 @@ def offsets_log(bootstrap: str) -> Iterator[KafkaConsumer]:
 
 
 def read_on(log: KafkaConsumer, wait_ms: int = 500) -> Iterator[tuple[str, MembershipRecord]]:
-    """Membership records with members that have come, or come within this time, each with its group."""
+    """Membership records with members that are there or arrive within this time, each with its group."""
     for batch in log.poll(wait_ms).values():
         for item in batch:
             key = decode_key(item.key)
@@ -48,7 +48,7 @@ def read_on(log: KafkaConsumer, wait_ms: int = 500) -> Iterator[tuple[str, Membe
 
 
 def core_verdicts(records: Iterable[MembershipRecord], counts: Mapping[str, int]) -> list[DriftRow]:
-    """What the core says of a group's records when a round that shows these partition counts follows on each."""
+    """The core's verdicts on a group's records, each followed by a round with these partition counts."""
     life = Life()
     for record in records:
         topics = (make_topic(topic, count) for topic, count in counts.items())

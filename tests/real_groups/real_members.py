@@ -1,4 +1,4 @@
-"""Members of real groups, of three client libraries, told alike: started, and left when it pleases."""
+"""Members of real groups with three client libraries and one interface."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 HASH_SEED = "the result depends on the hash seed of the leader's Python process"
-"""Why a decision of kafka-python's sticky strategies may be no more than valid."""
+"""Why a decision of kafka-python's sticky strategies may only be checked for validity."""
 
 _JAVA_CLASSES = {
     "range": "RangeAssignor",
@@ -50,18 +50,18 @@ _KAFKA_PYTHON_CLASSES = {
 
 @dataclass(frozen=True)
 class Joins:
-    """What a member is.
+    """The settings of one member.
 
     Attributes:
         bootstrap: `HOST:PORT`.
         group: Its group.
-        strategy: The only one that it offers.
+        strategy: The only strategy that it offers.
         topics: Its subscription.
-        instance: Its instance id when it is static: then leaving is no leaving before its session has expired.
-        session_ms: After which it expires.
-        rejoin_ms: How long a rebalance waits for a member that does not come.
-        heartbeat_ms: How soon it learns of a rebalance.
-        metadata_ms: How old its knowledge of partition counts may be.
+        instance: Instance id of a static member: such a member leaves only when its session expires.
+        session_ms: Session timeout.
+        rejoin_ms: Time that a rebalance waits for a member that does not rejoin.
+        heartbeat_ms: Heartbeat interval: it learns of a rebalance after this time.
+        metadata_ms: Maximum age of its metadata.
         rack: Its `client.rack`.
     """
 
@@ -82,9 +82,9 @@ class Member:
     """One running member.
 
     Attributes:
-        joins: What it is.
-        leave: Has its client closed, and returns at once.
-        left: Set when that is done, or when the client ended by itself.
+        joins: Its settings.
+        leave: Closes its client, and returns at once.
+        left: Set when it is closed, or when the client ended by itself.
     """
 
     joins: Joins
@@ -96,7 +96,7 @@ StartMember = Callable[[Joins], Member]
 
 
 def java_starter(members: JavaMembers) -> StartMember:
-    """Members in this JVM."""
+    """Starts members in this JVM."""
 
     def start(joins: Joins) -> Member:
         own = {
@@ -110,10 +110,10 @@ def java_starter(members: JavaMembers) -> StartMember:
 
 
 class LibrdkafkaMembers(MembersProcess):
-    """Members of confluent-kafka in a process of their own (real_librdkafka.py), because some of its leaders crash.
+    """Members of confluent-kafka in a separate process (real_librdkafka.py), because some of its leaders crash.
 
-    Its cooperative-sticky reads memory that it has freed (assignors/clients/sticky/librdkafka.py). What was in the
-    process is gone then, as on any machine, and the group goes on.
+    Its cooperative-sticky reads freed memory (assignors/clients/sticky/librdkafka.py). A crash ends all members of the
+    process, as on any machine, and the group goes on.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class LibrdkafkaMembers(MembersProcess):
 
 
 def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:
-    """Members in this process."""
+    """Starts members in this process."""
 
     def start(joins: Joins) -> Member:
         own = {
@@ -136,7 +136,7 @@ def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:
 
 
 def _settings(joins: Joins) -> dict[str, str]:
-    """What Java and librdkafka call alike."""
+    """Settings with the same name in Java and librdkafka."""
     settings = {
         "bootstrap.servers": joins.bootstrap,
         "group.id": joins.group,
@@ -150,7 +150,7 @@ def _settings(joins: Joins) -> dict[str, str]:
 
 
 def start_kafka_python(joins: Joins) -> Member:
-    """A member of kafka-python in this process."""
+    """Start a member of kafka-python in this process."""
 
     def run(leaving: threading.Event) -> None:
         consumer = KafkaConsumer(
@@ -170,7 +170,7 @@ def start_kafka_python(joins: Joins) -> Member:
             while not leaving.is_set():
                 consumer.poll(100)
         except KafkaError:
-            # Whoever overtakes a static member fences it; and its group goes on without a member that fails.
+            # A later member with the same instance id fences a static one; its group goes on without it.
             if joins.instance is None:
                 raise
         finally:

@@ -1,4 +1,4 @@
-"""Real groups that grow by a member and then lose one, followed in the broker's log."""
+"""Real groups that gain a member and then lose one, followed in the broker's log."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _Wants = TypeVar("_Wants")
 
 
 class Scaled(Generic[_Wants]):
-    """One group and how far its story has come: its first members, one more, all but the first.
+    """One group and its progress: its first members, one more, all but the first.
 
     Attributes:
-        records: What the log holds of it.
+        records: The group's records in the log.
         members: All members that were started.
     """
 
@@ -39,7 +39,7 @@ class Scaled(Generic[_Wants]):
         return not self._wanted
 
     def saw(self, record: MembershipRecord) -> None:
-        """Take in a record of the group, and go on where it shows as many members as were waited for."""
+        """Process a record of the group; takes the next step when it shows the expected number of members."""
         self.records.append(record)
         if self.done or len(record.members) != self._wanted[0]:
             return
@@ -51,7 +51,7 @@ class Scaled(Generic[_Wants]):
 
 
 def follow(log: KafkaConsumer, groups: Mapping[str, Scaled[_Wants]], seconds: float) -> None:
-    """Until all groups are done, but no longer than so many seconds; then all their members leave."""
+    """Follow the groups until all are done, or for `seconds` at most; then all their members leave."""
     deadline = time.monotonic() + seconds
     while not all(group.done for group in groups.values()) and time.monotonic() < deadline:
         for name, record in read_on(log):
@@ -61,7 +61,7 @@ def follow(log: KafkaConsumer, groups: Mapping[str, Scaled[_Wants]], seconds: fl
 
 
 def leave_all(members: Sequence[Member]) -> None:
-    """Have members leave, and wait until they have."""
+    """Let members leave, and wait until they have."""
     for member in members:
         member.leave()
     for member in members:

@@ -1,4 +1,4 @@
-"""What the job says of real groups: a real probe's rounds, the source's own reading of the log, the core; no Spark."""
+"""The job's results for real groups: a real probe's rounds, the source's own reading of the log, the core; no Spark."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ __all__ = ["Rounds", "judged", "settings_of"]
 
 
 def settings_of(bootstrap: str, prefix: str, metadata_ms: int) -> Settings:
-    """Settings of a monitor of the groups with this prefix, whose members' metadata is at most so old."""
+    """Settings for monitoring the groups with this prefix, whose members' metadata has this maximum age."""
     return Settings(
         cluster=prefix,
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
         filters=Filters(groups=(f"/^{prefix}/",)),
         probe=ProbeSettings(interval_ms=1_000, events_topic=f"{prefix}.events", rounds_topic=f"{prefix}.rounds"),
-        # (Twice the age, as docs say; and a loaded machine is late.)
+        # (Twice the age, as documented, and more because a loaded machine is late.)
         job=JobSettings(metadata_grace_ms=2 * metadata_ms + 30_000),
     )
 
 
 class Rounds:
-    """Rounds of a real probe, one after the other; a context manager, whose end is a round that has seen all inside.
+    """Rounds of a real probe, one after the other; a context manager that ends with a round that has seen everything.
 
     Attributes:
-        closed: How many have closed.
+        closed: Number of closed rounds.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -61,7 +61,7 @@ class Rounds:
 
     def _run(self) -> None:
         while not self._stop.wait(self._interval_s):
-            # (As the probe's own process does: what does not close is tried again.)
+            # (Like the probe's own process: a failed round is tried again.)
             with contextlib.suppress(RoundAbandonedError):
                 self._round()
 
@@ -71,7 +71,7 @@ class Rounds:
 
 
 def judged(settings: Settings) -> Rows:
-    """All rows that the job would write of all closed rounds."""
+    """The job's rows for all closed rounds."""
     source = SourceSettings.of(settings)
     planner = Planner(source, kept_reader)
     planner.available_now()
@@ -84,7 +84,7 @@ def judged(settings: Settings) -> Rows:
                 payloads.setdefault(key, []).append(payload)
         for key, of_key in payloads.items():
             states[key], rows = advance_key(key, of_key, states.get(key), config)
-            # (A round may be late on a loaded machine; records may not be missing.)
+            # (A round may be late on a loaded machine, but no records may be missing.)
             assert not rows.quarantine, rows.quarantine
             assert {gap.kind for gap in rows.gaps} <= {"rounds"}, rows.gaps
             for table in rows.__struct_fields__:

@@ -1,4 +1,4 @@
-"""Members of a real streams group (KIP-1071), and what `kafka-streams-groups` says of it."""
+"""Members of a real streams group (KIP-1071), and the output of `kafka-streams-groups` for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Place = tuple[str, int]
 
 
 def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> GuardedProcess:
-    """Start an application of one thread that reads a topic; it commits all it has read."""
+    """Start an application with one thread that reads a topic; it commits everything it has read."""
     settings = {
         "bootstrap.servers": bootstrap,
         "application.id": group,
@@ -38,7 +38,7 @@ def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> Guar
 def describe_streams_group(
     bootstrap: str, group: str
 ) -> tuple[dict[Place, tuple[int, int, int]], dict[str, tuple[str, dict[str, set[int]]]]]:
-    """What the tool says of a group of plain names at rest.
+    """The tool's output for a group at rest; for plain names only.
 
     Returns:
         Committed offset, end and lag by partition; and by member id its client id and its active tasks.

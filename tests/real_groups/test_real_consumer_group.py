@@ -1,4 +1,4 @@
-"""A real group of the new protocol, followed through a real broker's log, beside what the broker's own API says."""
+"""A real group of the new protocol, followed in a real broker's log, compared with the broker's own API."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
 from streaming.groups import Rows
-from streaming.groups.modern.consumer_group import Decision, Ended, ModernGroup, state_of, take
+from streaming.groups.modern.consumer_group import Ended, ModernDecision, ModernGroup, state_of, take
 from streaming.offsets_log import (
     Compactor,
     OtherKey,
@@ -30,11 +30,11 @@ LOG = "__consumer_offsets"
 
 
 class Watched:
-    """The log of one group, read on and on: through the codec into the state machine, and into the whole core."""
+    """One group's log, read continuously: through the codec into the state machine, and into the whole core."""
 
     def __init__(self, bootstrap: str, group_id: str) -> None:
         self.group: ModernGroup | None = None
-        self.said: list[Decision | Ended] = []
+        self.said: list[ModernDecision | Ended] = []
         self.core = Life()
         self.position = 0
         self._group_id = group_id
@@ -69,7 +69,7 @@ class Watched:
             self.core.take(*(item for _, inputs in codec.groups() for item in inputs))
 
     def round(self, *topics: TopicObservation) -> Rows:
-        """A round that sees the group's topics and all that was read."""
+        """A round with the group's topics and everything read so far."""
         return self.core.take(make_observation(self.position, *topics, group_type="consumer"))
 
     def close(self) -> None:
@@ -122,7 +122,7 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     group = watched.group
     assert group is not None
     description = admin.describe_consumer_groups([group_id])[group_id].result()
-    # (librdkafka prints ids in plain base64, Kafka in that for URLs.)
+    # (librdkafka prints ids in plain base64, Kafka in the URL-safe variant.)
     topic_id = str(admin.describe_topics(TopicCollection([topic]))[topic].result().topic_id)
     topic_id = topic_id.translate(str.maketrans("+/", "-_")).rstrip("=")
     told = {member.member_id: member for member in description.members}
@@ -136,13 +136,13 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
         owned = {(topic_id, place.partition) for place in told[member_id].assignment.topic_partitions}
         assert places(group.currents[member_id].partitions) == owned
         assert places(group.targets[member_id].partitions) == owned
-    decisions = [word for word in watched.said if isinstance(word, Decision)]
+    decisions = [word for word in watched.said if isinstance(word, ModernDecision)]
     assert len(decisions) == len(watched.said)
     assert [decision.epoch for decision in decisions] == sorted({decision.epoch for decision in decisions})
     newest = decisions[-1]
     assert group.decided is not None
     assert newest.epoch == group.decided.epoch == group.epoch
-    # Of six partitions three moved, all of them from the first member to the second.
+    # Three of six partitions moved, all of them from the first member to the second.
     start = next(decision for decision in decisions if sum(map(len, map(places, decision.targets.values()))) == 6)
     (only,) = start.targets
     assert places(start.targets[only]) - places(newest.targets[only]) == set().union(
@@ -162,7 +162,7 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
         for of_topic in row.partitions or ()
         for number in of_topic.partitions
     } == {(row.member_id, topic, row.partition) for row in rows.lag}
-    # (What a rebalance cost is known later: a second row.)
+    # (The cost of a rebalance is known later, and gets a second row.)
     churn = [row for row in watched.core.rows.rebalance_churn if row.revision == 1]
     assert [row.decision for row in churn] == [decision.record for decision in decisions]
     assert sum(row.partitions_moved or 0 for row in churn) == 3
@@ -195,7 +195,7 @@ def places(partitions: IdPartitions) -> set[tuple[str, int]]:
 
 
 def until(done: Callable[[], object], *members: Consumer) -> None:
-    """Poll members until it is so."""
+    """Poll members until the condition holds."""
     deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline

@@ -1,7 +1,7 @@
-"""Targets that a real coordinator computed, out of its own log: every one is what we compute from the one before.
+"""Targets computed by a real coordinator, from its own log: each equals ours from the one before.
 
-The classes are compared elsewhere (test_server_fuzz.py); here it is their surroundings that count: in which order the
-coordinator shows them members and topics (`names_in_hash_order`), and what it takes for the previous target.
+The classes are compared elsewhere (tests/assignors/brokers/test_fuzz.py); this test covers their surroundings: the
+order in which the coordinator passes members and topics (`names_in_hash_order`), and the previous target that it uses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kafka import KafkaConsumer, TopicPartition
 
 from assignors import from_topics, same
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
-from streaming.groups.modern.consumer_group import Decision, ModernGroup, take
+from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup, take
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -80,7 +80,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
         if decision.became_empty or decision.before is None:
             continue
         before = {**decision.before, **{now: decision.before[gone] for gone, now in decision.replaced}}
-        # (Its metadata may have lacked topics that were made a moment ago: those it knew it handed out whole.)
+        # (Its metadata may have lacked topics created a moment ago; topics that it knew, it assigned completely.)
         known = {topic_id for target in decision.targets.values() for topic_id, _ in target}
         group = ServerGroup(
             tuple(
@@ -99,7 +99,7 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
     assert judged >= 6
 
 
-def read_decisions(bootstrap: str, group_id: str) -> list[Decision]:
+def read_decisions(bootstrap: str, group_id: str) -> list[ModernDecision]:
     reader = KafkaConsumer(
         bootstrap_servers=bootstrap,
         enable_auto_commit=False,
@@ -120,14 +120,14 @@ def read_decisions(bootstrap: str, group_id: str) -> list[Decision]:
                     item = decode_modern(record.offset, record.timestamp, key, record.value, record.partition)
                     assert not isinstance(item, Rejected | UnknownVersion), item
                     group, said = take(group, item, born=True)
-                    if isinstance(said, Decision):
+                    if isinstance(said, ModernDecision):
                         decisions.append(said)
     reader.close()
     return decisions
 
 
 def until(done: Callable[[], object], members: list[Consumer]) -> None:
-    """Poll members until it is so."""
+    """Poll members until the condition holds."""
     deadline = time.monotonic() + 60
     while not done():
         assert time.monotonic() < deadline

@@ -25,7 +25,7 @@ def test_what_is_deleted_before_a_group_has_read_it_is_lost_until_it_commits_pas
     place = TopicPartition(unique, 0)
 
     def commit(offset: int) -> None:
-        """Commit, again while the group's coordinator is being found or loads."""
+        """Commit; repeated while the group's coordinator is being found or loads."""
 
         def committed() -> bool:
             try:
@@ -52,7 +52,7 @@ def test_what_is_deleted_before_a_group_has_read_it_is_lost_until_it_commits_pas
             assert deleted.result().low_watermark == 4_900
         assert consumer.get_watermark_offsets(place, timeout=30) == (4_900, 5_000)
         followed.round()
-        # The first round that sees it cannot know whether the group has committed since its position was read.
+        # The first round that sees it cannot know whether the group has committed since the round read its position.
         assert told(followed) == (1_000, 4_900, 100, 0)
         assert followed.health(group).findings == ()
         followed.round()

@@ -1,8 +1,8 @@
-"""Hundreds of generations of real groups, judged as the job judges them: never `drifted`.
+"""Hundreds of generations of real groups, judged as in the job: never `drifted`.
 
 Two groups per client and strategy are scaled up and down at random, with members of different subscriptions, static
-ones that come back and such that do not, and topics that grow. `GENERATIONS=N make soak` chooses how many generations
-of each client and strategy, `SEED=N` another life.
+ones that return or not, and topics that grow. `GENERATIONS=N make soak` sets the number of generations per client and
+strategy, `SEED=N` another sequence of events.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ GENERATIONS = int(os.environ.get("GENERATIONS", "500"))
 SEED = int(os.environ.get("SEED", "5"))
 
 GROUPS = 2
-"""They wait for their members more than they compute."""
+"""Several, because they wait for their members more than they compute."""
 
 COUNTS = {"a": 5, "b": 1, "c-10": 3, "c-2": 7}
 _MOST_PARTITIONS = 12
 _METADATA_MS = 3_000
 _ROUNDS_BETWEEN = 15
-"""From one partition more of a topic to the next: two would do for the verdicts."""
+"""Rounds between two increases of a topic's partitions: two would do for the verdicts."""
 
 _ALL = ("range", "roundrobin", "sticky", "cooperative-sticky")
 CLIENTS = {
@@ -63,15 +63,15 @@ CLIENTS = {
     "java:3.7.1": _ALL,
     "librdkafka": ("range", "roundrobin", "cooperative-sticky"),
     "kafka-python": _ALL,
-    # Members of all four in each group: whoever came first leads.
+    # Members of all four in each group: the first one leads.
     "mixed": ("range", "roundrobin", "cooperative-sticky"),
 }
-# kafka-python's own roundrobin raises on different subscriptions: such a group never gets an assignment.
+# kafka-python's own roundrobin raises on different subscriptions, so such a group never gets an assignment.
 ALIKE = {("kafka-python", "roundrobin"), ("mixed", "roundrobin")}
 
 _LIBRARIES = {"java:4.3.1": {"java"}, "java:3.7.1": {"java"}, "mixed": {"java", "librdkafka", "kafka-python"}}
 
-# Beginnings of reasons that leave a decision of these libraries' strategies unverified, as docs/soak.md tells.
+# Prefixes of allowed reasons for unverified decisions of these libraries' strategies, as in docs/soak.md.
 _ANY_STICKY = ("too many partition counts are possible",)
 _ALLOWED = {
     ("java", "range"): ("it fits a leader that did not have the metadata of topic",),
@@ -84,7 +84,7 @@ _ALLOWED = {
 }
 _LEAST_IDENTICAL = 0.95
 _LEAST_SEEDED = 0.5
-"""Of kafka-python's sticky strategies, whose result may depend on a hash seed."""
+"""For kafka-python's sticky strategies, whose result may depend on a hash seed."""
 
 
 @pytest.fixture
@@ -129,8 +129,8 @@ def test_no_generation_of_real_clients_is_said_to_drift(
             if row.verdict == "identical":
                 assert (row.matching_library or "").partition(":")[0] in libraries, row
             elif row.verdict == "drifted":
-                # Java's sticky was seen to assign partitions twice when its leader lags behind in its metadata: then
-                # the broken invariant is the truth, and the very result of a candidate.
+                # Java's sticky has assigned partitions twice when its leader's metadata was old: then the broken
+                # invariant is real, and equals a candidate's result.
                 assert row.reason == "invariants are violated, whoever led", row
                 assert _is_what_a_leader_gives(churned.generations[generation]), row
             else:
@@ -142,7 +142,7 @@ def test_no_generation_of_real_clients_is_said_to_drift(
 
 
 def _is_what_a_leader_gives(record: MembershipRecord) -> bool:
-    """Whether a candidate gives this very assignment, if its metadata was up to one partition behind or ahead."""
+    """Whether a candidate gives exactly this assignment, with metadata up to one partition behind or ahead."""
     leader = next(member for member in record.members if member.member_id == record.leader)
     members = tuple(map(subscription_of, record.members))
     actual = from_topics({member.member_id: member.assigned or () for member in record.members})
@@ -164,7 +164,7 @@ def _prefix(client: str) -> str:
 
 
 class _Processes:
-    """What the members of one client run in: a JVM for all groups, a process of librdkafka's for each, and this one."""
+    """The processes of one client's members: a JVM for all groups, a librdkafka process for each, and this one."""
 
     def __init__(self, client: str, stack: ExitStack) -> None:
         self._clients = [name for name in CLIENTS if name != "mixed"] if client == "mixed" else [client]
@@ -174,13 +174,13 @@ class _Processes:
         self._of_librdkafka: list[LibrdkafkaMembers] = []
 
     def told(self) -> Iterator[str]:
-        """What has happened to them that nobody wanted."""
+        """Their unexpected events."""
         yield f"processes of librdkafka that crashed: {sum(process.crashes for process in self._of_librdkafka)}"
         for process in (*self._jvms, *self._of_librdkafka):
             yield from (f"a member failed: {failure}" for failure in process.failures)
 
     def starts(self) -> list[StartMember]:
-        """Ways to start a member of the next group."""
+        """Functions that start a member of the next group."""
         starts = [java_starter(jvm) for jvm in self._jvms]
         if "librdkafka" in self._clients:
             self._of_librdkafka.append(self._stack.enter_context(LibrdkafkaMembers()))
@@ -202,7 +202,7 @@ def _group(
     admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=bootstrap)))
     cluster = Cluster(bootstrap, _prefix(client), admin)
     counts = {cluster.topic(f"{strategy}-{number}-{topic}", count): count for topic, count in COUNTS.items()}
-    # Commits, as groups at work have them: so every round shows all topics, whoever subscribes to what.
+    # Commits, as in working groups: they make every round contain all topics, whoever subscribes to them.
     for topic in counts:
         group = cluster.commit(f"{strategy}-{number}", topic, [0])
     grown = dict.fromkeys(counts, -_ROUNDS_BETWEEN)
@@ -229,13 +229,13 @@ def _group(
 
 
 def _run(log: Any, groups: Mapping[str, ChurningGroup]) -> None:
-    """Until all groups are done, with what they come to in the terminal."""
+    """Run until all groups are done, with their progress in the terminal."""
     failures: list[BaseException] = []
 
     def run(group: ChurningGroup) -> None:
         try:
             group.run()
-        except BaseException as failure:  # noqa: BLE001 - told by the test
+        except BaseException as failure:  # noqa: BLE001 - the test reports it
             failures.append(failure)
 
     threads = [threading.Thread(target=run, args=(group,), daemon=True) for group in groups.values()]
@@ -250,7 +250,7 @@ def _run(log: Any, groups: Mapping[str, ChurningGroup]) -> None:
                     progress.update(bars[group], completed=len(groups[group].generations))
                     if not progress.console.is_terminal and len(groups[group].generations) % 50 == 1:
                         progress.console.print(f"{group}: generation {len(groups[group].generations)}")
-    # (The last generations come when the members leave.)
+    # (The last generations are caused by the members' leaving.)
     for group, record in read_on(log):
         if group in groups:
             groups[group].saw(record)

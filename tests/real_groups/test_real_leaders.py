@@ -1,7 +1,8 @@
-"""Groups of real librdkafka and kafka-python members: what their leaders wrote is what we say they compute.
+"""Groups of real librdkafka and kafka-python members: their leaders' assignments equal our results.
 
-Decisions are read from the broker's own `__consumer_offsets` and judged by the core, so the bytes that `recognise` goes
-by are real ones too. The long form, with Java's consumers and hundreds of generations, is test_real_groups_soak.py.
+Decisions are read from the broker's own `__consumer_offsets` and judged by the core, so the bytes that identify the
+leader's library are real ones too. The long form, with Java's consumers and hundreds of generations, is
+test_real_groups_soak.py.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ COUNTS = {"a": 5, "b": 3, "c-10": 4, "c-2": 11}
 ALL = tuple(COUNTS)
 SETTLED_S = 90
 
-# Instance ids and topics of the members. In "static", "m!" comes after "m" by instance id, and its member id ("m!-...")
-# before that of "m" ("m-...").
+# Instance ids and topics of the members. In "static", "m!" comes after "m" by instance id, but its member id ("m!-...")
+# comes before that of "m" ("m-...").
 STORIES = {
     "dynamic": ((None, ALL), (None, ALL), (None, ALL)),
     "different": ((None, ALL), (None, ("a", "c-2")), (None, ("b", "c-10", "a"))),
     "static": (("m", ALL), ("m!", ALL), ("b", ALL)),
     "mixed": (("0", ALL), (None, ALL), ("zz", ALL), (None, ALL)),
 }
-# kafka-python's own roundrobin raises on different subscriptions: such a group never gets an assignment.
+# kafka-python's own roundrobin raises on different subscriptions, so such a group never gets an assignment.
 RUNS = [
     (library, strategy, story)
     for library in ("librdkafka", "kafka-python")

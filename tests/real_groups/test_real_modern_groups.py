@@ -1,4 +1,4 @@
-"""Real groups that the broker assigns, of Java and librdkafka clients, beside what Kafka's own tool says of them."""
+"""Real groups with a broker-side assignor, of Java and librdkafka clients, compared with Kafka's own tool."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
         uniform.rest(total), ranged.rest(total), regex.rest(6)
         followed.round()
 
-        # While the first member does not poll, it gives nothing up.
+        # While the first member is not polled, it gives nothing up.
         uniform.consumers.remove(first)
         late = uniform.start(names)
         followed.round_until(lambda: "reconciling" in findings(followed, uniform.group))
@@ -126,15 +126,15 @@ def test_groups_scaled_up_and_down_have_the_lag_owners_and_verdicts_of_the_broke
                 (row.generation, "identical", None) for row in churn
             ]
             assert None not in {row.partitions_moved for row in churn}
-            # (A topic of different subscriptions that no round had named by then is the one thing that is missing.)
+            # (Only a topic of different subscriptions that no round had named by then can make it unknown.)
             assert None not in {row.partitions_moved_optimal for row in churn} or party is regex
-            # All have what they are to have, and have committed: whoever gave partitions up had said until when it had
-            # them, and the one that left had committed before.
+            # All members own their targets, and have committed: members that gave partitions up had recorded until when
+            # they owned them, and the one that left had committed before.
             newest = churn[-1]
             assert newest.partitions_moved
             assert newest.unassigned_partition_seconds_min is not None
             assert newest.unassigned_partition_seconds_max is not None
-            # (What a member leaves behind has no owner before that is decided.)
+            # (The partitions of a member that leaves have no owner even before the decision.)
             assert (
                 newest.unassigned_partition_seconds_min
                 < newest.partitions_moved * (now - min(leaves, newest.record_time)) / 1000
@@ -201,7 +201,7 @@ def test_a_live_migration_to_the_new_protocol_and_back_is_one_group_with_one_his
         assert (downgrade.protocol_type, downgrade.strategy, downgrade.joined) == ("consumer", "range", ())
         assert (len(downgrade.left), downgrade.partitions_moved) == (1, 0)
         after = churn[churn.index(downgrade) + 1]
-        # What its last member of the new protocol left behind goes to the one that is left.
+        # The partitions of the last member of the new protocol go to the remaining one.
         assert (after.follows, after.partitions_moved) == (
             downgrade.decision,
             downgrade.partitions_pending_handover,
@@ -278,7 +278,7 @@ def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
         offsets, members = describe_streams_group(bootstrap, group)
         lag = followed.lag(group)
         assert {place: (row.committed_offset, row.high_watermark, row.lag) for place, row in lag.items()} == offsets
-        # (Its one subtopology is called 0, and its tasks are the topic's partitions.)
+        # (Its only subtopology is called 0, and its tasks are the topic's partitions.)
         told = followed.members(group)
         assert {
             name: (row.client_id, {"0": {number for of in row.partitions or () for number in of.partitions}})
@@ -326,7 +326,7 @@ def test_whoever_joins_and_leaves_owners_are_the_broker_s_and_nothing_drifts(
         assert len(churn) >= STEPS // 2
         assert "drifted" not in {row.verdict for row in drift.values()}
         judged = [row for row in churn if row.kind == "rebalance" and row.members]
-        # (Targets of a moment, which the next member's join overtakes, are not judged.)
+        # (Targets that the next member's join replaces at once are not judged.)
         identical = sum(drift[row.decision].verdict == "identical" for row in judged if row.decision in drift)
         assert identical >= 0.9 * len(judged), [drift[row.decision].reason for row in judged]
         assert not any(row.ended for row in followed.rows[f"g:{party.group}"].group_health)

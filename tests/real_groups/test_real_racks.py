@@ -1,6 +1,6 @@
 """Groups of real Java and librdkafka members in racks, on two real brokers in racks: judged `identical`.
 
-What the probe tells of the racks is the probe's own; what the leaders decided is read from the broker's log.
+The racks come from the real probe; the leaders' decisions are read from the broker's log.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from tests.real_groups.real_stories import Scaled, follow
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak]
 
-# Brokers of each partition. x and y are of one size: they are dealt together to those who want both.
+# Brokers of each partition. x and y have the same size: they are dealt together to members that subscribe to both.
 PLACES = {
     "x": ([1], [2], [2], [1], [2]),
     "y": ([1], [2], [1], [1], [2]),
     "z": ([2], [2], [1], [1], [2], [2], [1]),
 }
-# Rack and topics of the first three members; of one that comes later; then the first leaves.
+# Rack and topics of the first three members; of one that joins later; then the first one leaves.
 FIRST = (("b", "xyz"), ("a", "xyz"), (None, "xz"))
 LATER = ("a", "yz")
 SETTLED_S = 150
@@ -52,7 +52,7 @@ RUNS = (
     ("librdkafka", "roundrobin"),
     ("librdkafka", "cooperative-sticky"),
 )
-# Reasons that a librdkafka leader leaves: it reads freed memory, or goes by an order that is not recorded.
+# Allowed reasons for a librdkafka leader: it reads freed memory, or uses an order that is not recorded.
 _OPEN = ("librdkafka reads memory", "the result depends on the order in which the broker told")
 
 
@@ -106,7 +106,7 @@ def test_every_generation_of_groups_in_racks_is_identical(pair: Pair, unique: st
 
 
 def _told(unique: str, pair: Pair, group: str) -> tuple[TopicObservation, ...]:
-    """The topics as a real round tells them."""
+    """The topics as a real round contains them."""
     settings = Settings(
         cluster=unique,
         kafka=KafkaSettings(bootstrap_servers=pair.bootstrap),
@@ -126,7 +126,7 @@ def _judged(records: list[MembershipRecord], topics: tuple[TopicObservation, ...
 
 
 def _differs_without_racks(client: str, record: MembershipRecord, topics: tuple[TopicObservation, ...]) -> bool:
-    """Whether the group's assignment is another one than that of brokers without racks."""
+    """Whether the group's assignment differs from that with brokers without racks."""
     counts = {topic.topic: topic.partitions or 0 for topic in topics}
     group = Group(tuple(map(subscription_of, record.members)), counts)
     nowhere = {topic: [()] * count for topic, count in counts.items()}

@@ -1,4 +1,4 @@
-"""Sticky groups of real librdkafka and kafka-python members, scaled up and down: what their leaders wrote is ours.
+"""Sticky groups of real librdkafka and kafka-python members, scaled up and down: leaders' assignments equal ours.
 
 Decisions are read from the broker's own `__consumer_offsets` and judged by the core. The long form, with Java's
 consumers and hundreds of generations, is test_real_groups_soak.py.
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.kafka
 
 COUNTS = {"a": 5, "b": 3, "c": 4}
 ALL = tuple(COUNTS)
-# Topics of the first member, the second, and the third, which comes later; then the first leaves.
+# Topics of the first member, the second, and the third, which joins later; then the first leaves.
 STORIES = {"alike": (ALL, ALL, ALL), "different": (("a", "b"), ("b", "c"), ALL), "one topic": (("a",),) * 3}
 RUNS = [
     (library, strategy, story)
@@ -64,12 +64,12 @@ def test_every_generation_of_scaled_groups_is_what_a_candidate_of_its_library_co
             group = f"{unique}-{number}"
             of_library = start_kafka_python
             if library == "librdkafka":
-                # (A process for each group: a leader that crashes takes no other one with it.)
+                # (One process per group, so that a crashing leader ends no other group.)
                 of_library = librdkafka_starter(processes.enter_context(LibrdkafkaMembers()))
             *first, later = STORIES[story]
             groups[group] = Scaled(starter(of_library, strategy, group), first, later)
-        # A client that does not come to the end of its story (one in many was seen to) is its own matter: what it
-        # wrote counts, and below enough of it is asked for.
+        # A client may not finish its story (one in many was seen to), which is its own problem: its records still
+        # count, and a minimum is checked below.
         follow(log, groups, SETTLED_S)
 
     for scaled, (library, strategy, story) in zip(groups.values(), RUNS, strict=True):
@@ -82,6 +82,6 @@ def test_every_generation_of_scaled_groups_is_what_a_candidate_of_its_library_co
                 assert row.verdict == "identical", row
                 assert (row.matching_library or "").partition(":")[0] == library
             said[row.verdict] += 1
-        # Each group, so that no client and no story of one can be silent: its first two members, and a newcomer.
+        # Each group needs records with two and with three members, so that no client or story goes untested.
         assert said["identical"] >= 2, (library, strategy, story, said, len(scaled.records))
         assert len({len(record.members) for record in scaled.records}) >= 2, (library, strategy, story)

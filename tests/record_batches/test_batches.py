@@ -1,4 +1,4 @@
-"""Fetch responses in memory: what our class takes out of one is what kafka-python's own class takes out of it."""
+"""Fetch responses in memory: our class extracts the same as kafka-python's own class."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def batch(offset: int, count: int, *, magic: int = 2, producer: int = -1, transa
     given: dict[str, Any] = {"transactional": transactional} if magic >= 2 else {}
     if producer >= 0:
         given |= {"producer_id": producer, "producer_epoch": 0, "base_sequence": 0}
-    # From magic 2 on a record's offset is one after the batch's.
+    # From magic 2 on a record's offset is relative to the batch's.
     builder = MemoryRecordsBuilder(magic, 0, 1 << 20, 0 if magic >= 2 else offset, **given)
     for number in range(count):
         builder.append(1_000 + number, b"k%d" % number, b"v" * (number % 3))
@@ -52,7 +52,7 @@ def marker(offset: int, producer: int, *, commit: bool) -> bytes:
 
 
 def response(random: Random, *, old: bool) -> tuple[bytes, list[Any], int]:
-    """Batches of three transactional producers and of others, whose first one began before the response."""
+    """Batches of three transactional producers and of others; the first transaction began before the response."""
     offset = random.randrange(5)
     found: list[bytes] = []
     begun: dict[int, int] = {5: 0}
@@ -74,7 +74,7 @@ def response(random: Random, *, old: bool) -> tuple[bytes, list[Any], int]:
             if not commit:
                 aborted.append(SimpleNamespace(producer_id=producer, first_offset=begun[producer]))
             del begun[producer]
-        offset += count + random.choice([0, 0, 3])  # what compaction took
+        offset += count + random.choice([0, 0, 3])  # the gap left by compaction
     random.shuffle(aborted)
     return b"".join(found), aborted, offset
 
@@ -107,7 +107,7 @@ def test_a_response_is_taken_apart_as_the_plain_consumer_does(level: IsolationLe
         expected = [(r.offset, times.get(r.timestamp, r.timestamp), r.key, r.value) for r in kafkas.take()]
         assert flat(ours.take(), begin) == expected
         assert ours.leader_epoch == kafkas.leader_epoch
-        # A last batch of a compacted log can end behind its last record; kafka-python's class drained itself to see.
+        # The last batch of a compacted log may extend beyond its last record; kafka-python's class read it to the end.
         assert ours.next_fetch_offset == kafkas.next_fetch_offset
         assert not ours
         left_out += level == IsolationLevel.READ_COMMITTED and bool(aborted)
@@ -119,7 +119,7 @@ def test_the_batches_before_an_impossible_length_are_given_and_the_part_is_drain
     broken[8:12] = struct.pack(">i", 20)
     ours = part(OURS, batch(10, 2) + bytes(broken), [], IsolationLevel.READ_COMMITTED, 10)
     assert [record[0] for record in flat(ours.take(), 0)] == [10, 11]
-    # Not drained it would be asked again and again, and give nothing.
+    # If it were not exhausted it would be asked again and again, and return nothing.
     assert not ours
     assert ours.next_fetch_offset == 12
     alone = part(OURS, bytes(broken), [], IsolationLevel.READ_COMMITTED, 12)

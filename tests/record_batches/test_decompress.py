@@ -1,4 +1,4 @@
-"""What each codec gives, what it refuses, and that nobody has to hold more than is asked for."""
+"""Each codec's output and errors, and limits on memory: never more than requested."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Packs = Callable[[bytes], bytes]
 
 
 def streamed_zstd(data: bytes) -> bytes:
-    """As Java writes it: the frame does not tell its size."""
+    """Compress like Java: the frame does not contain its size."""
     stream = zstandard.ZstdCompressor().compressobj()
     return bytes(stream.compress(data) + stream.flush())
 
@@ -111,7 +111,7 @@ def zeros() -> bytes:
 def test_four_times_the_bound_in_a_few_kilobytes_is_never_held(codec: int, zeros: bytes) -> None:
     packs: dict[int, Packs] = {GZIP: lambda data: gzip.compress(data, 1), LZ4: frame.compress, ZSTD: streamed_zstd}
     body = memoryview(packs[codec](zeros))
-    # And some copies of what is compressed.
+    # And some copies of the compressed data.
     assert peak_of(lambda: decompressed(codec, body)) < MAX_CLEAR_BYTES + 2 * 1024 * 1024 + 3 * len(body)
 
 
@@ -123,7 +123,7 @@ def test_what_a_snappy_block_claims_to_hold_is_not_set_aside(blocks: bool) -> No
 
 
 def bomb(codec: int, clear: int) -> bytes:
-    """A batch with one record of so many bytes."""
+    """A batch with one record of `clear` bytes."""
     builder = DefaultRecordBatchBuilder(2, codec, False, -1, -1, -1, 2**31 - 1)
     builder.append(0, 1, b"key", bytes(clear), [])
     return bytes(builder.build())
@@ -143,7 +143,7 @@ def test_a_batch_that_is_too_large_in_the_clear_is_not_walked(codec: int) -> Non
 
 
 def old(codec: int, magic: int, value: bytes) -> bytes:
-    """Messages of offsets 7 to 9; the one around them has the last one's offset, as a broker gives it."""
+    """Messages of offsets 7 to 9; the message around them has the last offset, as a broker sends it."""
     builder = MemoryRecordsBuilder(magic, codec, 1 << 30, 7)
     for _ in range(3):
         builder.append(timestamp=1_000, key=b"key", value=value, headers=[])

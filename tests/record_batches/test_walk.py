@@ -35,7 +35,7 @@ def kafkas(data: bytes) -> list[Record]:
 
 
 def by_the_kip(data: bytes) -> list[Record]:
-    """The same read as KIP-98 has it, where a record's attributes are a byte: kafka-python takes them for a varint."""
+    """The same, parsed according to KIP-98: there a record's attributes are a byte, in kafka-python a varint."""
     batch = DefaultRecordBatch(data)
     batch._maybe_uncompress()
     rest = io.BytesIO(bytes(batch._buffer[batch._pos :]))
@@ -101,7 +101,7 @@ def test_broken_bytes_raise_nothing_but_kafkas_errors(records: list[Written], co
         found = ours(bytes(data))
     except KafkaError:
         return
-    # Headers are passed over here and read there: only then may one accept what the other does not.
+    # Our code skips headers and kafka-python parses them: only there may one accept what the other refuses.
     try:
         theirs = kafkas(bytes(data))
     except (KafkaError, UnicodeDecodeError):

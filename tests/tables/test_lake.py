@@ -119,7 +119,7 @@ def test_a_question_about_a_column_without_statistics_finds_its_rows(tmp_path: P
     lake = DeltaLake(str(tmp_path))
     lake.create([table_named("rounds")])
     lake.append("rounds", [_ROUND], "query", 0)
-    # As a file is told of that was written by an engine with statistics of the first column only.
+    # The log entry of a file written by an engine with statistics of the first column only.
     commit = tmp_path / "rounds" / "_delta_log" / f"{1:020d}.json"
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
     for action in actions:

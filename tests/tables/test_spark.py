@@ -1,4 +1,4 @@
-"""Spark with Delta's own reader, as an independent witness of what delta-rs wrote."""
+"""Spark with Delta's own reader, as a second opinion on the files of delta-rs."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tm
 
     health = {"cluster": "c", "round": 1, "round_time": 1_000, "event_date": 0, "ended": False, "state": "Stable",
               "verdict": "drifted", "members": 1, "findings": [], "lag_status": "ok"}  # fmt: skip
-    # (A broker may call a state what it likes; the time of a decision, below, is NULL.)
+    # (A broker may report any state; the time of a decision, below, is NULL.)
     named = [health | {"group_id": text} for text in _HOSTILE]
     append("group_health", named + [health | {"group_id": f"g{n}", "state": s} for n, s in enumerate(_HOSTILE)])
     churn = {
@@ -99,7 +99,7 @@ _TIMES = st.none() | st.datetimes(timezones=st.just(UTC))
 
 
 class _Rows:
-    """A reader whose tables hold anything that their types allow, NULL in every column."""
+    """A reader whose tables contain any values of their types, with NULL in every column."""
 
     def __init__(self, data: st.DataObject) -> None:
         self._data = data
@@ -173,7 +173,7 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
             raise TypeError(message)
         if len(drawn) == 6:
             stop.set()
-        return "[/x]" if len(drawn) < 5 else notice  # markup that rich refuses while it draws
+        return "[/x]" if len(drawn) < 5 else notice  # markup that rich refuses while drawing
 
     monkeypatch.setattr("streaming.up.run.render", broken)
     monkeypatch.setattr("streaming.up.run._REFRESH_S", 0.0)
@@ -197,7 +197,7 @@ def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_pat
         named = {"cluster": "c", "round": batch, "round_time": now, "event_date": now // 86_400_000, **values}
         lake.append(table, [[named.get(column.name) for column in table_named(table).columns]], "job", batch)
 
-    # (A broker whose clock is a day ahead: its round is new all the same, and the one after it is newer.)
+    # (A broker whose clock is a day ahead: its round still counts as new, and the next one is newer.)
     write("rounds", 1, interval_ms=10_000, round_time=now + 86_400_000)
     write("group_health", 1, group_id="uneven", ended=False, imbalance=1.0, imbalance_optimal=0.3, findings=[])
     steady = [0.0]

@@ -1,4 +1,4 @@
-"""`up` itself with small programs in place of its own: with a terminal, without one, and how it is ended."""
+"""`up` itself with small programs instead of its own: with a terminal, without one, and its ends."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _up(lake: Path, slow: float, **streams: int) -> Iterator[subprocess.Popen[by
 
 
 class _Screen:
-    """A terminal's other end: what was written to it, without what only moves and colours."""
+    """A terminal's other end: the output without control sequences for movement and colour."""
 
     def __init__(self, descriptor: int) -> None:
         self.text = ""
@@ -80,7 +80,7 @@ class _Screen:
             assert time.monotonic() < deadline, self.text[-3000:]
             try:
                 data = os.read(self._descriptor, 65536)
-            except OSError:  # Linux: nobody holds the terminal any more
+            except OSError:  # Linux: the terminal has been closed
                 data = b""
             assert data, f"it ended without {wanted!r}: {self.text[-3000:]}"
             self.text += re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", data.decode("utf-8", "replace"))
@@ -118,7 +118,7 @@ def test_in_a_terminal_ctrl_c_stops_and_a_second_one_ends_all_at_once(tmp_path: 
         screen.until("page at http://127.0.0.1:8501")
         screen.until("waiting for the first round")
         screen.until("needs cannot run: The port is taken. It is tried again every 300 s.")
-        # Supervisor and its guard, and two programs each with a guard; the third rests.
+        # Supervisor and its guard, and two programs with a guard each; the third rests.
         children = psutil.Process(running.pid).children(recursive=True)
         assert len(children) == 6
         running.send_signal(signal.SIGINT)

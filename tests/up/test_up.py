@@ -1,4 +1,4 @@
-"""`evenkeel up` against somebody's own cluster, with a login: the whole as a user starts it."""
+"""`evenkeel up` with a user's own cluster and a login: everything as a user starts it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _command_line(process: psutil.Process) -> str:
     try:
         return " ".join(process.cmdline())
     except psutil.Error:
-        return ""  # it has ended meanwhile
+        return ""  # it has ended in the meantime
 
 
 def _answers(port: int) -> bool:
@@ -65,7 +65,7 @@ def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
 
 
 class _Up:
-    """`evenkeel up`, running; without a terminal, so that it prints the logs."""
+    """A running `evenkeel up`; without a terminal, so that it prints the logs."""
 
     def __init__(self, folder: Path, port: int, page: int) -> None:
         self.lake = folder / "lake"
@@ -100,7 +100,7 @@ class _Up:
         return psutil.Process(self.process.pid).children(recursive=True)
 
     def of(self, *words: str) -> set[psutil.Process]:
-        """The running processes whose command lines have all these words, and are no guards."""
+        """The running processes whose command lines contain all these words, without guards."""
         told = {process: _command_line(process) for process in self.children()}
         return {process for process, line in told.items() if all(w in line for w in words) and "_guard.py" not in line}
 
@@ -114,7 +114,7 @@ class _Up:
         return found
 
     def kill(self, name: str, *words: str) -> None:
-        """Kill a process (all of its kind) when it is there, and wait for the next."""
+        """Kill all processes of a kind once there is one, and wait for their successor."""
         old = self.until(lambda: self.of(*words), f"there is no {name}")
         began = time.monotonic()
         for process in old:
@@ -143,7 +143,7 @@ def _closed_rounds(bootstrap: str) -> set[int]:
 
 
 def _repeated(reader: LakeReader) -> dict[str, int]:
-    """Rows, by table, that say again what another says: key and order of a key's rows are written once."""
+    """Number of duplicate rows by table: key and order of a key's rows must be unique."""
     found = {}
     for table in TABLES:
         columns = ", ".join(f'"{name}"' for name in dict.fromkeys(table.key + table.newest_by))
@@ -209,11 +209,11 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
             up.process.kill()
     assert psutil.wait_procs(ours, timeout=60)[1] == []
     print({name: round(seconds, 1) for name, seconds in up.back.items()})
-    # (A worker comes back with the next task, or with the job; a round is as late as a cold JVM on this machine.)
+    # (A worker returns with the next task, or with the job; a round is delayed by a cold JVM on this machine.)
     ours_to_start = ("probe", "alerter", "page", "the job", "the job's JVM")
     assert {name: up.back[name] for name in ours_to_start if up.back[name] >= 30} == {}
 
-    # Nothing twice, and nothing lost: every round that closed before the newest in the tables is there, and was judged.
+    # No duplicates and no losses: every round that closed before the newest in the tables is there, and was judged.
     newest = up.newest_round()
     rounds = {row["round"] for row in up.reader.rows("SELECT round FROM rounds")}
     assert rounds == {number for number in _closed_rounds(broker.bootstrap) if number <= newest}
@@ -227,7 +227,7 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     logs = "\n".join(file.read_text(errors="replace") for file in files)
     assert up.output.rstrip().endswith("all processes have ended")
     assert "job     | " in up.output
-    # The job's own last words of a killed JVM are one sentence, also told by up.
+    # The job's last message about its killed JVM is one sentence, which `up` repeats.
     assert "job ended with code 1 (Spark's JVM is gone" in up.output
 
     assert _SECRET not in up.output + told + logs
@@ -236,9 +236,9 @@ def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
     written = [file for file in up.lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
     assert written == [], "the secret is in the lake or its checkpoint"
 
-    # Again on the same lake, with somebody else on the page's port; and killed.
+    # Again on the same lake, with another program on the page's port; and killed.
     with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a connection of before may not be over
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier connection may still be closing
         taken.bind(("127.0.0.1", page))
         taken.listen()
         again = _Up(tmp_path, port, page)

@@ -1,4 +1,4 @@
-"""The strategies `sticky` and `cooperative-sticky`: members keep what they had, as far as balance allows."""
+"""The strategies `sticky` and `cooperative-sticky`: members keep their partitions as far as balance allows."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ COOPERATIVE_STICKY = Strategy(
 
 
 def claimed_partitions(member: Subscription) -> TopicPartitions:
-    """Partitions that a member of a sticky group says it had, in its subscription or in its user data."""
+    """Partitions that a member of a sticky group claims to own, in its subscription or in its user data."""
     data = member.user_data
     return (*member.owned, *read_sticky(data)[0].partitions, *read_kafka_python(data).partitions)

@@ -1,4 +1,4 @@
-"""What makes `cooperative-sticky` cooperative: a partition that another member still holds is given to nobody yet.
+"""The cooperative part of `cooperative-sticky`: partitions that another member still holds are not assigned yet.
 
 Follows `CooperativeStickyAssignor.adjustAssignment`.
 """
@@ -15,10 +15,10 @@ __all__ = ["hold_back"]
 
 
 def hold_back(board: Board, dealt: Dealt) -> list[Ids]:
-    """Take partitions in transfer from the members that they were newly given to; in the next generation they go there.
+    """Take partitions in transfer away from their new owners, which get them in the next generation.
 
-    Where the algorithm has not noted them, they are those that a member got and did not own, and another owned and
-    did not keep, as the members' subscriptions list what they own.
+    If the algorithm has not recorded the transfers, they are the partitions that a member got without owning them and
+    another one owned without keeping them, by the owned partitions in the members' subscriptions.
     """
     transfers = dealt.transfers
     if transfers is None:
@@ -46,7 +46,7 @@ def _changed_hands(board: Board, lists: list[Ids]) -> dict[int, int]:
 
 
 def _without(ids: Ids, held_back: set[int]) -> Ids:
-    """Remove the first of each (a list may hold one twice)."""
+    """Remove the first occurrence of each (a list may contain a partition twice)."""
     result = []
     for partition in ids.tolist():
         if partition in held_back:

@@ -1,11 +1,11 @@
-"""Different subscriptions: Java's `balance`, with the same moves, without looking at everything at every step.
+"""Different subscriptions: Java's `balance` with the same moves, but without scanning everything at every step.
 
-Java asks before each partition whether the whole assignment is balanced, by walking all members and partitions.
-Here sizes, owners per topic and one witness of imbalance are kept instead: while a member that owns a partition of
-some topic has so many more than another that could take it, the answer is no; only when the witness has gone is
-another looked for. Nothing changes between moves, so between moves nothing is asked again.
+Before each partition Java checks whether the whole assignment is balanced, by walking all members and partitions. Here
+sizes, owners per topic and one witness of imbalance are kept instead: as long as a member that owns a partition of some
+topic has so many more than another that could take it, the answer is no; another witness is searched only when this one
+no longer holds. Nothing changes between moves, so nothing is checked again.
 
-The state must be sound: every partition has one owner, and exists. (`literal.py` is for the rest.)
+The state must be sound: every partition exists and has one owner. (`balance_step_by_step.py` handles the rest.)
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from assignors.work import spend
 __all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
 
 NEVER_ENDS = "the leader would move the same partitions to and fro for ever"
-"""Reason of `LeaderWouldFail` where Java's loop comes back to a state in which it was before."""
+"""Reason of `LeaderWouldFail` if Java's loop returns to an earlier state."""
 
-# Walks over the partitions from which on each is compared with an earlier one: some are needed in any case.
+# After this many walks over the partitions each state is compared with an earlier one; some walks are normal.
 _ENOUGH_WALKS = 16
 
 _FIXED = "Java throws: the previous owner of a partition takes no part in the reassignment"
@@ -34,13 +34,13 @@ _FIXED = "Java throws: the previous owner of a partition takes no part in the re
 
 @dataclass(slots=True)
 class Task:
-    """What `balance` starts from.
+    """The input of `balance`.
 
     Attributes:
         current: Partitions that each member keeps, as ordered sets.
-        previous: Owner of partitions in an earlier generation.
+        previous: Owners of partitions in an earlier generation.
         partitions: All partitions, in the order in which they are reassigned.
-        unassigned: Those that nobody keeps, in the same order.
+        unassigned: Partitions that nobody keeps, in the same order.
         revocation: Whether a member had to give up a partition that still exists.
     """
 
@@ -52,16 +52,16 @@ class Task:
 
 
 def pairwise_differences(sizes: Iterable[int]) -> int:
-    """Java's balance score: sum of the differences of all pairs, as a 32-bit number that may have wrapped round."""
+    """Java's balance score: the sum of differences of all pairs, as a 32-bit number that may have overflowed."""
     ordered = sorted(sizes)
     score = sum(size * (2 * place - len(ordered) + 1) for place, size in enumerate(ordered))
     return (score + 0x80000000) % 0x100000000 - 0x80000000
 
 
 class Balance:
-    """Assign what is unassigned, then move partitions until nothing gets better: `Balance(...).result()`.
+    """Assigns the unassigned partitions, then moves some until nothing improves: `Balance(...).result()`.
 
-    The steps are Java's; other libraries, which were written after it, change some of them.
+    The steps are Java's; other libraries, which were modelled on it, override some of them.
     """
 
     def __init__(self, board: Board, potential: Potential, task: Task, racks: RackInfo | None) -> None:
@@ -81,7 +81,7 @@ class Balance:
         self.movements = self._no_movements()
 
     def result(self) -> list[dict[int, None]]:
-        """Partitions of each member, in the order in which it came to them.
+        """Partitions of each member, in the order in which it received them.
 
         Raises:
             LeaderWouldFail: The leader throws here, or never ends.
@@ -155,13 +155,13 @@ class Balance:
         return heap
 
     def _is_fixed(self, member: int) -> bool:
-        """Whether a member has all it could have and none of it could go elsewhere."""
+        """Whether a member has everything it could have and none of it could go elsewhere."""
         if self.sizes[member] < self.potential.most[member]:
             return False
         return not any(self.potential.shared[self.topic_of[partition]] for partition in self.current[member])
 
     def _reassign(self, partitions: Sequence[int]) -> bool:
-        """Walk the partitions, moving what helps, until a walk moves nothing; whether anything moved."""
+        """Walk the partitions and move some until a walk moves nothing; returns whether anything moved."""
         performed = False
         balanced = self._is_balanced() if partitions else True
         previous, sizes, owner = self.task.previous, self.sizes, self.owner
@@ -172,7 +172,7 @@ class Balance:
             spend(len(partitions))
             if walks >= _ENOUGH_WALKS:
                 spend(self.board.total // 8 + len(self.movements.pair_of))
-                # Brent's way to find a cycle: compare with one state, which is replaced at every power of two.
+                # Brent's cycle detection: compare with one saved state, which is replaced at every power of two.
                 now = owner.copy(), self.movements.state()
                 if now == state:
                     raise LeaderWouldFail(NEVER_ENDS)
@@ -205,7 +205,7 @@ class Balance:
                 return performed
 
     def _move(self, partition: int, target: int) -> Sequence[int]:
-        """Move a partition, or the one that must move in its place, to a member; the members that changed."""
+        """Move a partition, or the one that must move in its place, to a member; returns the members that changed."""
         moved = self.movements.actual(partition, self.owner[partition], target)
         return self._transfer(moved, target)
 
@@ -228,7 +228,7 @@ class Balance:
         return pairwise_differences(self.sizes[member] for member in self.moving)
 
     def _size_of_previous(self, member: int, _size: int) -> int:
-        """Partitions of the previous owner of a partition whose owner now has so many."""
+        """Number of partitions of a partition's previous owner; `_size` is that of its present owner."""
         if self.fixed[member]:
             raise LeaderWouldFail(_FIXED)
         return self.sizes[member]

@@ -1,8 +1,8 @@
-"""Java's `balance` step by step, for what `balance.py` may not assume: partitions with two owners, or none there.
+"""Java's `balance` step by step, for states that `balance.py` refuses: partitions with two owners or nonexistent.
 
-Members may claim partitions that their topic has no longer, which Java (from 3.0 on) keeps, and which hide from it
-that others are kept too; and 3.4.1 to 3.5.1 let two members own one partition. Then a partition can end up with two
-members, in Java's result as here.
+Members may claim partitions that their topic no longer has. Java (from 3.0 on) keeps them, and they hide from it that
+others are kept too; and 3.4.1 to 3.5.1 let two members own one partition. A partition can then end up with two members,
+in Java's result as well as here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["balance_unsound"]
 
 _THROWS = "Java throws: a partition's owner takes no part in the reassignment"
 
-# Partitions looked at until we give up: Java looks at all of them for every one. Some seconds of ours.
+# Limit for the partitions visited, some seconds of work: Java visits all of them for every one.
 _MOST_LOOKS = 5_000_000
 
 
@@ -38,20 +38,20 @@ def balance_unsound(
     *,
     revocation: bool,
 ) -> list[Ids]:
-    """Assign what Java takes for unassigned, then move partitions until it takes nothing for better.
+    """Assign the partitions that Java takes as unassigned, then move some until it sees no improvement.
 
     Args:
         board: The group.
-        potential: Who could have what.
-        claims: Owners before, subscribed or not.
+        potential: The members that could have each topic.
+        claims: Previous owners, subscribed or not.
         kept: What each member keeps.
-        previous: Owner of partitions in an earlier generation.
-        racks: Racks, where they matter.
+        previous: Owners of partitions in an earlier generation.
+        racks: Racks, if they matter.
         revocation: Whether a member had to give up a partition of a topic that exists.
 
     Raises:
         LeaderWouldFail: Java throws NullPointerException here.
-        CannotTell: The group is too large for this.
+        CannotTell: The group is too large for this algorithm.
     """
     spend(4 * board.total)
     owner = {partition: member for member, ids in enumerate(claims.owned) for partition in ids.tolist()}
@@ -104,7 +104,7 @@ class _Steps:
         return self.current
 
     def _unassigned(self, partitions: list[int]) -> list[int]:
-        """All minus the kept ones, both walked side by side: from the first kept one that is not met on, nothing is."""
+        """All partitions minus the kept ones, in a parallel walk: from the first missed kept one on none is matched."""
         place = {row: at for at, row in enumerate(dict.fromkeys(self.row_of[p] for p in partitions))}
         kept = sorted((place[self.row_of[p]], self.board.place(p)[1], p) for ids in self.current for p in ids)
         met = set()

@@ -22,12 +22,12 @@ _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are
 
 @dataclass(slots=True)
 class Dealt:
-    """An assignment and what changed hands in it.
+    """An assignment and its transfers.
 
     Attributes:
         lists: Ids of each member, in the order of Java's lists.
-        transfers: Member that was newly given a partition which another member may still hold, by partition; None
-            when that must be worked out from the members' own lists.
+        transfers: New owner of each partition that another member may still hold; None if this must be computed from
+            the members' own lists.
     """
 
     lists: list[Ids]
@@ -36,13 +36,13 @@ class Dealt:
 
 @dataclass(slots=True)
 class _Quotas:
-    """How much each member gets, and who may still get something.
+    """How many partitions each member gets, and which members may still get some.
 
     Attributes:
-        low: Least partitions of a member.
+        low: Fewest partitions of a member.
         high: Most partitions of a member.
-        expected: Members that get more than `low`; 0 when all get the same.
-        over: Members that have more than `low` already.
+        expected: Number of members that get more than `low`; 0 if all get the same.
+        over: Number of members that have more than `low` already.
         under: Members below `low`.
         exact: Members at `low` that may get one more.
     """
@@ -62,11 +62,11 @@ def constrained(
 
     Args:
         board: The group.
-        claims: Owners before.
-        racks: Racks, where they matter.
-        sorts_owned: From 3.7.1 on: owned partitions are sorted by (number, topic) before they are cut
-            (KAFKA-16277), and giving a partition back to the member it was taken from is no transfer.
-        counts_racks: From 3.7.1 on: the pass by racks minds how many members may exceed their quota (KAFKA-15170).
+        claims: Previous owners.
+        racks: Racks, if they matter.
+        sorts_owned: From 3.7.1 on: owned partitions are sorted by (number, topic) before they are cut (KAFKA-16277),
+            and giving a partition back to the member it was taken from is not a transfer.
+        counts_racks: From 3.7.1 on: the rack pass respects how many members may exceed their quota (KAFKA-15170).
 
     Raises:
         LeaderWouldFail: Java throws IllegalStateException here.
@@ -92,7 +92,7 @@ def constrained(
 def _keep(
     board: Board, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
 ) -> list[Ids]:
-    """Let every member keep what it may of what it owned, in the order of the leader's map."""
+    """Let every member keep as many of its partitions as it may, in the order of the leader's map."""
     multi = np.array(sorted(claims.multi), dtype=np.int64)
     kept = []
     for member, claimed in enumerate(claims.owned):
@@ -126,10 +126,10 @@ def _keep(
 
 
 def _unassigned(board: Board, kept: list[Ids]) -> Ids:
-    """All partitions minus the kept ones, as Java computes it: both sorted, walked side by side.
+    """All partitions minus the kept ones, as Java computes it: both sorted, walked in parallel.
 
-    A kept partition that does not exist, or is kept twice, is never met on the walk: it and all after it stay
-    unmatched, and what they name counts as unassigned.
+    A kept partition that does not exist, or is kept twice, is never met on the walk. It and all kept ones after it stay
+    unmatched, so their partitions count as unassigned.
     """
     taken = np.concatenate(kept)
     free = np.ones(board.total, dtype=bool)
@@ -157,7 +157,7 @@ def _deal_by_racks(
     *,
     counts: bool,
 ) -> Ids:
-    """Give partitions to members in their racks, as far as quotas allow; what is left for the plain round."""
+    """Give partitions to members in their racks, up to the quotas; returns the rest for the plain round."""
     left, taken, takers = [], [], []
     under, exact = quotas.under, quotas.exact
     following = 0
@@ -214,7 +214,7 @@ def _deal(free: Ids, quotas: _Quotas, sizes: list[int], placed: list[tuple[Ids, 
 
 
 def _in_turn(members: Ids, needs: Ids) -> Ids:
-    """Who takes, turn by turn, when each leaves the circle after as many turns as it needs."""
+    """Takers turn by turn; each member leaves the circle after as many turns as it needs."""
     if (needs == needs[0]).all():
         return np.tile(members, int(needs[0]))
     ends = np.cumsum(needs)
@@ -224,20 +224,20 @@ def _in_turn(members: Ids, needs: Ids) -> Ids:
 
 
 def _collect(kept: list[Ids], ids: Ids, takers: Ids) -> list[Ids]:
-    """Append to each member's kept partitions what was placed with it."""
+    """Append the placed partitions to those that each member kept."""
     members = len(kept)
     if (
         ids.size >= members
         and (takers[: ids.size - members] == takers[members:]).all()
         and np.bincount(takers[:members]).max() == 1
     ):
-        # All in turn, in one order: each takes the partitions that lie as far apart as there are members.
+        # All members take in turn, in one order: each takes every k-th partition, with k members.
         result = list(kept)
         for place, member in enumerate(takers[:members].tolist()):
             more = ids[place::members]
             result[member] = np.concatenate((kept[member], more)) if kept[member].size else more
         return result
-    # (Stable sorting of 16-bit numbers takes linear time in NumPy.)
+    # (NumPy's stable sort of 16-bit numbers takes linear time.)
     order = np.argsort(takers.astype(np.uint16) if members <= 1 << 16 else takers, kind="stable")
     ids = ids[order]
     stops = np.cumsum(np.bincount(takers, minlength=members)).tolist()
@@ -249,14 +249,14 @@ def _collect(kept: list[Ids], ids: Ids, takers: Ids) -> list[Ids]:
 
 
 def _transfers(ids: Ids, takers: Ids, revoked: Ids, multi: set[int], *, own_count: bool) -> dict[int, int]:
-    """Placed partitions that were revoked from a member, or claimed by several.
+    """Placed partitions that were revoked from a member, or claimed by several, with their new owners.
 
     Args:
         ids: Placed partitions.
-        takers: Who got each.
+        takers: New owner of each.
         revoked: Member that each partition was revoked from, by id; -1 for none.
         multi: Partitions claimed by several.
-        own_count: Whether one that goes back to the member it was revoked from counts.
+        own_count: Whether a partition that returns to the member it was revoked from counts.
     """
     if not multi and int(revoked.max(initial=-1)) < 0:
         return {}

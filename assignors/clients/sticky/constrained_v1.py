@@ -1,4 +1,4 @@
-"""Equal subscriptions, Java 2.5.1 to 2.8.2: everyone keeps up to the largest share, those left short steal.
+"""Equal subscriptions, Java 2.5.1 to 2.8.2: members keep up to the largest share, and those with too few take some.
 
 Follows `constrainedAssign` of these releases, partition by partition.
 """
@@ -30,7 +30,7 @@ def constrained_v1(board: Board, claims: Claims) -> Dealt:
     members = len(board.members)
     spend(board.total)
     low, high = board.total // members, -(-board.total // members)
-    revoked: set[int] = set(claims.multi)  # what changes hands when it is placed
+    revoked: set[int] = set(claims.multi)  # partitions that change hands when they are placed
     free = np.ones(board.total + len(board.phantoms), dtype=bool)
     free[board.total :] = False
     lists: list[list[int]] = []

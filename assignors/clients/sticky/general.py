@@ -21,20 +21,20 @@ def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackI
 
     Args:
         board: The group.
-        claims: Owners before.
-        previous: Owner of partitions in an earlier generation.
-        racks: Racks, where they matter.
-        gap: How far members may lie apart in a balanced assignment (`Potential.gap`).
+        claims: Previous owners.
+        previous: Owners of partitions in an earlier generation.
+        racks: Racks, if they matter.
+        gap: Allowed difference between members in a balanced assignment (`Potential.gap`).
 
     Raises:
         LeaderWouldFail: Java throws here.
-        CannotTell: Members claim partitions that do not exist, or both of two own one, in a group that is too large to
+        CannotTell: Members claim partitions that do not exist, or two members own one, in a group that is too large to
             follow Java step by step.
     """
     potential = Potential(board, gap=gap, counts_topics=True)
     kept, revocation = _keep(board, potential, claims, racks)
     everything = np.concatenate(kept)
-    # (Of two that own a partition, Java goes on to take the later one for its owner, even where it kept nothing.)
+    # (If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.)
     claimed = np.concatenate(claims.owned)
     sound = int(everything.max(initial=-1)) < board.total and np.bincount(claimed, minlength=1).max() <= 1
     if not sound:
@@ -53,7 +53,7 @@ def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackI
 
 
 def _keep(board: Board, potential: Potential, claims: Claims, racks: RackInfo | None) -> tuple[list[Ids], bool]:
-    """What members keep of existing topics; whether any had to give up something (`assignOwnedPartitions`)."""
+    """Partitions of existing topics that members keep; and whether any was given up (`assignOwnedPartitions`)."""
     revocation = False
     kept = []
     spend(len(board.members) * (10 + len(board.topics) // 64))

@@ -1,7 +1,7 @@
-"""Different subscriptions before Java 3.0: owners by a map of generations, partition by partition.
+"""Different subscriptions before Java 3.0: owners from a map of generations, partition by partition.
 
-Follows `prepopulateCurrentAssignments` and the general algorithm of 2.4.0 to 2.8.2, whose first releases (to 2.5.0)
-used it for equal subscriptions too, in an order of their own.
+Follows `prepopulateCurrentAssignments` and the general algorithm of 2.4.0 to 2.8.2. The first releases (to 2.5.0) used
+it for equal subscriptions too, with a different order.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Place = tuple[str, int]
 
 @dataclass(slots=True)
 class _Owners:
-    """Newest and next newest owner of each claimed partition, in the order of Java's maps.
+    """Newest and second newest owner of each claimed partition, in the order of Java's maps.
 
     Attributes:
         newest: Member by (topic, number), existing or not.
-        before: Member by (topic, number), of those with two claims of different generations.
+        before: Member by (topic, number), for those with two claims of different generations.
     """
 
     newest: dict[_Place, int]
@@ -43,17 +43,17 @@ def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_
 
     Args:
         board: The group.
-        data: What each member says it had.
-        spreads_identical: To 2.5.0: where all members could have the same partitions and there was an assignment
-            before, partitions are not reassigned by topic but by how much their owners have.
+        data: Each member's claims.
+        spreads_identical: To 2.5.0: if all members could have the same partitions and there was an assignment before,
+            partitions are reassigned in an order by the size of their owners instead of by topic.
 
     Raises:
         LeaderWouldFail: Java throws here.
-        CannotTell: Hashes collide so often that the order of a map is not followed.
+        CannotTell: Hashes collide so often that we do not follow the order of a map.
     """
     potential = Potential(board, gap=0, counts_topics=False)
     by_size = spreads_identical and _identical(potential)
-    # (Without that the order of Java's maps shows in the members' lists, and not in what is in them.)
+    # (Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.)
     owners = _owners(data, in_order=by_size or board.listing)
     ids = {
         place: board.base[row] + place[1]
@@ -110,9 +110,9 @@ def _identical(potential: Potential) -> bool:
 
 
 def _spread(board: Board, existing: Sequence[Sequence[int]], previous: dict[int, int]) -> list[int]:
-    """Order for equal subscriptions: from the largest member first, what had another owner before first of all.
+    """Order for equal subscriptions: from the largest member first, and partitions that had another owner before first.
 
-    What nobody has comes last, in the order of a HashMap of all partitions.
+    Unowned partitions come last, in the order of a HashMap of all partitions.
     """
     spend(8 * board.total)
     owner = {partition: member for member, ids in enumerate(existing) for partition in ids}
@@ -123,7 +123,7 @@ def _spread(board: Board, existing: Sequence[Sequence[int]], previous: dict[int,
         queue += [partition for partition in ids if partition not in previous]
     result = largest_first(board, queues)
     listed = set(result)
-    # Topics go from a HashSet, which is filled member by member, into a HashMap.
+    # Topics are inserted into a HashMap from a HashSet, which is filled member by member.
     subscribed = in_hash_order(topic for member in board.members for topic in member.topics)
     rows = [board.index[topic] for topic in in_hash_order(t for t in subscribed if t in board.index)]
     everything = [

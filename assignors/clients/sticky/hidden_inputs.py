@@ -1,4 +1,4 @@
-"""What the decision of a sticky leader may depend on beside what is in the group's record."""
+"""Inputs of a sticky leader's decision that the group's record does not contain."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["unrecorded"]
 
 _STRATEGIES = frozenset({"sticky", "cooperative-sticky"})
 
-# From here on `AbstractStickyAssignor.maxGeneration` outlives the decision.
+# From this release on `AbstractStickyAssignor.maxGeneration` is kept between decisions.
 _REMEMBERS = (3, 0)
 
-# Above every generation that a record can hold.
+# Above every generation that a record can contain.
 _ABOVE_ALL = (1 << 31) - 1
 
 
 def unrecorded(strategy: str, group: Group, library: Library) -> Iterator[tuple[Group, str | None]]:
-    """Yield the group as a leader of this library may have seen it too, for all that a record tells.
+    """Yield other groups that a leader of this library may have seen, consistent with the record.
 
-    A Java leader may remember a generation above all of the members', after the group was deleted, for instance, and
-    made anew while the leader lived on: rare, so that an assignment which fits only then is not called that leader's.
-    A kafka-python leader may know topics that nobody subscribes to: an everyday thing.
+    A Java leader may remember a generation above all of the members', for instance if the group was deleted and created
+    again while the leader's process lived on. This is rare, so an assignment that fits only then is not attributed to
+    that leader. A kafka-python leader may know topics that nobody subscribes to, which is common.
 
     Returns:
-        Groups to be tried beside the given one, each with the reason why a fit does not prove the candidate; None
-        where it does.
+        Groups to try besides the given one, each with the reason why a fit does not prove the candidate; None where it
+        does.
     """
     if strategy not in _STRATEGIES:
         return

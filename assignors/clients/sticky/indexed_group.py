@@ -1,7 +1,7 @@
-"""One call of a sticky assignor laid out in numbers: members and topics by index, partitions by one number each.
+"""One call of a sticky assignor in numbers: members and topics are indexes, each partition is one number.
 
-Partition ids run over all existing topics in Java's string order, so that ascending ids are ascending (topic,
-partition). Partitions that a member claims and that its topic does not have ("phantoms") get ids above them.
+Partition ids run over all existing topics in Java's string order, so ascending ids are ascending (topic, partition).
+Claimed partitions that their topic does not have ("phantoms") get ids above these.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from assignors.work import spend
 __all__ = ["Board", "Ids"]
 
 Ids = npt.NDArray[np.int64]
-"""Partition ids, in an order that may count."""
+"""Partition ids; their order may matter."""
 
 _NONE: Ids = np.empty(0, dtype=np.int64)
 
 
 class Board:
-    """Members and partitions of one group as a leader's sticky assignor has them.
+    """Members and partitions of one group as a leader's sticky assignor sees them.
 
     Attributes:
         members: Members in the order in which the leader walks them.
         listed: Topics that each member lists; equal ones are one object.
-        ranks: Place of each member when sorted by member id.
+        ranks: Index of each member in the order of member ids.
         topics: Topics that exist and have a subscriber, sorted as Java sorts strings.
-        index: Place of each topic in `topics`.
+        index: Index of each topic in `topics`.
         counts: Partition counts.
         base: Id of partition 0 of each topic.
-        total: Partitions in all; ids from here on are phantoms.
-        listing: Whether the order of the members' lists is asked for, and not only what is in them.
+        total: Number of partitions; ids from here on are phantoms.
+        listing: Whether the order of the members' lists matters, not only their contents.
         remembered: Highest generation of the leader's earlier decisions; -1 for none.
         phantoms: Topic index and number of each phantom.
     """
@@ -74,7 +74,7 @@ class Board:
         topics: Sequence[str],
         ranked: Iterable[str],
     ) -> None:
-        """Lay out a group.
+        """Index a group.
 
         Args:
             group: The group.
@@ -108,11 +108,11 @@ class Board:
 
     @classmethod
     def of_java(cls, group: Group) -> Board:
-        """Lay out a group for a Java leader: members in the order of its HashMap.
+        """Index a group for a Java leader: members in the order of its HashMap.
 
         Raises:
-            CannotTell: So many member ids fall into one bucket that the map keeps them as a tree.
-            LeaderWouldFail: There is no member.
+            CannotTell: So many member ids share a bucket that the map stores them as a tree.
+            LeaderWouldFail: The group has no members.
         """
         if not group.members:
             reason = "Java divides by the number of members: a group has at least one"
@@ -129,17 +129,17 @@ class Board:
 
     @classmethod
     def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
-        """Lay out a group for C or Python: members as given, strings in the order of their bytes or code points."""
+        """Index a group for C or Python: members as given, strings in the order of their bytes or code points."""
         listed = topics_listed(members)
         wanted = _wanted(group, listed)
         return cls(group, members, listed, sorted(wanted), sorted(member.member_id for member in members))
 
     def ids_of(self, partitions: TopicPartitions) -> Ids:
-        """Ids of claimed partitions in their order; those of topics that do not exist are left out."""
+        """Ids of claimed partitions, in order; partitions of topics that do not exist are left out."""
         return self.ids_of_each([partitions])[0]
 
     def ids_of_each(self, claims: Iterable[TopicPartitions]) -> list[Ids]:
-        """The same of each member's claims."""
+        """The same for each member's claims."""
         packed = [pack(claimed) for claimed in claims]
         sizes = np.fromiter((claimed.numbers.size for claimed in packed), dtype=np.int64, count=len(packed))
         rows = self._rows([claimed.topics for claimed in packed])
@@ -162,7 +162,7 @@ class Board:
         return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
     def _rows(self, names: Sequence[tuple[str, ...]]) -> Ids:
-        """Topic index of each name, one member's after the other; -1 for those that do not exist."""
+        """Topic index of each name, member after member; -1 for topics that do not exist."""
         known: dict[tuple[str, ...], Ids] = {}
         found = []
         last: tuple[str, ...] = ()
@@ -195,20 +195,21 @@ class Board:
         return numbers
 
     def place(self, partition: int) -> tuple[int, int]:
-        """Topic index and number of one id."""
+        """Topic index and partition number of one id."""
         if partition >= self.total:
             return self.phantoms[partition - self.total]
         row = int(np.searchsorted(self._base, partition, side="right")) - 1
         return row, partition - self.base[row]
 
     def assignment(self, lists: Sequence[Ids]) -> Assignment:
-        """Write the members' ids out as an assignment; members in record order, topics sorted."""
+        """Convert the members' ids to an assignment; members in record order, topics sorted."""
         result: Assignment = {member_id: {} for member_id in self._record_order}
         sizes = np.fromiter(map(len, lists), dtype=np.int64, count=len(lists))
         members, rows, numbers = self._sorted(lists, sizes)
         if not rows.size:
             return result
-        # A run is one topic of one member; a member with as many runs as partitions has one partition of each topic.
+        # A run is one topic of one member. If a member has as many runs as partitions, it has one partition of each
+        # topic.
         same_member = members[1:] == members[:-1]
         begins_run = np.ones(rows.size + 1, dtype=bool)
         begins_run[1:-1] = (rows[1:] != rows[:-1]) | ~same_member
@@ -230,7 +231,7 @@ class Board:
         return result
 
     def _sorted(self, lists: Sequence[Ids], sizes: Ids) -> tuple[Ids, Ids, Ids]:
-        """Member, topic index and number of all ids, sorted by these."""
+        """Member, topic index and number of all ids, sorted by these three."""
         ids = _joined(lists)
         members = np.repeat(np.arange(len(lists)), sizes)
         if self.phantoms and int(ids.max(initial=0)) >= self.total:
@@ -249,7 +250,7 @@ class Board:
         return self.assignment([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in sets])
 
     def pairs(self, lists: Sequence[Ids]) -> dict[str, list[tuple[str, int]]]:
-        """Write the members' ids out as pairs in their order; members in record order."""
+        """Convert the members' ids to pairs in their order; members in record order."""
         result: dict[str, list[tuple[str, int]]] = {member_id: [] for member_id in self._record_order}
         for member, ids in zip(self.members, lists, strict=True):
             rows = self.topics_of(ids)
@@ -259,7 +260,7 @@ class Board:
         return result
 
     def _one_of_each(self, rows: Ids, numbers: Ids, *, alike: bool) -> dict[str, Partitions]:
-        """One partition of each of some topics: names and numbers repeat from member to member, so they are shared."""
+        """One partition of each of some topics. Names and numbers recur from member to member, so they are shared."""
         key = rows.tobytes()
         names = self._names.get(key)
         if names is None:
@@ -282,7 +283,7 @@ class Board:
 
 
 class _Alone(dict[int, tuple[int]]):
-    """Each number as a tuple of its own."""
+    """Each number as a tuple of one."""
 
     def __missing__(self, number: int) -> tuple[int]:
         alone = self[number] = (number,)
@@ -290,7 +291,7 @@ class _Alone(dict[int, tuple[int]]):
 
 
 def _wanted(group: Group, listed: Iterable[tuple[str, ...]]) -> list[str]:
-    """Topics that exist and that a member subscribes to."""
+    """Existing topics with a subscriber."""
     counts = group.partitions_per_topic
     subscribed: set[str] = set()
     for topics in {id(topics): topics for topics in listed}.values():

@@ -1,7 +1,7 @@
 """Java's `StickyAssignor` and `CooperativeStickyAssignor`, era by era.
 
-An era is where `AbstractStickyAssignor` or its children began to compute something else; each function here names
-its first release. What they share is in the other modules of this package.
+An era begins where `AbstractStickyAssignor` or a subclass began to compute something else; each function here names its
+first release. Shared code is in the other modules of this package.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ __all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "listed"]
 
 @dataclass(frozen=True, slots=True)
 class _Behaviour:
-    """One era.
+    """The behaviour of one era.
 
     Attributes:
         since: First release.
         deal: The algorithm.
-        generation_field: Whether the generation in the subscription is read (KIP-792), before the one in user data.
+        generation_field: Whether the generation in the subscription is used (KIP-792), before the one in user data.
         generation_data: Whether `cooperative-sticky` reads a generation from user data (KAFKA-12984).
     """
 
@@ -52,9 +52,9 @@ class _Behaviour:
 
 
 class Said:
-    """What the members say they had, as often as a leader reads it.
+    """The members' claims, read as often as the leader reads them.
 
-    Before 3.0 a leader reads user data twice without rewinding the buffer: the second time it finds what is left.
+    Before 3.0 a leader reads user data twice without rewinding the buffer: the second read finds only the remainder.
     """
 
     __slots__ = ("_behaviour", "_cooperative", "_members", "_positions")
@@ -66,7 +66,7 @@ class Said:
         self._positions = [0] * len(board.members)
 
     def read(self, members: int | None = None) -> list[MemberData]:
-        """Read the data of all members, or of the first ones, from where each buffer stands."""
+        """Read the data of all members, or of the first ones, from the current position of each buffer."""
         result = []
         for place, member in enumerate(self._members[:members]):
             spend(len(member.user_data or b"") // 4)
@@ -149,14 +149,14 @@ def _deal(
     sorts_owned: bool,
     aware: bool = False,
 ) -> Dealt:
-    """Deal as from 3.0 on.
+    """Deal as Java from 3.0 on.
 
     Args:
         board: The group.
-        claims: Owners before.
-        data: What the members said.
+        claims: Previous owners.
+        data: The members' claims.
         partition_racks: Racks of the replicas.
-        fixed: From 3.5.2 on: a balanced assignment is recognised as one (KAFKA-15106).
+        fixed: From 3.5.2 on: a balanced assignment is recognised as such (KAFKA-15106).
         sorts_owned: From 3.7.1 on (KAFKA-16277, KAFKA-15170).
         aware: From 3.5.0 on: racks count (KIP-881).
     """
@@ -206,7 +206,7 @@ def _before_2_4(_group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 STICKY_ERAS = (
     Era(JAVA, _before_2_4, since=(0, 11), before=(2, 4)),
-    # (`sticky` never looks at the generation field: 3.4.0 is as 3.0.)
+    # (`sticky` never uses the generation field, so 3.4.0 is the same as 3.0.)
     *_eras(tuple(b for b in _BEHAVIOURS if b.since != (3, 4)), cooperative=False),
 )
 COOPERATIVE_ERAS = _eras(_BEHAVIOURS, cooperative=True)

@@ -1,7 +1,7 @@
 """kafka-python's `sticky` and `cooperative-sticky`, from 3.0 on: `StickyAssignmentExecutor`.
 
-Written after Java 2.4's algorithm. It takes elements from Python sets of strings, in an order that depends on the
-hash seed of the leader's process: where that can show in the result, nothing can be told.
+Modelled on Java 2.4's algorithm. It takes elements from Python sets of strings, in an order that depends on the hash
+seed of the leader's process: where the result may depend on it, it is not recomputed.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class _Movements(Movements):
 
 
 class _Balance(Balance):
-    """The steps of Java, except where its endless loop was mended and where a dict makes what it lacks."""
+    """Java's steps, except where its endless loop was fixed and where a defaultdict creates missing entries."""
 
     def result(self) -> list[dict[int, None]]:
-        # Fixed members that were asked for as a previous owner: they count as members with nothing from then on.
+        # Fixed members that were looked up as a previous owner: from then on they count as members without partitions.
         self.ghosts: set[int] = set()
         return super().result()
 
@@ -96,7 +96,7 @@ def _sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """What another member had is left out; of two members that had it the last counts."""
+    """Leave out partitions that another member had; if two members had one, the later member counts."""
     board = Board.of_others(group, group.members)
     data = [MemberData(m.owned, -1 if m.generation is None else m.generation) for m in group.members]
     owners = {
@@ -163,7 +163,7 @@ def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place,
             spend(6 * len(numbers))
             for number in numbers:
                 claims = by_generation.setdefault((topic, number), {})
-                # Of two claims of one generation the first counts, of generation 0, which is false, the last.
+                # Two claims of one generation: the first counts, but in generation 0, which is falsy, the last.
                 if not generation or generation not in claims:
                     claims[generation] = member
     newest, before = {}, {}

@@ -1,7 +1,7 @@
 """librdkafka's `cooperative-sticky` (it has no `sticky`): rdkafka_sticky_assignor.c, adjusted in rdkafka_cgrp.c.
 
-Written after Java 2.4's algorithm, with maps that iterate what came last first, and with ways to go wrong of its own:
-where it would read freed memory, or abort, nothing can be told.
+Modelled on Java 2.4's algorithm, but its maps iterate the latest entry first, and it has bugs of its own: where it
+would read freed memory or abort, the result is not recomputed.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from assignors.work import spend
 __all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
-"""It takes a partition's first move for its last one. (Built for Windows it has no assertions: librdkafka.vcxproj.)"""
+"""It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""
 
 _FREED = "librdkafka reads memory here that it has freed"
 _TOPIC_ORDER = "the result depends on the order in which the broker told librdkafka of the topics"
 
-# More topics than this with partitions that nobody had are not tried in all orders.
+# With more topics that have unowned partitions we do not try all orders of them.
 _MOST_ORDERED = 4
 
 _Place = tuple[str, int]
@@ -42,7 +42,7 @@ def _before_2_2(_group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def _from_2_2(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """2.2.0 to 2.6.0: the test for balance counts partitions with the variable that counts members."""
+    """2.2.0 to 2.6.0: the check for balance counts partitions with the variable that counts members."""
     return _assign(group, racks, _SkippingBalance)
 
 
@@ -52,24 +52,24 @@ def _from_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
 
 
 class _Movements(Movements):
-    """`PartitionMovements_t`: a move is never forgotten, and its pair is freed when the partition moves again."""
+    """`PartitionMovements_t`: moves are never forgotten, and a move's pair is freed when the partition moves again."""
 
     def __init__(self, board: Board, row_of: Sequence[int]) -> None:
         super().__init__(board, row_of)
         self._lists: dict[tuple[int, int, int], dict[int, None]] = {}
         self._key_of: dict[tuple[int, int, int], int] = {}  # the partition whose pair is the key of the list
-        self._returned: set[int] = set()  # moved without a record: the next move of these ends it
+        self._returned: set[int] = set()  # moved without a record: librdkafka aborts at their next move
         self._unrecorded: int | None = None
 
     def actual(self, partition: int, owner: int, target: int) -> int:
-        """The partition to move; where it takes a list's first element, what that has become by then.
+        """The partition to move: `partition` itself, or the second of the list of reverse moves if there is one.
 
-        It keeps a pointer to the first element of the reverse moves, whose record it then removes: the others move up,
-        and the second is what goes to the target, without a record. The first stays where it is.
+        librdkafka keeps a pointer to the first element of the reverse moves and then removes that element's record. The
+        others move up, so it moves the second one to the target, without a record, and the first stays where it is.
         """
         if partition in self._returned:
             raise CannotTell(ABORTS)
-        # (Not the first owner, as in Java: the pair is made before that is looked up.)
+        # (The pair uses the present owner, where Java uses the first: it is built before the first is looked up.)
         listed = self._lists.get((self.row_of[partition], target, owner))
         if listed is None:
             return partition
@@ -90,7 +90,7 @@ class _Movements(Movements):
         row = self.row_of[partition]
         earlier = self.pair_of.get(partition)
         if earlier is not None:
-            # (Its list is still there: one that an element was taken out of keeps the next, which moves no more.)
+            # (If its list still exists, an element was removed from it, and the next one remains and moves no more.)
             key = row, *earlier
             self._lists[key].pop(partition, None)
             if not self._lists[key]:
@@ -139,13 +139,13 @@ class _SkippingBalance(_Balance):
 
 def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]) -> Assignment:
     refuse_patterns(group)
-    # A subscription without topics is not understood, and its member passed over; a topic counts once.
+    # Subscriptions without topics are not parsed, and their members are ignored; a topic counts once.
     members = [replace(m, topics=tuple(dict.fromkeys(m.topics))) for m in group.members if m.topics]
     result: Assignment = {member.member_id: {} for member in group.members}
     if not members:
         return result
     board = Board.of_others(group, members)
-    # (A rack told as an empty text is one in which there is nothing; its own members without a rack tell it so.)
+    # (A rack given as an empty text is a rack without anything in it. librdkafka members without a rack send this.)
     in_racks = rack_info(board, racks, [member.rack for member in members])
     newest, before = _owners(members)
     ids = {
@@ -171,7 +171,7 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:
-    """Owner of each claimed partition and the one before it; one claimed twice in one generation belongs to none."""
+    """Newest and second newest owner of each claimed partition; one claimed twice in a generation has no owner."""
     claims: dict[_Place, list[tuple[int, int]]] = {}
     for place, member in enumerate(members):
         generation = -1 if member.generation is None else member.generation
@@ -193,7 +193,7 @@ def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_P
 def _orders(
     board: Board, potential: Potential, existing: Sequence[Sequence[int]], previous: dict[int, int]
 ) -> Iterable[list[int]]:
-    """Orders in which partitions may be reassigned: one, or one for each order of the topics that may count."""
+    """Possible orders of reassignment: one, or one for each order of the topics that may matter."""
     if len({frozenset(rows) for rows in potential.topics}) > 1:
         yield potential.in_order(board)
         return
@@ -239,9 +239,9 @@ def _balanced(
 
 
 def _adjusted(board: Board, members: Sequence[Subscription], lists: Sequence[Iterable[int]]) -> Assignment:
-    """Hold back what another member owns; give back what is owned and assigned to nobody, whether it exists or not.
+    """Hold back partitions that another member owns; give owned ones that are unassigned back, even nonexistent ones.
 
-    Follows `rd_kafka_cooperative_protocol_adjust_assignment`. Of two members that own a partition the last counts.
+    Follows `rd_kafka_cooperative_protocol_adjust_assignment`. If two members own a partition, the last one counts.
     """
     owners = {
         (topic, number): place

@@ -1,4 +1,4 @@
-"""Java's `PartitionMovements`: which partitions of a topic went from whom to whom in one reassignment."""
+"""Java's `PartitionMovements`: the moves of each topic's partitions between members in one reassignment."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ __all__ = ["Movements"]
 
 
 class Movements:
-    """Moves so far; a partition is moved only after `actual` was asked which one."""
+    """Moves so far; call `actual` before each move to learn which partition to move."""
 
     def __init__(self, board: Board, row_of: Sequence[int]) -> None:
         self.board = board
         self.row_of = row_of
         self.pair_of: dict[int, tuple[int, int]] = {}
-        # By topic and pair: hash codes of the partitions in order of insertion, and how many there were at most.
+        # By topic and pair: hash codes of the partitions in order of insertion, and their largest number so far.
         self.moved: dict[tuple[int, int, int], tuple[dict[int, int], list[int]]] = {}
         self.hashes: dict[int, int] = {}
 
     def actual(self, partition: int, owner: int, target: int) -> int:
-        """The partition to move in place of one: if one of its topic went the other way before, that one back."""
+        """The partition to move instead of `partition`: one of its topic that made the opposite move before, if any."""
         pair = self.pair_of.get(partition)
         source = owner if pair is None else pair[0]
         reverse = self.moved.get((self.row_of[partition], target, source))
@@ -33,11 +33,11 @@ class Movements:
         return first_in_set(reverse[0], reverse[1][0])
 
     def state(self) -> object:
-        """All that later answers depend on, to be compared."""
+        """Everything that later answers depend on, for comparison."""
         return self.pair_of.copy(), {key: (tuple(codes), largest[0]) for key, (codes, largest) in self.moved.items()}
 
     def record(self, partition: int, source: int, target: int) -> None:
-        """Note a move; one that comes back to where it started is forgotten."""
+        """Record a move; a partition that returns to its first owner is forgotten."""
         row = self.row_of[partition]
         earlier = self.pair_of.pop(partition, None)
         if earlier is not None:

@@ -1,4 +1,4 @@
-"""Who could have what, where subscriptions differ."""
+"""The partitions that each member could have, for different subscriptions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Potential:
         takers: By topic: the same, once each.
         taker_sets: By topic: the same as sets.
         classes: By topic: a number that topics with the same takers share.
-        shared: By topic: whether Java counts two consumers or more, so that its partitions may move.
+        shared: By topic: whether Java counts at least two consumers, so that its partitions may move.
         topics: By member: existing topics that it lists, as often as it lists them.
-        most: By member: what Java takes for the most it could have.
-        gap: How far two members may lie apart before a partition could move for a better balance: a partition moves
-            if the difference is larger.
+        most: By member: the maximum that Java computes for it.
+        gap: Allowed difference in partitions between two members: a partition moves for a better balance if the
+            difference is larger.
     """
 
     __slots__ = ("classes", "consumers", "gap", "most", "shared", "taker_sets", "takers", "topics")
@@ -73,11 +73,11 @@ def partitions_of(board: Board, rows: Sequence[int]) -> list[int]:
 
 
 def largest_first(board: Board, queues: Sequence[Sequence[int]]) -> list[int]:
-    """Take partitions one by one, each from the member that has most left, of equal ones the last by member id.
+    """Take partitions one by one from the member that has most left, of equal ones the last by member id.
 
     Args:
         board: The group.
-        queues: What each member has, in the order in which it is taken.
+        queues: Each member's partitions, in the order in which they are taken.
     """
     heap = [(-len(queue), -board.ranks[member], member) for member, queue in enumerate(queues) if queue]
     heapify(heap)

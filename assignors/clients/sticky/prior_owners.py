@@ -1,8 +1,7 @@
-"""Who owned what when the leader decided, as each era of Java's `AbstractStickyAssignor` reads it.
+"""Previous owners at the leader's decision, as each era of Java's `AbstractStickyAssignor` reads them.
 
-All eras up to 3.4.0 believe only the members of the highest generation; from 3.4.1 on the owner of each partition
-is found by generations (KAFKA-14639). A partition that two members of one generation claim belongs to none
-("multi", from 2.8.1 on).
+Up to 3.4.0 only the members of the highest generation count; from 3.4.1 on each partition's owner is found by
+generations (KAFKA-14639). A partition that two members of one generation claim has no owner ("multi", from 2.8.1 on).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ __all__ = ["Claims", "believe_highest_generation", "believe_per_partition", "pre
 DEFAULT_GENERATION = -1
 
 _Compare = Callable[[int, int], int]
-"""Generation of the later claimant against that of the earlier one: above, below or equal to 0."""
+"""Compares the later claimant's generation with the earlier one's: above, below or equal to 0."""
 
 
 @dataclass(slots=True)
@@ -37,15 +36,15 @@ class Claims:
 
 
 def subscribe_alike(board: Board) -> bool:
-    """Whether Java takes all subscriptions for equal (`allSubscriptionsEqual`).
+    """Whether Java considers all subscriptions equal (`allSubscriptionsEqual`).
 
-    They are compared with the first that is not empty: empty ones before it do not count, empty ones after it do.
+    They are compared with the first nonempty one: empty ones before it do not matter, empty ones after it do.
     """
     return first_unlike(board) is None
 
 
 def first_unlike(board: Board) -> int | None:
-    """Place of the first member whose subscription is not that of those before it; None when there is none."""
+    """Index of the first member whose subscription differs from those before it; None if there is none."""
     reference: frozenset[str] = frozenset()
     last: tuple[str, ...] | None = None
     for place, topics in enumerate(board.listed):
@@ -62,11 +61,11 @@ def believe_highest_generation(
 ) -> Claims:
     """Claims of the members of the highest generation, in releases before 3.4.1.
 
-    Without any generation all members count that have none or -1.
+    If no member has a generation, all members without one or with -1 count.
 
     Args:
         board: The group.
-        data: What each member says it had.
+        data: Each member's claims.
         remembered: Highest generation of the leader's earlier decisions (from 3.0 on).
         detect_multi: Whether partitions claimed twice are taken from both (from 2.8.1 on).
     """
@@ -87,12 +86,12 @@ def believe_per_partition(
 ) -> Claims:
     """Claims partition by partition, from 3.4.1 on.
 
-    A later claim is weighed by its member's generation against the earlier claimant's *subscription's* generation,
-    which for `sticky` in old subscriptions is always -1.
+    A later claimant's generation is compared with that of the earlier claimant's *subscription*, which for `sticky` in
+    old subscriptions is always -1.
 
     Args:
         board: The group.
-        data: What each member says it had.
+        data: Each member's claims.
         subscription_generations: Generation field of each member's subscription.
         forget_claimant: The bug of 3.4.1 to 3.5.1: a claim that loses still counts as the last one.
     """
@@ -104,7 +103,7 @@ def believe_per_partition(
 
 
 def previous_owners(board: Board, data: Sequence[MemberData], remembered: int) -> dict[int, int]:
-    """Owner of each partition in the last generation before the highest, of members that still say so (>= 3.0)."""
+    """Owner of each partition in the last generation before the highest, if still claimed by a member (>= 3.0)."""
     highest = _highest(data, remembered)
     found: dict[int, tuple[int, int]] = {}
     for place, said in enumerate(data):
@@ -122,7 +121,7 @@ def _highest(data: Sequence[MemberData], remembered: int) -> int:
 
 
 def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> None:
-    """Settle partitions that are claimed more than once; the others stay as they are."""
+    """Settle partitions that are claimed more than once; the others do not change."""
     lengths = [ids.size for ids in claims.owned]
     everything = np.concatenate(claims.owned)
     times = np.bincount(everything, minlength=1)
@@ -154,7 +153,7 @@ def _resolve(claims: Claims, compare: _Compare, *, forget_claimant: bool) -> Non
         if order == 0:
             claims.multi.add(partition)
         elif other != member or lost is not None:
-            # (A member that claims twice and holds nothing adds the partition and takes it from itself.)
+            # (A member that claims a partition twice without holding it adds it and takes it from itself.)
             kept[place] = True
             holders[member] = place
     stops = np.cumsum(lengths).tolist()

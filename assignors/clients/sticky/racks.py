@@ -1,4 +1,4 @@
-"""What `AbstractStickyAssignor.RackInfo` (Java >= 3.5, KIP-881) knows of the racks of members and replicas."""
+"""Java's `AbstractStickyAssignor.RackInfo` (>= 3.5, KIP-881): the racks of members and replicas."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["RackInfo", "rack_info"]
 
 
 class RackInfo:
-    """Racks of a group in which they matter.
+    """The racks of a group in which they matter.
 
     Attributes:
-        of_members: Rack of each member; None for one that is in all of them. (To librdkafka one whose rack is an empty
-            text is in none.)
+        of_members: Rack of each member; None for a member that counts as being in all racks. (For librdkafka a member
+            with an empty text as rack is in none.)
         of_partitions: Racks of the replicas of each partition, by id.
     """
 
@@ -36,7 +36,7 @@ class RackInfo:
         self._consumers = [sum(members.get(rack, 0) for rack in racks) for racks in of_partitions]
 
     def matches(self, member: int, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Which of these partitions a member may keep: all for a member without a rack; phantoms have no racks."""
+        """Whether a member may keep each partition; without a rack it may keep all; phantoms have no racks."""
         spend(ids.size // 4)
         rack = self.of_members[member]
         if rack is None:
@@ -52,11 +52,11 @@ class RackInfo:
         return rack is None or rack in self.of_partitions[partition]
 
     def by_consumers(self, ids: Ids) -> list[int]:
-        """Sort partitions, stable, by the number of members in their racks."""
+        """Partitions sorted by the number of members in their racks; the sort is stable."""
         return sorted(ids.tolist(), key=self._consumers.__getitem__)
 
     def next_in_rack(self, partition: int, members: Sequence[int], first: int) -> int:
-        """Place of the next member, cyclic from a place on, in a rack of the partition; -1 when there is none."""
+        """Index of the next member in a rack of the partition, cyclic from `first` on; -1 if there is none."""
         racks = self.of_partitions[partition]
         if not racks:
             return -1
@@ -74,13 +74,13 @@ def rack_info(
 ) -> RackInfo | None:
     """Racks of a group, or None where the plain algorithm runs.
 
-    Racks matter when the members' racks and the replicas' racks meet, and not every partition has replicas in all
-    racks (`useRackAwareAssignment`, over all topics together).
+    Racks matter if the members' and the replicas' racks overlap, and some partition lacks replicas in one of the racks
+    (`useRackAwareAssignment`, over all topics together).
 
     Args:
         board: The group.
         racks: Racks of the replicas.
-        of_members: Racks of the members, as `RackInfo` has them; None where an empty rack is none, as in Java.
+        of_members: Racks of the members, as in `RackInfo`; None where an empty rack means no rack, as in Java.
 
     Raises:
         CannotTell: Members have racks and the replicas' racks are not known.

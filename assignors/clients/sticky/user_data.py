@@ -1,11 +1,11 @@
-"""The user data of the sticky strategies: which partitions a member had, and in which generation.
+"""The user data of the sticky strategies: a member's partitions, and their generation.
 
 `sticky`, version 1: previous_assignment[] {topic string, partitions[] int32}, generation int32; version 0 has no
 generation. `cooperative-sticky` of Java: generation int32. Big endian, strings with an int16 length, arrays with an
-int32 count; there is no version field. Java tries version 1, then 0, then takes it for nothing
+int32 count; there is no version field. Java tries version 1, then 0, and otherwise ignores the data
 (`StickyAssignor.deserializeTopicPartitionAssignment`).
 
-Every read tells where Java's buffer stands afterwards, whether it succeeded or not: Java before 3.0 reads some
+Every read returns the position of Java's buffer afterwards, whether it succeeded or not: Java before 3.0 reads some
 buffers twice without rewinding them.
 """
 
@@ -32,11 +32,11 @@ _INT16 = struct.Struct(">h")
 
 @dataclass(frozen=True, slots=True)
 class MemberData:
-    """What a member says it had (`AbstractStickyAssignor.MemberData`).
+    """A member's claims (`AbstractStickyAssignor.MemberData`).
 
     Attributes:
-        partitions: Partitions by topic, in the order of the bytes; a topic may stand twice.
-        generation: Generation; None when absent, which is not the same as -1.
+        partitions: Partitions by topic, in the order of the bytes; a topic may occur twice.
+        generation: Generation; None when absent, which differs from -1.
     """
 
     partitions: TopicPartitions
@@ -48,11 +48,11 @@ _UNREADABLE = MemberData((), -1)
 
 
 class _Underflow(Exception):
-    """Java's buffer has too little left, or holds a length that cannot be."""
+    """Java's buffer has too few bytes left, or contains an impossible length."""
 
 
 class _Buffer:
-    """Java's `ByteBuffer` as its schema types read it: a failed read stays where it failed."""
+    """Java's `ByteBuffer` as its schema types read it: a failed read leaves the position where it failed."""
 
     __slots__ = ("data", "position")
 
@@ -97,9 +97,10 @@ class _Buffer:
 
 
 def read_sticky(data: bytes | None, position: int = 0) -> tuple[MemberData, int]:
-    """Read the user data of `sticky` from a position on: what Java makes of it, and where its buffer then stands.
+    """Read the user data of `sticky` from a position on, as Java does; returns it and the buffer's final position.
 
-    Null and empty user data mean no partitions and no generation; unreadable bytes no partitions in generation -1.
+    Null and empty user data mean no partitions and no generation; unreadable bytes mean no partitions and generation
+    -1.
     """
     if data is None or position >= len(data):
         return NOTHING, position
@@ -109,7 +110,7 @@ def read_sticky(data: bytes | None, position: int = 0) -> tuple[MemberData, int]
         partitions = buffer.previous_assignment()
         return MemberData(partitions, buffer.int32()), buffer.position
     except _Underflow:
-        # Version 0 has no generation; what fails before it is readable as neither version.
+        # Version 0 has no generation; bytes that fail before it are unreadable in both versions.
         return _UNREADABLE if partitions is None else MemberData(partitions, None), buffer.position
 
 
@@ -125,9 +126,9 @@ def read_generation(data: bytes | None, position: int = 0) -> tuple[int | None, 
 
 
 def read_kafka_python(data: bytes | None) -> MemberData:
-    """Read the user data of `sticky` as kafka-python from 3.0 on does, which puts the version before it.
+    """Read the user data of `sticky` like kafka-python from 3.0 on, which puts the version in front.
 
-    Empty and unreadable bytes, those of Java among them, mean no partitions in generation -1.
+    Empty and unreadable bytes, including Java's, mean no partitions and generation -1.
     """
     buffer = _Buffer(data or b"", 0)
     try:
@@ -152,5 +153,5 @@ def write_sticky(partitions: TopicPartitions, generation: int | None) -> bytes:
 
 
 def write_kafka_python(partitions: TopicPartitions, generation: int) -> bytes:
-    """Write the user data of `sticky` as kafka-python from 3.0 on does: the version, 1, before it."""
+    """Write the user data of `sticky` like kafka-python from 3.0 on: with the version, 1, in front."""
     return _INT16.pack(1) + write_sticky(partitions, generation)

@@ -1,7 +1,7 @@
-"""The demo's stories, one module each; a module's docstring says what the tables must show of it.
+"""The demo's stories, one module each; a module's docstring says what the tables must show.
 
-All of a story's first pass happens within `FIRST_PASS_S` of the demo's clock. What can repeat, repeats after that,
-so that a demo that runs on stays alive.
+Every story happens once within `FIRST_PASS_S` of the demo's clock. Stories that can be repeated are repeated after
+that, so that a demo without an end stays alive.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@
 `orders-cooperative` (librdkafka) on `orders`: one member, a second at 18 s, a third at 40 s; the second leaves at
 80 s and returns at 100 s, and so on.
 
-What must show: both groups `identical`, every generation of them. Each join into `orders-cooperative` takes two
-generations: in the first the newcomer gets nothing or little, and partitions are given up; the second hands them
-over, and its churn row `follows` the first. A move counts once.
+Expected: both groups are `identical` in every generation. Each join into `orders-cooperative` takes two generations: in
+the first the new member gets few partitions or none, and others are given up; the second hands those over, and its
+churn row `follows` the first. A move counts once.
 """
 
 from __future__ import annotations

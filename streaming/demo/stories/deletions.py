@@ -1,18 +1,18 @@
-"""Story 11: a group is deleted, a topic is deleted, a group's offsets expire.
+"""Story 11: a group is deleted, a topic is deleted, and a group's offsets expire.
 
 `orders-retired` is stuck from 30 s on, its member leaves at 75 s, and it is deleted at 80 s. `coupons-reader` reads
 `coupons` and `payments`; at 45 s its member is replaced by one that reads only `payments`, and at 65 s `coupons` is
-deleted. `one-off-report` only assigns and commits at 10 s, once, with a retention of 60 s (OffsetCommit of version 2,
-as clients before Kafka 2.1 sent it, and as no present client can): its offsets expire at the broker's next check after
-70 s, and no other group's do.
+deleted. `one-off-report` only assigns and commits once, at 10 s, with a retention of 60 s (OffsetCommit of version 2,
+as clients before Kafka 2.1 sent it; no current client can). Its offsets expire at the broker's next check after 70 s;
+those of other groups do not.
 
-What must show: closing rows for `orders-retired` (tombstones of its commits and of the group), whose lag alert goes
-with it; closing rows for the partitions of `coupons` only, and for `one-off-report`; none of them in a `_current` view
-afterwards; `coupons-reader` goes on. The commits of `one-off-report` are of value version 1, which nothing else writes
-today.
+Expected: closing rows for `orders-retired` (tombstones of its commits and of the group), whose lag alert ends with it;
+closing rows for the partitions of `coupons` only, and for `one-off-report`; none of them is in a `_current` view
+afterwards; `coupons-reader` continues. The commits of `one-off-report` have value version 1, which no other writer
+produces today.
 
-The broker checks every ten minutes unless `offsets.retention.check.interval.ms` says otherwise: `DEMO_OVERRIDES` of
-`streaming.demo`.
+The broker checks every ten minutes unless `offsets.retention.check.interval.ms` says otherwise: see `DEMO_OVERRIDES` in
+`streaming.demo.broker`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _play(stage: Stage) -> None:
     commit_with_retention(stage.bootstrap, _REPORT, offsets, retention_ms=_RETENTION_MS)
     stage.ledger.committed(11, _REPORT, offsets)
     stage.step(11, f"committed with a retention of {_RETENTION_MS} ms", group=_REPORT)
-    stage.until(30)  # (by then its rhythm is known, also where the first rounds came late)
+    stage.until(30)  # (by then its rhythm is known, even if the first rounds were late)
     retired.get_stuck()
     stage.step(11, "its member got stuck", group=_RETIRED)
     stage.until(45)

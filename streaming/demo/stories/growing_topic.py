@@ -1,10 +1,10 @@
 """Story 7: a topic gets more partitions while it is consumed.
 
-`signups-growing` (kafka-python, `metadata_max_age_ms` 75 s) on `signups`: three partitions, two more at 40 s, which
-the leader sees at its next metadata refresh, 75 s after it joined; every four minutes one more, up to twelve.
+`signups-growing` (kafka-python, `metadata_max_age_ms` 75 s) on `signups`: three partitions, and two more at 40 s, which
+the leader sees at its next metadata refresh, 75 s after it joined; then one more every four minutes, up to twelve.
 
-What must show: the finding `stale_metadata` from the round after the growth until the generation in which the
-leader has seen it, then gone; each generation's verdict `identical`, judged with the counts its leader had.
+Expected: the finding `stale_metadata` from the round after the growth until the generation whose leader has seen it;
+each generation's verdict `identical`, judged with the counts its leader had.
 """
 
 from __future__ import annotations

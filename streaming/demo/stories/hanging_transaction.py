@@ -1,12 +1,13 @@
 """Story 12: a transaction that hangs.
 
 `settlement-exactly-once` has no members: a transactional producer (confluent-kafka) commits the end of `transfers`
-every two seconds. At 25 s a transaction, with offsets a million too high in it, stays open; at 85 s it is aborted, and
-commits go on. No other group of the demo lies in the same partition of the offsets log (a test holds that).
+every two seconds. At 25 s it leaves a transaction open whose offsets are a million too high; at 85 s that one is
+aborted, and commits continue. No other group of the demo is in the same partition of the offsets log (a test checks
+it).
 
-What must show: while it hangs the lag of the group is unknown, with the finding `offsets_blocked` that names the
-transactional id; one row of `open_transactions` where it began and one where it ended; the alert `offsets_blocked`
-fires once and resolves; no offset of a million or more ever; every committed one is counted.
+Expected: during the transaction the lag of the group is unknown, with the finding `offsets_blocked` that names the
+transactional id; one row of `open_transactions` at its beginning and one at its end; the alert `offsets_blocked`
+fires once and resolves; there is never an offset of a million or more; every committed one is counted.
 """
 
 from __future__ import annotations
@@ -28,14 +29,15 @@ _TOPIC, _PARTITIONS = "transfers", 3
 _EVERY_S = 2.0
 
 _HANGS_AT, _ENDS_AT = 25.0, 85.0
-"""A round every two seconds: told after four, and an alert after twelve more, with time to spare on a busy machine."""
+"""With a round every two seconds the finding comes after four rounds and the alert twelve rounds later, which leaves
+spare time on a busy machine."""
 
 _OPEN_MS = 300_000
-"""The broker shall not end the transaction before the story does."""
+"""Longer than the story, so that the broker does not abort the transaction first."""
 
 
 class _Writer:
-    """Commits the end of the topic in transactions, until it leaves."""
+    """Commits the end of the topic in transactions until it leaves."""
 
     def __init__(self, stage: Stage) -> None:
         self.settled = False
@@ -56,7 +58,7 @@ class _Writer:
         self._thread.join()
 
     def hang(self) -> None:
-        """Leave a transaction open until the stage's clock says that it ends, or the stage goes quiet."""
+        """Leave a transaction open until the demo's clock reaches its end, or the stage goes quiet."""
         with self._turn:
             ahead = {partition: offset + FAR_AHEAD for partition, offset in self._ends().items()}
             self._begin(ahead)

@@ -1,18 +1,17 @@
 """Story 10: junk in the offsets log, and groups with hostile names.
 
-From 30 s to 50 s a producer with the client id `__admin_client` (brokers let it write to internal topics) writes
-312 records that nobody can decode into partitions of `__consumer_offsets` where no group of the demo lives.
-Besides, `HOSTILE_GROUPS` (quotes, line feeds, HTML, path separators, 4 KB of name) assign and commit once at 10 s and
-once at 60 s, like any group.
+From 30 s to 50 s a producer with the client id `__admin_client` (brokers let it write to internal topics) writes 312
+undecodable records into partitions of `__consumer_offsets` without any group of the demo. Besides, `HOSTILE_GROUPS`
+(quotes, line feeds, HTML, path separators, 4 KB of name) assign and commit like any group, at 10 s and at 60 s.
 
-What must show: every record of the class `undecodable` as a row of `quarantine`; of the classes `unknown_type` and
-`newer_version` one sample per type and version with the right counts, or, where the record names a group that belongs
-to another partition, a row of its own as a stray; nothing else changes. The hostile groups are
-ordinary groups (`not_applicable`, one commit of partition 0 each time), shown escaped, none lost.
+Expected: a row of `quarantine` for every record of the class `undecodable`; for the classes `unknown_type` and
+`newer_version` one sample per type and version with the right counts, or, where the record names a group that
+belongs to another partition, its own row as a stray; nothing else changes. The hostile groups are ordinary groups
+(`not_applicable`, one commit of partition 0 each time), shown escaped, and none is lost.
 
-Why not beside live groups: a foreign record puts Kafka's coordinator out of step with its own log. It unloads the
-partition's groups and loads them anew, and refuses the whole partition if a record of a known type is broken
-(Kafka 4.3.1: seen; unknown types it passes over). A demo that breaks the groups it watches would show nothing.
+The partitions have no live groups because a foreign record puts Kafka's coordinator out of step with its own log. It
+unloads the partition's groups and loads them again, and refuses the whole partition if a record of a known type is
+broken (seen with Kafka 4.3.1, which skips unknown types). A demo that breaks the groups it watches would show nothing.
 """
 
 from __future__ import annotations
@@ -43,16 +42,16 @@ HOSTILE_GROUPS: tuple[str, ...] = (
     " leading and trailing ",
     "long-" + "x" * 4_000,
 )
-"""Group ids that a broker accepts (4.3.1 even accepts the empty one; Kafka's own `kafka-consumer-groups --describe
---all-groups` then fails for all groups, so it is not among them)."""
+"""Group ids that a broker accepts. Kafka 4.3.1 accepts even the empty one, but then its `kafka-consumer-groups
+--describe --all-groups` fails for all groups, so it is not among them."""
 
 _LOG = "__consumer_offsets"
 
 _COPIES = 24
-"""Of each kind: together a few hundred."""
+"""Copies of each kind: a few hundred records in total."""
 
 _SEED = 10
-"""The same junk in every demo."""
+"""Fixed, so that every demo writes the same junk."""
 
 _REAL_COMMIT_VALUE = (
     struct.pack(">hqi", 3, 1234, 5) + struct.pack(">h", 4) + b"meta" + struct.pack(">q", 1_760_000_000_000)
@@ -60,15 +59,15 @@ _REAL_COMMIT_VALUE = (
 """OffsetCommit value version 3: offset, leader epoch, metadata, commit timestamp."""
 
 _GROUP_HEAD = struct.pack(">h", 3) + struct.pack(">h", 8) + b"consumer" + struct.pack(">i", 7)
-"""GroupMetadata value version 3 up to and with the generation."""
+"""GroupMetadata value version 3 up to and including the generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class JunkRecord:
-    """One record: what is wrong with it, what a reader must make of it, and its bytes.
+    """One record: what is wrong with it, how a reader must classify it, and its bytes.
 
     Attributes:
-        kind: What is wrong, in a word.
+        kind: The defect, in a few words.
         expected: `undecodable`, `unknown_type` or `newer_version`.
         key: Key bytes; brokers refuse a null key in a compacted topic.
         value: Value bytes.

@@ -1,9 +1,9 @@
-"""Story 5: a strategy that Evenkeel does not know, an empty group, and a group without membership.
+"""Story 5: a strategy unknown to Evenkeel, an empty group, and a group without membership.
 
-`orders-pinned` (kafka-python, strategy `demo-pinned`) on `orders`: `unverified` with the reason; imbalance is
-still measured (4 and 2 partitions). `night-batch` (range) works until 25 s and then stands Empty with its commits:
-`not_applicable`, churn kind `became_empty`. `orders-mirror` only assigns and commits: it has no membership record,
-so `not_applicable`, and its lag is judged all the same.
+`orders-pinned` (kafka-python, strategy `demo-pinned`) on `orders`: `unverified` with the reason; imbalance is still
+measured (4 and 2 partitions). `night-batch` (range) works until 25 s and is then Empty, with its commits:
+`not_applicable`, churn kind `became_empty`. `orders-mirror` only assigns and commits, so it has no membership record:
+`not_applicable`, and its lag is judged all the same.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PINNED, _EMPTY, _SIMPLE = "orders-pinned", "night-batch", "orders-mirror"
 
 
 class _Pinned(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
-    """Pins every third partition of a topic to the last member, and the others to the first."""
+    """Pins every third partition of a topic to the last member and the others to the first."""
 
     name = "demo-pinned"
 

@@ -1,12 +1,12 @@
-"""Story 4: an assignor of our own under the name `range` piles everything on one member; then the group is healed.
+"""Story 4: a custom assignor with the name `range` gives everything to one member; then the group is healed.
 
 `clicks-pile-up` (kafka-python) on `clicks`, three members from the start and a fourth at 45 s; at 75 s all are replaced
 by three members with the real range assignor.
 
-What must show: `drift` has `drifted` with drift kind `misplaced` for every generation of at least two members
-before the healing, `identical` after; imbalance 2.0 (one of three has all), then 3.0, where 0.0 and 0.33 are possible;
-one alert of drift and one of imbalance, however many generations; the newest `group_health` of the group is sound
-again. (A generation with a single member is `identical`: there, piling up and range agree.)
+Expected: before the healing, `drift` has `drifted` with drift kind `misplaced` for every generation of at least two
+members, after it `identical`; imbalance 2.0 (one of three has all), then 3.0, where 0.0 and 0.33 are possible; one
+alert of drift and one of imbalance, however many generations; the group's newest `group_health` has no finding. (A
+generation with a single member is `identical`: there the custom assignor and range agree.)
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GROUP = "clicks-pile-up"
 
 
 class _PileUp(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
-    """Gives all partitions to the member whose id sorts last, and calls itself `range`."""
+    """Gives all partitions to the member whose id sorts last, under the name `range`."""
 
     @classmethod
     def assign(cls, cluster: Any, members: Any) -> dict[str, ConsumerProtocolAssignment]:

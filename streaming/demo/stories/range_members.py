@@ -1,12 +1,12 @@
-"""Story 1: range, steady; members join and leave, one is killed and expires.
+"""Story 1: range; members join and leave, one is killed and expires.
 
-`orders-range` (kafka-python) on `orders`: two members from the start, a third at 20 s, a fourth at 32 s in a
-process of its own, which gets SIGKILL at 55 s and expires 6 s later; from 80 s on the third leaves and returns.
-`orders-java` (Kafka's console consumer, default strategies [range, cooperative-sticky], so `range`, eager): one
-member from the start, a second from 25 s to 95 s.
+`orders-range` (kafka-python) on `orders`: two members from the start, a third at 20 s, a fourth at 32 s in its own
+process, which gets SIGKILL at 55 s and expires 6 s later; from 80 s on the third leaves and returns. `orders-java`
+(Kafka's console consumer, default strategies [range, cooperative-sticky], so `range`, eager): one member from the
+start, a second from 25 s to 95 s.
 
-What must show: `drift` has only `identical` for both groups; `rebalance_churn` a row of kind `rebalance` per
-generation with who joined and left; lag near zero throughout.
+Expected: `drift` has only `identical` for both groups; `rebalance_churn` has a row of kind `rebalance` per generation
+with the members that joined and left; lag stays near zero.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _play(stage: Stage) -> None:
     try:
         stage.until(55)
     except StageOverError:
-        doomed.stop(30)  # over before its time: let it leave, so that others have its partitions at the end
+        doomed.stop(30)  # the demo ends early: let it leave, so that other members get its partitions
         raise
     doomed.kill()
     stage.step(1, "a member was killed", group=_GROUP)

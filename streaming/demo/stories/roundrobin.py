@@ -1,11 +1,10 @@
 """Story 2: roundrobin over two topics with different subscriptions.
 
-`billing-roundrobin` (librdkafka: kafka-python's own roundrobin raises KeyError here): one member reads `payments`,
-one `payments` and `refunds`, and from 15 s on one `refunds` alone. The second one leaves at 70 s and returns at
-90 s, and so on.
+`billing-roundrobin` (librdkafka: kafka-python's own roundrobin raises KeyError here): one member reads `payments`, one
+`payments` and `refunds`, and from 15 s on one only `refunds`. The second leaves at 70 s and returns at 90 s, and so on.
 
-What must show: only `identical`, with three different subscriptions in `members`; while nobody but the second
-reads a topic, it has all of it.
+Expected: only `identical`, with three different subscriptions in `members`; while the second is a topic's only reader,
+it has the whole topic.
 """
 
 from __future__ import annotations

@@ -3,9 +3,9 @@
 `tills-static` (kafka-python, `group.instance.id` till-1 and till-2, session 30 s) on `clicks`: till-1 restarts at
 25 s, till-2 at 55 s, each within 2 s, and again every 60 s.
 
-What must show: after the first two generations the generation stays, whatever restarts; each restart is a churn row
-of kind `static_replacement` (same generation, a new member id under the same instance id), none a rebalance;
-`drift` has no verdict for it beyond that generation's `identical`.
+Expected: after the first two generations the generation no longer changes; each restart is a churn row of kind
+`static_replacement` (same generation, a new member id under the same instance id), none is a rebalance; `drift` has
+no verdict for it beyond that generation's `identical`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def _play(stage: Stage) -> None:
     while True:
         for till, member in list(running.items()):
             stage.exit(member)
-            # (Not the stage's sleep: one that goes quiet here would miss a till, and its session would end later.)
+            # (Not `stage.sleep`: the stage may go quiet here, and then this till would not restart and its session
+            # would end.)
             time.sleep(1)
             running[till] = _start(stage, till)
             stage.step(3, f"{till} was restarted", group=_GROUP)

@@ -1,10 +1,10 @@
-"""Story 6: a stuck member: its heartbeat goes on, its commits stop, lag grows; then it recovers.
+"""Story 6: a stuck member: its heartbeat continues, its commits stop, lag grows; then it recovers.
 
 `billing-stuck` (kafka-python) on `payments`, two members with two partitions each; the second is stuck from 30 s to
 90 s, and again every three minutes.
 
-What must show: lag of the second member's partitions grows to about 60 records each (1/s a partition) while that of
-the others stays near zero; no rebalance; lag falls to near zero after the recovery.
+Expected: the lag of the second member's partitions grows to about 60 records each (1/s per partition), while that of
+the others stays near zero; no rebalance; after the recovery lag falls to near zero.
 """
 
 from __future__ import annotations

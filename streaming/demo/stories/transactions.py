@@ -1,10 +1,11 @@
-"""Story 8: a transactional consumer-producer: committed offsets count, aborted ones never.
+"""Story 8: a transactional consumer-producer: committed offsets count, aborted ones do not.
 
-`transfers-exactly-once` (confluent-kafka) reads `transfers` and writes `transfers-booked`, a transaction every two
-seconds with its offsets inside. Every third is followed by one that sends offsets a million too high, and aborts.
+`transfers-exactly-once` (confluent-kafka) reads `transfers` and writes `transfers-booked`, with a transaction every two
+seconds that contains its offsets. Every third is followed by one with offsets a million too high, which aborts.
 
-What must show: committed offsets follow the end of `transfers`; no offset of a million or more ever, no `ahead_by`;
-the number of commits is that of the committed transactions' partitions; the log is held back for moments only.
+Expected: committed offsets follow the end of `transfers`; there is never an offset of a million or more, nor
+`ahead_by`; the number of commits is that of the committed transactions' partitions; the log is held back only for
+moments.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage, Story
 _GROUP, _IN, _OUT = "transfers-exactly-once", "transfers", "transfers-booked"
 
 FAR_AHEAD = 1_000_000
-"""What aborted transactions add to their offsets: far beyond any end, so that one that counted would show."""
+"""Added to the offsets of aborted transactions: so far beyond any end that a wrongly counted one would show."""
 
 _TRANSACTION_S = 2.0
 _ABORT_EVERY = 3
 
 
 class _Booker:
-    """Books transfers exactly once, until it leaves."""
+    """Books transfers exactly once until it leaves."""
 
     def __init__(self, stage: Stage) -> None:
         self.settled = False

@@ -10,6 +10,7 @@ generations: KIP-429.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import msgspec
@@ -19,11 +20,12 @@ from streaming.groups.budget import of_record
 from streaming.groups.classic.cost import EAGER, open_cost
 from streaming.groups.classic.members import close_members, write_members
 from streaming.groups.classic.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
+from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
-from streaming.groups.config import GroupConfig
-from streaming.groups.modern.consumer_group import Decision as ModernDecision
-from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, Rows, partition_column
-from streaming.groups.state import Decision, GroupState, Owned, Transfer
+from streaming.groups.context import Context
+from streaming.groups.modern.consumer_group import ModernDecision
+from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
+from streaming.groups.state import GroupState
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
 from streaming.times import day_of
@@ -41,107 +43,165 @@ _DROPPED_MAX = 1_000
 # Generations are int32, and a broken record may have any.
 _INT32 = 2**31 - 1
 
-_Waiting = TypeVar("_Waiting", Decision, ModernDecision)
+_Waiting = TypeVar("_Waiting", ClassicDecision, ModernDecision)
 
 
-def decide(state: GroupState, record: MembershipRecord, group: str, config: GroupConfig, rows: Rows) -> None:
+def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
     """Take in a membership record: the churn row, the members' rows, and a decision that waits for its verdict."""
-    # A downgrade writes the tombstones of the modern group, its metadata's last, and the type-2 record in one append.
-    # (A group of the same name that begins right there begins without members.)
-    migrated = bool(record.members) and (state.modern is not None or state.modern_ended == record.record - 1)
-    # Of a group that comes back from another protocol its newest decision there counts, not the last classic one.
-    handed_over = state.handed_over if migrated else None
-    previous = handed_over or state.current
-    continues = previous is not None and (
-        migrated or (state.tombstoned is None and _continues(previous.record, record))
-    )
-    incarnation = previous.incarnation if previous is not None and continues else record.record
-    told = handed_over if migrated else previous if continues else None
-    before = told.record if told is not None else None
-    kind = _kind(before, record, migrated=migrated)
-    skipped = generations_between(before.generation, record.generation) if before is not None else None
-    previous_generation = before.generation if before is not None else None
-    compacted = is_compacted(state, record.record)
-    if compacted and before is not None and before.generation != record.generation:
-        before = None  # who came and went since is not known: records between the two may be missing
-    # The first record that is left of an older group (compaction) says nothing of what was before it.
-    known_before = before is not None or (record.generation <= 1 and not migrated and not compacted)
-
+    classic = state.classic
+    past = _past_of(state, record)
+    before = past.before
+    transfer = classic.transfer if before is not None else None
     replaced = _replaced(before, record)
-    transfer = state.transfer if before is not None else None
     after = owners_of(record)
-    was = _owners_before(before, transfer, replaced) if known_before else None
-    if told is not None and was and _may_have_been_in_transfer(told, record, was, after):
+    was = _owners_before(before, transfer, replaced) if past.known else None
+    if past.decision is not None and was and _may_have_been_in_transfer(past.decision, record, was, after):
         was = None
     owned = None if was is None else by_member(was)
     # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
-    gives_on = kind == "migration" or (kind == "rebalance" and record.protocol not in EAGER)
+    gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
     moves, pending = _compare(was, after, subscribed_topics(record) if gives_on else None)
-    with of_record(len(state.waiting), decides=kind != "static_replacement"):
-        partitions_moved_optimal = None if pending else _least_moves(owned, record)
-        state.imbalance, state.imbalance_optimal = balance_of(record)
-    row = ChurnRow(
-        cluster=config.cluster,
-        group_id=group,
+    with of_record(len(classic.waiting), decides=past.decides):
+        optimal = None if pending else _least_moves(owned, record)
+        classic.balance = balance_of(record)
+    follows = transfer.record if transfer is not None and past.kind == "rebalance" else None
+    row = _churn_row(record, past, replaced, after, _Moved(moves, optimal, pending, follows), context)
+    if past.decides:
+        # (Whoever comes back under a new id goes on with what it had, and so does the waiting for its commits.)
+        classic.cost = None
+        classic.transfer = Transfer(record.record, record.record_time, pending) if pending else None
+    if past.kind == "rebalance" and before is not None:
+        row, classic.cost = open_cost(state, row, was, after, before, record)
+    # (What is left of a group with static members may be the record of a return, which was no rebalance.)
+    if not past.compacted or before is not None or not any(m.group_instance_id is not None for m in record.members):
+        context.rows.rebalance_churn.append(row)
+    write_members(state, record, past.incarnation, context)
+
+    unseen = before is None or bool(past.skipped)
+    decision = ClassicDecision(record, past.kind, past.incarnation, after_unseen=unseen)
+    classic.current = decision
+    state.modern.key_type = state.modern.ended = None
+    classic.handed_over = classic.tombstoned = None
+    if past.decides:
+        await_verdict(classic.waiting, decision, owned, optimal, context.config, first_half=bool(pending))
+    if len(classic.waiting) > WAITING_MAX:
+        at = len(classic.waiting) - WAITING_MAX - 1
+        oldest = classic.waiting[at]
+        emptied = msgspec.structs.replace(oldest.record, members=())
+        classic.waiting[at] = ClassicDecision(emptied, "dropped", oldest.incarnation)
+        drop_oldest(classic.waiting)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """What the log tells of the time before a membership record.
+
+    Attributes:
+        kind: Kind of the record's churn row.
+        incarnation: Which group of this name.
+        decision: The decision before it in the same group; None where there was none, or it is not known.
+        before: Its record; None too where records between the two may be missing.
+        known: Whether it is known what was before: a group that began with this record had nothing.
+        previous_generation: Generation of the decision before; None where there was none.
+        skipped: Generations between the two; None likewise.
+        compacted: The record lies in a stretch of the log that compaction went over.
+    """
+
+    kind: str
+    incarnation: int
+    decision: ClassicDecision | None
+    before: MembershipRecord | None
+    known: bool
+    previous_generation: int | None
+    skipped: int | None
+    compacted: bool
+
+    @property
+    def decides(self) -> bool:
+        """Whether it is a decision: a static member's return is none, and the one before it is judged as it was."""
+        return self.kind != "static_replacement"
+
+
+def _past_of(state: GroupState, record: MembershipRecord) -> _Past:
+    classic, modern = state.classic, state.modern
+    # A downgrade writes the tombstones of the modern group, its metadata's last, and the type-2 record in one append.
+    # (A group of the same name that begins right there begins without members.)
+    migrated = bool(record.members) and (modern.key_type is not None or modern.ended == record.record - 1)
+    # Of a group that comes back from another protocol its newest decision there counts, not the last classic one.
+    handed_over = classic.handed_over if migrated else None
+    previous = handed_over or classic.current
+    continues = previous is not None and (
+        migrated or (classic.tombstoned is None and _continues(previous.record, record))
+    )
+    told = handed_over if migrated else previous if continues else None
+    before = told.record if told is not None else None
+    previous_generation = before.generation if before is not None else None
+    kind = _kind(before, record, migrated=migrated)
+    compacted = is_compacted(state, record.record)
+    if compacted and before is not None and before.generation != record.generation:
+        before = None  # who came and went since is not known: records between the two may be missing
+    return _Past(
+        kind=kind,
+        incarnation=previous.incarnation if previous is not None and continues else record.record,
+        decision=told,
+        before=before,
+        # The first record that is left of an older group (compaction) says nothing of what was before it.
+        known=before is not None or (record.generation <= 1 and not migrated and not compacted),
+        previous_generation=previous_generation,
+        skipped=None if previous_generation is None else generations_between(previous_generation, record.generation),
+        compacted=compacted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What a decision moved: partitions, the least that would have done, what it gives on later, what it completes."""
+
+    partitions: int | None
+    optimal: int | None
+    pending: Owners
+    follows: int | None
+
+
+def _churn_row(
+    record: MembershipRecord,
+    past: _Past,
+    replaced: tuple[ReplacedMember, ...],
+    after: Owners | None,
+    moved: _Moved,
+    context: Context,
+) -> ChurnRow:
+    joined = _only_in(record, past.before, {r.new_member_id for r in replaced}) if past.known else None
+    return ChurnRow(
+        cluster=context.config.cluster,
+        group_id=context.group,
         decision=record.record,
         source=LOG,
         log_partition=partition_column(record.log_partition),
         record_time=record.record_time,
         event_date=day_of(record.record_time),
         revision=1,
-        kind=kind,
-        incarnation=incarnation,
+        kind=past.kind,
+        incarnation=past.incarnation,
         generation=record.generation,
-        previous_generation=previous_generation,
-        generations_skipped=skipped,
-        follows=transfer.record if transfer is not None and kind == "rebalance" else None,
+        previous_generation=past.previous_generation,
+        generations_skipped=past.skipped,
+        follows=moved.follows,
         protocol_type=record.protocol_type,
         strategy=record.protocol,
         leader=record.leader,
         members=len(record.members),
         partitions=sum(len(p) for p in after.values()) if after is not None else 0,
-        joined=_only_in(record, before, {r.new_member_id for r in replaced}) if known_before else None,
-        left=_only_in(before, record, {r.old_member_id for r in replaced}),
+        joined=joined,
+        left=_only_in(past.before, record, {r.old_member_id for r in replaced}),
         replaced=replaced,
-        partitions_moved=moves,
-        partitions_moved_optimal=partitions_moved_optimal,
-        partitions_pending_handover=sum(len(p) for p in pending.values()),
+        partitions_moved=moved.partitions,
+        partitions_moved_optimal=moved.optimal,
+        partitions_pending_handover=sum(len(p) for p in moved.pending.values()),
         join_completed_time=record.state_time if record.state_time >= 0 else None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
     )
-    if kind != "static_replacement":
-        # (Whoever comes back under a new id goes on with what it had, and so does the waiting for its commits.)
-        state.cost = None
-        state.transfer = Transfer(record.record, record.record_time, pending) if pending else None
-    if kind == "rebalance" and before is not None:
-        row, state.cost = open_cost(state, row, was, after, before, record)
-    # (What is left of a group with static members may be the record of a return, which was no rebalance.)
-    if not compacted or before is not None or not any(m.group_instance_id is not None for m in record.members):
-        rows.rebalance_churn.append(row)
-    write_members(state, record, incarnation, group, config, rows)
-
-    decision = Decision(record, kind, incarnation, after_unseen=before is None or bool(skipped))
-    state.current = decision
-    state.modern = None
-    state.modern_ended = None
-    state.handed_over = None
-    state.tombstoned = None
-    if kind != "static_replacement":
-        # (A replacement decides nothing; the decision before it is judged as it was made.)
-        await_verdict(
-            state.waiting,
-            decision,
-            owned,
-            row.partitions_moved_optimal,
-            config,
-            first_half=bool(pending),
-        )
-    if len(state.waiting) > WAITING_MAX:
-        at = len(state.waiting) - WAITING_MAX - 1
-        oldest = state.waiting[at]
-        state.waiting[at] = Decision(msgspec.structs.replace(oldest.record, members=()), "dropped", oldest.incarnation)
-        drop_oldest(state.waiting)
 
 
 def drop_oldest(waiting: list[_Waiting]) -> None:
@@ -164,21 +224,19 @@ def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated
     return "static_replacement" if before is not None and record.generation == before.generation else "rebalance"
 
 
-def end_membership(
-    state: GroupState, tombstone: MembershipTombstone, group: str, config: GroupConfig, rows: Rows
-) -> None:
+def end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
     """Take in a type-2 tombstone: the group was deleted, has expired, or goes on under another protocol.
 
     What no round ever showed is forgotten at once: for a group that ended before the first round no observation will
     come to close it.
     """
-    close_members(state, tombstone.record, tombstone.record_time, group, config, rows)
-    if state.current is not None and state.tombstoned is None:
-        state.tombstoned = tombstone.record
-    state.transfer = None
-    state.cost = None
+    close_members(state, tombstone.record, tombstone.record_time, context)
+    if state.classic.current is not None and state.classic.tombstoned is None:
+        state.classic.tombstoned = tombstone.record
+    state.classic.transfer = None
+    state.classic.cost = None
     if state.steady < 0:
-        state.waiting = []
+        state.classic.waiting = []
         for topic, partitions in list(state.partitions.items()):
             left = {partition: known for partition, known in partitions.items() if known.committed >= 0}
             state.partitions[topic] = left
@@ -237,7 +295,9 @@ def _owners_before(
     return owners
 
 
-def _may_have_been_in_transfer(told: Decision, record: MembershipRecord, was: Owners, after: Owners | None) -> bool:
+def _may_have_been_in_transfer(
+    told: ClassicDecision, record: MembershipRecord, was: Owners, after: Owners | None
+) -> bool:
     """Whether partitions without an owner may have been given up in the decision before, of which that is not known."""
     if record.protocol in EAGER or not told.after_unseen or told.record.generation <= 1:
         return False

@@ -11,9 +11,10 @@ from typing import Final
 import msgspec
 
 from streaming.groups.classic.membership import Owners
+from streaming.groups.classic.state import OpenCost
 from streaming.groups.modern.pauses import MOST_MS, commit, complete
 from streaming.groups.rows import ChurnRow, Rows
-from streaming.groups.state import GroupState, OpenCost
+from streaming.groups.state import GroupState
 from streaming.records import CommitWindow, MembershipRecord
 
 __all__ = ["EAGER", "close_cost", "commit_after_rebalance", "open_cost"]
@@ -72,12 +73,12 @@ def open_cost(
 
 def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
     """Let the first commits after a rebalance bound the time in which their partitions had no owner."""
-    if state.pauses is not None:
+    if state.modern.pauses is not None:
         topic = state.topics.get(window.topic)
         known = state.partitions.get(window.topic, {}).get(window.partition)
         topic_id = window.topic_id or (topic.topic_id if topic is not None else None)
-        commit(state.pauses, topic_id, window, known.commit_time if known is not None else -1)
-    cost = state.cost
+        commit(state.modern.pauses, topic_id, window, known.commit_time if known is not None else -1)
+    cost = state.classic.cost
     if cost is None or not window.commits:
         return
     waiting = cost.waiting.get(window.topic)
@@ -96,10 +97,10 @@ def close_cost(state: GroupState, rows: Rows) -> None:
 
     The next decision ends the waiting: then the bound stays open (null) and no second revision is written.
     """
-    told = complete(state.pauses) if state.pauses is not None else None
+    told = complete(state.modern.pauses) if state.modern.pauses is not None else None
     if told is not None:
         rows.rebalance_churn.append(told)
-    cost = state.cost
+    cost = state.classic.cost
     if cost is None or cost.waiting:
         return
     least = cost.row.unassigned_partition_seconds_min or 0.0
@@ -108,4 +109,4 @@ def close_cost(state: GroupState, rows: Rows) -> None:
             cost.row, revision=2, unassigned_partition_seconds_max=max(least, round(cost.sum_ms / 1000, 3))
         )
     )
-    state.cost = None
+    state.classic.cost = None

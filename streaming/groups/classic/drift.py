@@ -23,19 +23,18 @@ from assignors import (
     strategy_named,
     violations,
 )
-from streaming.groups.budget import of_round
 from streaming.groups.classic.membership import is_consumer, undecodable
+from streaming.groups.classic.partition_counts import SeenCounts, seen_counts
 from streaming.groups.classic.recompute import recompute
-from streaming.groups.classic.seen_counts import SeenCounts, seen_counts
 from streaming.groups.classic.seen_racks import NO_RACKS, seen_racks
+from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.config import GroupConfig
-from streaming.groups.rows import LOG, DriftedPartition, DriftRow, partition_column
-from streaming.groups.state import Decision, GroupState
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
-from streaming.records import GroupObservation, MembershipRecord
-from streaming.times import day_of
+from streaming.groups.rows import DriftedPartition
+from streaming.groups.state import GroupState
+from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Verdict, too_many
+from streaming.records import MembershipRecord
 
-__all__ = ["judge", "judge_waiting", "judged_of", "mismatch", "verdict_row"]
+__all__ = ["judge"]
 
 # The first decision of a new group is seen by a round within an interval or two. Where the first round that shows a
 # topic comes later than this, nobody was looking at the time of the decision.
@@ -45,35 +44,8 @@ _FIRST_SEEN_MS = 60_000
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
 
-def judge_waiting(
-    state: GroupState, now: int, latest: int, config: GroupConfig, *, last: bool = False
-) -> list[Verdict]:
-    """Judge all waiting decisions that can be judged now.
-
-    Once a later decision is judged, nothing is awaited for those before. The newest is judged first, as it is the one
-    that stands in `group_health`: what all of them together may cost is limited (`budget.ROUND`).
-
-    Args:
-        state: The group's state, with the topics of this round taken in.
-        now: The round's time as far as it can be believed (`clock.py`), ms.
-        latest: The latest that it may be, ms.
-        config: Settings.
-        last: No round will come any more.
-
-    Returns:
-        Verdicts of the oldest waiting decisions, in their order; the others go on waiting.
-    """
-    found: list[Verdict] = []
-    with of_round():
-        for decision in reversed(state.waiting):
-            verdict = judge(state, decision, now, latest, config, last=last or bool(found))
-            if verdict is not None:
-                found.append(verdict)
-    return found[::-1]
-
-
 def judge(
-    state: GroupState, decision: Decision, now: int, latest: int, config: GroupConfig, *, last: bool = False
+    state: GroupState, decision: ClassicDecision, now: int, latest: int, config: GroupConfig, *, last: bool = False
 ) -> Verdict | None:
     """Judge one decision with what the round after it knows.
 
@@ -129,6 +101,7 @@ def judge(
             UNVERIFIED,
             "it fits no candidate, but may be the record of a static member's return, which no leader decided",
             candidates=verdict.candidates,
+            inputs=verdict.inputs,
         )
     old = _changed_before_it_was_seen(state, decision, counts)
     if verdict.verdict == DRIFTED and old is not None:
@@ -137,58 +110,12 @@ def judge(
             f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
             "seen the topic before it grew",
             candidates=verdict.candidates,
+            inputs=verdict.inputs,
         )
     return verdict
 
 
-def judged_of(decision: Decision, group: str, log_partition: int) -> Judged:
-    """The columns that rows about a classic group's decision have from it."""
-    record = decision.record
-    return Judged(
-        group,
-        record.record,
-        log_partition,
-        record.record_time,
-        decision.incarnation,
-        record.generation,
-        record.protocol,
-    )
-
-
-def verdict_row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
-    """Write one verdict as a row of `drift`, whoever assigned."""
-    expected = config.expected_strategy(judged.group)
-    return DriftRow(
-        cluster=config.cluster,
-        group_id=judged.group,
-        decision=judged.decision,
-        source=LOG,
-        log_partition=partition_column(judged.log_partition),
-        record_time=judged.record_time,
-        event_date=day_of(judged.record_time),
-        topic=None,
-        incarnation=judged.incarnation,
-        generation=judged.generation,
-        round=observation.round,
-        round_time=observation.time,
-        strategy=judged.strategy,
-        expected_strategy=expected,
-        strategy_mismatch=mismatch(expected, judged.strategy),
-        verdict=verdict.verdict,
-        reason=verdict.reason,
-        matching_library=verdict.library,
-        candidates=verdict.candidates,
-        drifted_count=len(verdict.drifted),
-        drifted_partitions=verdict.drifted,
-    )
-
-
-def mismatch(expected: str | None, strategy: str | None) -> bool | None:
-    """Whether a group runs another strategy than configured; None when either is not known."""
-    return None if expected is None or strategy is None else expected != strategy
-
-
-def _may_be_a_return(decision: Decision) -> bool:
+def _may_be_a_return(decision: ClassicDecision) -> bool:
     """Whether the decision may be a record that was written when a static member came back.
 
     Such a record has the member's new subscription beside the old assignment (kafka.md 2.8). It is known by its
@@ -197,7 +124,9 @@ def _may_be_a_return(decision: Decision) -> bool:
     return decision.after_unseen and any(m.group_instance_id is not None for m in decision.record.members)
 
 
-def _changed_before_it_was_seen(state: GroupState, decision: Decision, counts: dict[str, SeenCounts]) -> str | None:
+def _changed_before_it_was_seen(
+    state: GroupState, decision: ClassicDecision, counts: dict[str, SeenCounts]
+) -> str | None:
     """A topic that the first round to show it, long after the decision, showed with another count than the leader's.
 
     What the leader handed out then tells its count at least, not whether it held some back, or left some to nobody.
@@ -220,7 +149,9 @@ def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: Gr
     return None
 
 
-def _broken(decision: Decision, actual: Assignment, counts: dict[str, SeenCounts]) -> tuple[DriftedPartition, ...]:
+def _broken(
+    decision: ClassicDecision, actual: Assignment, counts: dict[str, SeenCounts]
+) -> tuple[DriftedPartition, ...]:
     """Partitions that violate an invariant, whoever led; a count is judged only where the rounds are sure."""
     sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
     found = violations(actual, _asked(decision), sure)
@@ -239,7 +170,7 @@ def _broken(decision: Decision, actual: Assignment, counts: dict[str, SeenCounts
     )
 
 
-def _asked(decision: Decision) -> dict[str, frozenset[str]]:
+def _asked(decision: ClassicDecision) -> dict[str, frozenset[str]]:
     """Topics that each member may be given; members that may be given any are missing."""
     record = decision.record
     if _may_be_a_return(decision):

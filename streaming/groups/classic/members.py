@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.groups.config import GroupConfig
-from streaming.groups.rows import LOG, MemberRow, Rows, TopicAssignment, partition_column
+from streaming.groups.context import Context
+from streaming.groups.rows import LOG, MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
@@ -15,51 +15,46 @@ def write_members(
     state: GroupState,
     record: MembershipRecord,
     incarnation: int,
-    group: str,
-    config: GroupConfig,
-    rows: Rows,
+    context: Context,
 ) -> None:
     """Write a row for every member of a decision, and a closing row for those of the one before that are not in it."""
-    last = state.current
-    if last is not None and not state.closed_members:
+    last = state.classic.current
+    if last is not None and not state.classic.members_ended:
         staying = {m.member_id for m in record.members}
         ended = (record.record, record.record_time)
-        rows.members.extend(
-            _member_row(member, last.record, last.incarnation, group, config, ended=ended)
+        context.rows.members.extend(
+            _member_row(member, last.record, last.incarnation, context, ended=ended)
             for member in last.record.members
             if member.member_id not in staying
         )
-    rows.members.extend(_member_row(m, record, incarnation, group, config, ended=None) for m in record.members)
-    state.closed_members = not record.members
+    context.rows.members.extend(_member_row(m, record, incarnation, context, ended=None) for m in record.members)
+    state.classic.members_ended = not record.members
 
 
-def close_members(
-    state: GroupState, offset: int, record_time: int, group: str, config: GroupConfig, rows: Rows
-) -> None:
+def close_members(state: GroupState, offset: int, record_time: int, context: Context) -> None:
     """Write a closing row for every member of a group whose membership has ended."""
-    if state.current is not None and not state.closed_members:
-        current = state.current
-        rows.members.extend(
-            _member_row(m, current.record, current.incarnation, group, config, ended=(offset, record_time))
+    if state.classic.current is not None and not state.classic.members_ended:
+        current = state.classic.current
+        context.rows.members.extend(
+            _member_row(m, current.record, current.incarnation, context, ended=(offset, record_time))
             for m in current.record.members
         )
-    state.closed_members = True
+    state.classic.members_ended = True
 
 
 def _member_row(
     member: Member,
     record: MembershipRecord,
     incarnation: int,
-    group: str,
-    config: GroupConfig,
+    context: Context,
     *,
     ended: tuple[int, int] | None,
 ) -> MemberRow:
     assigned = member.assigned if ended is None else ()
     offset, time = ended if ended is not None else (record.record, record.record_time)
     return MemberRow(
-        cluster=config.cluster,
-        group_id=group,
+        cluster=context.config.cluster,
+        group_id=context.group,
         decision=offset,
         member_id=member.member_id,
         source=LOG,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import islice, product
 
 from assignors import (
@@ -28,12 +29,12 @@ from assignors import (
 )
 from streaming.groups.budget import of_decision
 from streaming.groups.classic.membership import subscription_of
-from streaming.groups.classic.possible_counts import is_far_beyond, possible_counts
-from streaming.groups.classic.seen_counts import SeenCounts
+from streaming.groups.classic.partition_counts import SeenCounts, is_far_beyond, possible_counts
 from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
-from streaming.groups.state import RacksSeen
+from streaming.groups.topics import RacksSeen
 from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
+from streaming.groups.verdict_inputs import ClientInputs
 from streaming.records import MembershipRecord
 
 __all__ = ["recompute"]
@@ -70,106 +71,166 @@ def recompute(
         with the candidates that could be computed within it.
     """
     with of_decision():
-        return _recompute(record, strategy, actual, counts, racks, settled=settled)
+        return _Search(record, strategy, actual, counts, racks, settled=settled).verdict()
 
 
-def _recompute(
-    record: MembershipRecord,
-    strategy: Strategy,
-    actual: Assignment,
-    counts: dict[str, SeenCounts],
-    racks: SeenRacks,
-    *,
-    settled: bool,
-) -> Verdict:
-    leader = {topic: c.leader for topic, c in counts.items()}
-    members = tuple(map(subscription_of, record.members))
-    familiar = _familiar_topics(record, members)
-    seen = {topic: c.seen for topic, c in counts.items()}
-    variants = list(islice(possible_counts(strategy, members, leader, seen), _MOST_VARIANTS + 1))
-    cannot = _far_beyond_seen(counts)
-    if len(variants) > _MOST_VARIANTS:
-        variants.pop()
-        cannot = cannot or "too many partition counts are possible where partitions are held back or were owned before"
-    together = sum(map(max, seen.values()))
-    largest = max((sum(known.values()) for known in variants), default=0)
-    if is_far_beyond(largest, together):
-        variants = [known for known in variants if not is_far_beyond(sum(known.values()), together)]
-        cannot = cannot or (
-            f"it assigns partitions as if its topics had {largest} together, and rounds have seen {together}: "
-            "it is not recomputed with so many"
-        )
-    if not variants:
-        return Verdict(UNVERIFIED, cannot)
-    expected: Assignment | None = None
-    tried: set[Library] = set()
-    libraries = (Library(CUSTOM),) if strategy.custom else _candidates(record, strategy.name)
-    candidates = len(libraries) * len(variants) * len(racks.views)
-    may_fit = False
-    for library, known, view in product(libraries, variants, racks.views):
+class _Search:
+    """The candidates of one decision, tried one after the other until one gives its assignment."""
+
+    def __init__(
+        self,
+        record: MembershipRecord,
+        strategy: Strategy,
+        actual: Assignment,
+        counts: dict[str, SeenCounts],
+        racks: SeenRacks,
+        *,
+        settled: bool,
+    ) -> None:
+        self._record, self._strategy, self._actual = record, strategy, actual
+        self._counts, self._racks, self._settled = counts, racks, settled
+        self._members = tuple(map(subscription_of, record.members))
+        self._familiar = _familiar_topics(record, self._members)
+        self._candidates = 0
+        self._tried: set[Library] = set()
+        # Why not all candidates could be tried; None while all could.
+        self._cannot = _far_beyond_seen(counts)
+        # What the first one gave that could be computed, and what it was asked.
+        self._expected: Assignment | None = None
+        self._inputs: ClientInputs | None = None
+        # Some may fit with racks that no round has seen.
+        self._may_fit = False
+
+    def verdict(self) -> Verdict:
+        """Try all candidates."""
+        variants = self._variants()
+        if not variants:
+            return Verdict(UNVERIFIED, self._cannot)
+        libraries = (Library(CUSTOM),) if self._strategy.custom else _candidates(self._record, self._strategy.name)
+        self._candidates = len(libraries) * len(variants) * len(self._racks.views)
+        for library, known, view in product(libraries, variants, self._racks.views):
+            found = self._try(library, known, view)
+            if found is not None:
+                return found
+        return self._verdict_without_fit()
+
+    def _variants(self) -> list[dict[str, int]]:
+        """Partition counts to try."""
+        leader = {topic: c.leader for topic, c in self._counts.items()}
+        seen = {topic: c.seen for topic, c in self._counts.items()}
+        possible = possible_counts(self._strategy, self._members, leader, seen)
+        variants = list(islice(possible, _MOST_VARIANTS + 1))
+        if len(variants) > _MOST_VARIANTS:
+            variants.pop()
+            self._could_not(
+                "too many partition counts are possible where partitions are held back or were owned before"
+            )
+        together = sum(map(max, seen.values()))
+        largest = max((sum(known.values()) for known in variants), default=0)
+        if is_far_beyond(largest, together):
+            variants = [known for known in variants if not is_far_beyond(sum(known.values()), together)]
+            self._could_not(
+                f"it assigns partitions as if its topics had {largest} together, and rounds have seen {together}: "
+                "it is not recomputed with so many"
+            )
+        return variants
+
+    def _could_not(self, reason: str) -> None:
+        """Keep the first reason why not all candidates were tried."""
+        self._cannot = self._cannot or reason
+
+    def _try(self, library: Library, known: Mapping[str, int], view: Mapping[str, RacksSeen]) -> Verdict | None:
+        """Try one candidate; None where it gives something else, or cannot be computed."""
         try:
             # (Before anything is made of so many. Where it is too much a smaller candidate is still tried.)
-            spend(len(members) + sum(known.values()) // (4 if view else 16))
-            shown = _shown(strategy, view, known)
-            result, fits = _computed(strategy, Group(members, known), library, actual, shown)
+            spend(len(self._members) + sum(known.values()) // (4 if view else 16))
+            asked = self._asked(library, known, view)
+            self._inputs = self._inputs or asked
+            result, fit = _computed(self._strategy, asked, self._actual)
         except LeaderWouldFail:
-            continue
+            return None
         except AssignorError as error:
-            cannot = cannot or _reason(error, len(members), known, candidates)
-            continue
-        tried.add(library)
-        # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
-        unknown = topics_without_metadata(library, counts)
-        unseen = sorted(
-            topic
-            for topic, c in counts.items()
-            if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
-        )
-        lacked = [topic for topic in unseen if known[topic] == 0 and topic not in familiar]
-        if fits and lacked:
-            return Verdict(
-                UNVERIFIED,
-                f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet",
-                candidates=len(tried),
-            )
-        unsure = [t for t in unseen if not counts[t].impossible or (counts[t].ahead and not settled)]
-        if fits and unsure:
-            others = ", ".join(map(str, sorted(counts[unsure[0]].seen)))
-            return Verdict(
-                UNVERIFIED,
-                f"it fits a partition count of topic {unsure[0][:100]!r} that no round has seen "
-                f"({known[unsure[0]]}; seen: {others})",
-                candidates=len(tried),
-            )
-        fitting = known
+            self._could_not(_reason(error, len(self._members), known, self._candidates))
+            return None
+        self._tried.add(library)
+        unseen = self._unseen(library, known)
+        if fit is not None and unseen:
+            doubt = self._doubt(known, unseen)
+            if doubt is not None:
+                return Verdict(UNVERIFIED, doubt, candidates=len(self._tried), inputs=fit)
         if unseen:
             # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
+            known = {**known, **{topic: self._counts[topic].newest for topic in unseen}}
             try:
-                fitting = known | {topic: counts[topic].newest for topic in unseen}
-                shown = _shown(strategy, view, fitting)
-                result, fits = _computed(strategy, Group(members, fitting), library, actual, shown)
+                asked = self._asked(library, known, view)
+                result, fit = _computed(self._strategy, asked, self._actual)
             except AssignorError as error:
-                reason = _reason(error, len(members), fitting, candidates)
-                cannot = cannot or f"with the newest partition counts: {reason}"
-                continue
-        if fits:
-            return Verdict(IDENTICAL, library=str(library), candidates=len(tried), counts=fitting, racks=shown)
-        expected = result if expected is None else expected
-        may_fit = may_fit or _may_fit_in_other_racks(strategy, members, result, actual, shown, racks)
-    if expected is not None and not strategy.deterministic:
-        cannot = cannot or "the strategy is not deterministic: that it gives another result now proves nothing"
-    if may_fit:
-        cannot = cannot or (_UNTRIED_RACKS if racks.left_out else _UNSEEN_RACKS)
-    if cannot is not None:
-        return Verdict(UNVERIFIED, cannot, candidates=len(tried))
-    if expected is None:
-        return Verdict(UNVERIFIED, "no known library could have led this group", candidates=len(tried))
-    return Verdict(
-        DRIFTED,
-        f"none of {len(tried)} candidates gives this assignment",
-        candidates=len(tried),
-        drifted=_kinds(expected, actual),
-    )
+                reason = _reason(error, len(self._members), known, self._candidates)
+                self._could_not(f"with the newest partition counts: {reason}")
+                return None
+        if fit is not None:
+            return Verdict(
+                IDENTICAL,
+                library=str(library),
+                candidates=len(self._tried),
+                counts=known,
+                racks=fit.partition_racks,
+                inputs=fit,
+            )
+        if self._expected is None:
+            self._expected, self._inputs = result, asked
+        self._may_fit = self._may_fit or _may_fit_in_other_racks(
+            self._strategy, self._members, result, self._actual, asked.partition_racks, self._racks
+        )
+        return None
+
+    def _asked(self, library: Library, known: Mapping[str, int], view: Mapping[str, RacksSeen]) -> ClientInputs:
+        shown = _shown(self._strategy, view, known)
+        return ClientInputs(self._strategy.name, Group(self._members, known), library, shown)
+
+    def _unseen(self, library: Library, known: Mapping[str, int]) -> list[str]:
+        """Topics of which no round has seen the count that is tried."""
+        # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
+        unknown = topics_without_metadata(library, self._counts)
+        return sorted(
+            topic
+            for topic, c in self._counts.items()
+            if known[topic] not in c.seen and not (known[topic] == 0 and topic in unknown)
+        )
+
+    def _doubt(self, known: Mapping[str, int], unseen: Sequence[str]) -> str | None:
+        """Why a candidate that fits is no proof, as rounds have not seen its counts; None where it may not be so."""
+        lacked = [topic for topic in unseen if known[topic] == 0 and topic not in self._familiar]
+        if lacked:
+            return f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet"
+        counts = self._counts
+        for topic in unseen:
+            if not counts[topic].impossible or (counts[topic].ahead and not self._settled):
+                others = ", ".join(map(str, sorted(counts[topic].seen)))
+                return (
+                    f"it fits a partition count of topic {topic[:100]!r} that no round has seen "
+                    f"({known[topic]}; seen: {others})"
+                )
+        return None
+
+    def _verdict_without_fit(self) -> Verdict:
+        """The verdict where no candidate gives the assignment."""
+        if self._expected is not None and not self._strategy.deterministic:
+            self._could_not("the strategy is not deterministic: that it gives another result now proves nothing")
+        if self._may_fit:
+            self._could_not(_UNTRIED_RACKS if self._racks.left_out else _UNSEEN_RACKS)
+        reason, tried = self._cannot, len(self._tried)
+        if reason is None and self._expected is None:
+            reason = "no known library could have led this group"
+        if reason is not None or self._expected is None:
+            return Verdict(UNVERIFIED, reason, candidates=tried, inputs=self._inputs)
+        return Verdict(
+            DRIFTED,
+            f"none of {tried} candidates gives this assignment",
+            candidates=tried,
+            drifted=_kinds(self._expected, self._actual),
+            inputs=self._inputs,
+        )
 
 
 def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
@@ -228,22 +289,21 @@ def _sizes(assignment: Assignment) -> dict[str, list[int]]:
     return {topic: sorted(of_topic) for topic, of_topic in sizes.items()}
 
 
-def _computed(
-    strategy: Strategy, group: Group, library: Library, actual: Assignment, racks: PartitionRacks | None
-) -> tuple[Assignment, bool]:
-    """What a candidate gives, and whether that is the assignment.
+def _computed(strategy: Strategy, asked: ClientInputs, actual: Assignment) -> tuple[Assignment, ClientInputs | None]:
+    """What a candidate gives, and the inputs with which that is the assignment; None where it is not.
 
     Raises:
         CannotTell: It cannot be told; or it is not, and may be by what is in no record.
     """
+    group, library, racks = asked.group, asked.library, asked.partition_racks
     try:
         result = assign(strategy, group, library, racks)
     except CannotTell as error:
         if any(same(possible, actual) for possible in error.possible):
-            return actual, True
+            return actual, asked
         raise
     if same(result, actual):
-        return result, True
+        return result, asked
     for other, reason in unrecorded(strategy.name, group, library):
         try:
             fits = same(assign(strategy, other, library, racks), actual)
@@ -252,8 +312,8 @@ def _computed(
         if fits and reason is not None:
             raise CannotTell(reason)
         if fits:
-            return result, True
-    return result, False
+            return result, replace(asked, group=other)
+    return result, None
 
 
 def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candidates: int) -> str:

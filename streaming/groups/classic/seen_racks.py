@@ -15,7 +15,8 @@ import numpy as np
 
 from assignors import PartitionRacks, Strategy, Subscription
 from streaming.groups.config import GroupConfig
-from streaming.groups.state import GroupState, RacksSeen, TopicState
+from streaming.groups.state import GroupState
+from streaming.groups.topics import RacksSeen, TopicState
 from streaming.records import MembershipRecord, TopicObservation
 
 __all__ = ["NO_RACKS", "Looked", "SeenRacks", "newest_racks", "racks_of", "see_racks", "seen_racks"]

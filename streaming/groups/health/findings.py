@@ -10,12 +10,13 @@ from collections.abc import Mapping
 
 from streaming.groups.classic.cost import EAGER
 from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
+from streaming.groups.classic.state import Transfer
 from streaming.groups.config import GroupConfig
+from streaming.groups.finding import Found, some
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.modern.decisions import reconciling
-from streaming.groups.naming import some
 from streaming.groups.rows import Finding
-from streaming.groups.state import GroupState, Transfer
+from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
 
 __all__ = ["findings_of"]
@@ -34,8 +35,8 @@ def findings_of(
     """
     now = state.clock.now
     found = list(_log_findings(observation))
-    if state.current is not None and state.tombstoned is None and state.modern is None:
-        found.extend(_membership_findings(state, state.current.record, observation, config))
+    if state.classic.current is not None and state.classic.tombstoned is None and state.modern.key_type is None:
+        found.extend(_membership_findings(state, state.classic.current.record, observation, config))
     behind = reconciling(state)
     if behind is not None:
         found.append(behind)
@@ -50,13 +51,13 @@ def findings_of(
     return tuple(result)
 
 
-def _log_findings(observation: GroupObservation) -> list[tuple[str, int, str]]:
+def _log_findings(observation: GroupObservation) -> list[Found]:
     if observation.held_since is None:
         return []
     # (In this order, because the page puts "since ..." behind it.)
     where = f"partition {observation.log_partition} of the offsets log"
     detail = f"lag is unknown, {_holder(observation)} is open: no progress on {where}"
-    return [("offsets_blocked", observation.held_since, detail)]
+    return [Found("offsets_blocked", observation.held_since, detail)]
 
 
 def _holder(observation: GroupObservation) -> str:
@@ -71,8 +72,8 @@ def _holder(observation: GroupObservation) -> str:
 
 def _membership_findings(
     state: GroupState, record: MembershipRecord, observation: GroupObservation, config: GroupConfig
-) -> list[tuple[str, int, str]]:
-    found: list[tuple[str, int, str]] = []
+) -> list[Found]:
+    found: list[Found] = []
     now = state.clock.now
     subscribed = subscribed_topics(record)
     owners = owners_of(record)
@@ -83,12 +84,12 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
+        found.append(Found("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
     counts = leader_counts(record)
-    partitions_pending_handover = _still_in_transfer(state.transfer, shown)
+    partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
     # Who gives up and takes over in two steps leaves holes for a while: between two generations, or where a round
     # sees the first and not yet the second.
     settled = record.protocol in EAGER or now - record.record_time > _rebalance_timeout(record)
@@ -113,19 +114,19 @@ def _membership_findings(
         found.append(_finding("stale_metadata", "new partitions that the leader has not seen", stale))
 
     count = sum(map(len, partitions_pending_handover.values()))
-    if count and state.transfer is not None:
+    if count and state.classic.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
-        if now - state.transfer.time <= _rebalance_timeout(record):
-            found.append(("partitions_pending_handover", state.transfer.time, detail))
+        if now - state.classic.transfer.time <= _rebalance_timeout(record):
+            found.append(Found("partitions_pending_handover", state.classic.transfer.time, detail))
         else:
-            orphaned.append((state.transfer.time, detail))
+            orphaned.append((state.classic.transfer.time, detail))
     if orphaned:
         found.append(_finding("unassigned", "partitions without an owner", orphaned))
     return found
 
 
-def _finding(name: str, what: str, where: list[tuple[int, str]]) -> tuple[str, int, str]:
-    return name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}"
+def _finding(name: str, what: str, where: list[tuple[int, str]]) -> Found:
+    return Found(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from streaming.groups.finding import Found, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
-from streaming.groups.naming import some
+from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
-from streaming.groups.state import GroupState, OffsetEvents, PartitionState, TopicState
+from streaming.groups.state import GroupState
+from streaming.groups.topics import TopicState
 from streaming.records import TopicObservation
 
 __all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
@@ -95,9 +97,7 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
     state.offset_events = known
 
 
-def findings_of_offsets(
-    state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]
-) -> list[tuple[str, int, str]]:
+def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]) -> list[Found]:
     """What is to be said of events at a round, as (finding, since, detail).
 
     Args:
@@ -105,23 +105,23 @@ def findings_of_offsets(
         time: What time it is, ms.
         lost: Offsets that were deleted before the group committed past them, by topic and partition.
     """
-    found: list[tuple[str, int, str]] = []
+    found: list[Found] = []
     known = state.offset_events or OffsetEvents()
     anew = {name: t for name, t in state.topics.items() if 0 <= time - t.recreated < _SHOWN_MS and t.recreated >= 0}
     anew |= {name: state.topics[name] for name in known.left_behind if name in state.topics}
     if anew:
         since = min(t.recreated if t.recreated >= 0 else time for t in anew.values())
         detail = some([_recreated(name, of, known.left_behind.get(name, {})) for name, of in sorted(anew.items())])
-        found.append((RECREATED, since, f"deleted and created again: {detail}"))
+        found.append(Found(RECREATED, since, f"deleted and created again: {detail}"))
     if known.rewound:
         detail = some([_rewound(name, steps) for name, steps in sorted(known.rewound.items())])
-        found.append((REWOUND, time, f"committed offsets went back: {detail}"))
+        found.append(Found(REWOUND, time, f"committed offsets went back: {detail}"))
     if lost:
         detail = some([_lost(name, of) for name, of in sorted(lost.items())])
-        found.append((_DATA_LOST, time, f"deleted before the group has committed past it: {detail}"))
+        found.append(Found(_DATA_LOST, time, f"deleted before the group has committed past it: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
         detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
-        found.append((_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
+        found.append(Found(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
     elif not (known.rewound or known.left_behind):
         state.offset_events = None
     return found

@@ -15,10 +15,11 @@ import sys
 from array import array
 from typing import TypeAlias
 
+from streaming.groups.context import Context
 from streaming.groups.lag.rhythm import longest_wait
+from streaming.groups.lag.state import PartitionState
 from streaming.groups.lag.trend import MARKER, WINDOW, look, look_away
 from streaming.groups.rows import LOG, LagRow
-from streaming.groups.state import PartitionState
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
@@ -243,8 +244,7 @@ def judge(state: PartitionState, measured: Measured) -> str:
 
 
 def row(
-    cluster: str,
-    group: str,
+    context: Context,
     topic: str,
     partition: int,
     observation: GroupObservation,
@@ -259,8 +259,8 @@ def row(
     """Write one row of `lag`, and begin to count anew for the next."""
     # By place: with the names of 28 fields making a row takes twice as long.
     result = LagRow(
-        cluster,
-        group,
+        context.config.cluster,
+        context.group,
         topic,
         None,
         partition,

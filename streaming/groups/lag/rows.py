@@ -6,15 +6,15 @@ from array import array
 from collections.abc import Mapping
 
 from streaming.groups.classic.membership import owning_members, subscribed_topics
-from streaming.groups.config import GroupConfig
+from streaming.groups.context import Context
 from streaming.groups.lag import offset_events
 from streaming.groups.lag import partitions as lag
+from streaming.groups.lag.state import PartitionState
 from streaming.groups.modern.decisions import modern_owners, modern_topics
-from streaming.groups.rows import Rows
-from streaming.groups.state import GroupState, PartitionState
-from streaming.records import GroupObservation, Member, MembershipRecord, ModernMember, TopicObservation
+from streaming.groups.state import GroupState
+from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
 
-__all__ = ["Totals", "close_partition", "lag_rows", "live_record"]
+__all__ = ["Totals", "end_partition", "lag_rows"]
 
 # The tables hold int64.
 _MOST = 2**63 - 1
@@ -57,149 +57,170 @@ class Totals:
             self.lost.setdefault(topic, {})[partition] = lost
 
 
-def lag_rows(
-    state: GroupState,
-    observation: GroupObservation,
-    group: str,
-    config: GroupConfig,
-    rows: Rows,
-    passed: int,
-    rounds: int,
-) -> Totals:
+def lag_rows(state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int) -> Totals:
     """Judge the lag of every partition at a round, and write the rows of those of which something changed.
 
     Args:
         state: The group's state, with the topics of this round taken in.
         observation: The round.
-        group: Group id.
-        config: Settings.
-        rows: Rows are appended here.
+        context: Rows are written here.
         passed: Steady time since the group's round before, ms.
         rounds: How many rounds this one stands for.
 
     Returns:
         The sums over the partitions of subscribed topics.
     """
-    record = live_record(state)
-    subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
-    owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
-        owning_members(record) if record is not None else modern_owners(state)
+    return _Round(state, observation, context, passed, rounds).measure()
+
+
+class _Round:
+    """One round of one group while its partitions are judged."""
+
+    __slots__ = (
+        "_context",
+        "_held",
+        "_observation",
+        "_old",
+        "_owners",
+        "_passed",
+        "_rounds",
+        "_state",
+        "_subscribed",
+        "_totals",
     )
-    shown = {t.topic: t for t in observation.topics}
-    held = observation.held_since is not None
-    # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
-    old = _MOST if observation.idle else observation.steady - config.heartbeat_ms
-    totals = Totals()
-    for topic in sorted({*state.partitions, *shown}):
-        seen = shown.get(topic)
-        partitions = state.partitions.get(topic)
+
+    def __init__(
+        self, state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int
+    ) -> None:
+        self._state, self._observation, self._context = state, observation, context
+        self._passed, self._rounds = passed, rounds
+        record = state.live_record()
+        self._subscribed = subscribed_topics(record) if record is not None else modern_topics(state)
+        self._owners: Mapping[str, Mapping[int, Member | ModernMember]] = (
+            owning_members(record) if record is not None else modern_owners(state)
+        )
+        self._held = observation.held_since is not None
+        # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
+        self._old = _MOST if observation.idle else observation.steady - context.config.heartbeat_ms
+        self._totals = Totals()
+
+    def measure(self) -> Totals:
+        """Judge all topics."""
+        shown = {t.topic: t for t in self._observation.topics}
+        for topic in sorted({*self._state.partitions, *shown}):
+            self._topic(topic, shown.get(topic))
+        return self._totals
+
+    def _topic(self, topic: str, seen: TopicObservation | None) -> None:
+        state, subscribed = self._state, self._subscribed
+        partitions = state.partitions.setdefault(topic, {})
         ours = subscribed is None or topic in subscribed
-        if partitions is None:
-            partitions = state.partitions[topic] = {}
-        of_owner = owners.get(topic, {})
-        if seen is not None and seen.partitions is not None and subscribed is not None and ours:
-            for partition in range(seen.partitions):
+        exist = seen.partitions or 0 if seen is not None else 0
+        if subscribed is not None and ours:
+            for partition in range(exist):
                 if partition not in partitions:
                     partitions[partition] = PartitionState()
+        owners = self._owners.get(topic, {})
         offsets = _unpack(seen)
         counted = False
         for partition in sorted(partitions):
             known = partitions[partition]
-            owner = of_owner.get(partition)
+            owner = owners.get(partition)
             if (
                 known.committed < 0
                 and owner is None
-                and not (ours and subscribed is not None and _exists(seen, partition))
+                and not (ours and subscribed is not None and 0 <= partition < exist)
             ):
                 # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
                 if not known.is_void():
-                    close_partition(state, known, observation, group, topic, partition, config, rows, subscribed=ours)
+                    end_partition(state, known, self._observation, self._context, topic, partition, subscribed=ours)
                 del partitions[partition]
                 continue
             if known.of_topic is not None:
                 offset_events.settle(known, seen)
-            measured = lag.measure(known, partition, seen, offsets, held)
+            measured = lag.measure(known, partition, seen, offsets, self._held)
             if (
                 ours
                 and -1 < known.committed < known.start
                 and known.of_topic is None
-                and (seen is None or _exists(seen, partition))
+                and (seen is None or partition < exist)
             ):
-                totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
-            lag.sample(known, measured, passed, rounds)
+                self._totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
+            lag.sample(known, measured, self._passed, self._rounds)
             status = lag.judge(known, measured)
             if ours:
-                totals.add(measured, status)
+                self._totals.add(measured, status)
                 counted = True
-            state.commits += known.commits
-            says = (
-                known.committed if known.committed >= 0 else -1,
-                measured.end,
-                measured.stable,
-                measured.start,
-                measured.lost,
-                owner.member_id if owner is not None else None,
-                status,
-                measured.reason,
-                ours,
-            )
-            due = known.row_at <= old
-            if known.row != says or known.commits or known.offset_deleted or due:
-                rows.lag.append(
-                    lag.row(
-                        config.cluster,
-                        group,
-                        topic,
-                        partition,
-                        observation,
-                        known,
-                        measured,
-                        status,
-                        subscribed=ours,
-                        owner=owner,
-                    )
-                )
-                known.row = says
-        totals.topics += counted
+            self._write(topic, partition, known, measured, status, owner, ours)
+        self._totals.topics += counted
         if not partitions:
             del state.partitions[topic]
-    return totals
+
+    def _write(
+        self,
+        topic: str,
+        partition: int,
+        known: PartitionState,
+        measured: lag.Measured,
+        status: str,
+        owner: Member | ModernMember | None,
+        subscribed: bool,
+    ) -> None:
+        """Write the partition's row where it says something new, or the last one is a heartbeat old."""
+        self._state.commits += known.commits
+        says = (
+            known.committed if known.committed >= 0 else -1,
+            measured.end,
+            measured.stable,
+            measured.start,
+            measured.lost,
+            owner.member_id if owner is not None else None,
+            status,
+            measured.reason,
+            subscribed,
+        )
+        if known.row != says or known.commits or known.offset_deleted or known.row_at <= self._old:
+            row = lag.row(
+                self._context,
+                topic,
+                partition,
+                self._observation,
+                known,
+                measured,
+                status,
+                subscribed=subscribed,
+                owner=owner,
+            )
+            self._context.rows.lag.append(row)
+            known.row = says
 
 
-def close_partition(
+def end_partition(
     state: GroupState,
     known: PartitionState,
     observation: GroupObservation,
-    group: str,
+    context: Context,
     topic: str,
     partition: int,
-    config: GroupConfig,
-    rows: Rows,
     *,
     subscribed: bool,
 ) -> None:
     """Write the last row of a partition."""
     state.commits += known.commits
     measured = lag.Measured(known.committed, -1, -1, -1, "ended")
-    rows.lag.append(
-        lag.row(
-            config.cluster,
-            group,
-            topic,
-            partition,
-            observation,
-            known,
-            measured,
-            lag.UNKNOWN,
-            subscribed=subscribed,
-            owner=None,
-            ended=True,
-        )
+    row = lag.row(
+        context,
+        topic,
+        partition,
+        observation,
+        known,
+        measured,
+        lag.UNKNOWN,
+        subscribed=subscribed,
+        owner=None,
+        ended=True,
     )
-
-
-def _exists(seen: TopicObservation | None, partition: int) -> bool:
-    return seen is not None and seen.partitions is not None and partition < seen.partitions
+    context.rows.lag.append(row)
 
 
 def _unpack(seen: TopicObservation | None) -> lag.Offsets:
@@ -211,10 +232,3 @@ def _unpack(seen: TopicObservation | None) -> lag.Offsets:
         lag.offsets_of(seen.last_stable_offsets, count),
         lag.offsets_of(seen.log_start_offsets, count),
     )
-
-
-def live_record(state: GroupState) -> MembershipRecord | None:
-    """The newest membership record, as long as its membership has not ended."""
-    if state.current is None or state.tombstoned is not None or state.modern is not None:
-        return None
-    return state.current.record

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from streaming.groups.lag.trend import WINDOW
-from streaming.groups.state import CountSeen, GroupState, RacksSeen
+from streaming.groups.state import GroupState
+from streaming.groups.topics import CountSeen, RacksSeen
 from streaming.records import GroupObservation
 from streaming.times import Shift, read_clock
 

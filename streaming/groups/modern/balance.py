@@ -19,13 +19,13 @@ from assignors import (
     moves,
     optimal_moves,
 )
-from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.records import CONSUMER, SHARE
 
 __all__ = ["balance_of_target", "before_target", "group_of_target", "least_moves_of_target", "moves_of_target"]
 
 
-def group_of_target(decision: Decision, names: Mapping[str, str]) -> Group | None:
+def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group | None:
     """The group of a decision as the measures take it.
 
     Args:
@@ -54,7 +54,7 @@ def group_of_target(decision: Decision, names: Mapping[str, str]) -> Group | Non
         return None
 
 
-def balance_of_target(decision: Decision, names: Mapping[str, str]) -> tuple[float | None, float | None]:
+def balance_of_target(decision: ModernDecision, names: Mapping[str, str]) -> tuple[float | None, float | None]:
     """Imbalance of a consumer group's target, and the least that any assignment of its partitions could have.
 
     Returns:
@@ -68,7 +68,7 @@ def balance_of_target(decision: Decision, names: Mapping[str, str]) -> tuple[flo
     return uneven, imbalance_optimal(group) if group is not None else None
 
 
-def moves_of_target(decision: Decision) -> int | None:
+def moves_of_target(decision: ModernDecision) -> int | None:
     """Partitions that go from one member to another, by the target against the one before; None where not known.
 
     A static member under its new id is no other.
@@ -77,7 +77,7 @@ def moves_of_target(decision: Decision) -> int | None:
     return None if before is None or decision.group_type == SHARE else moves(before, from_topics(decision.targets))
 
 
-def least_moves_of_target(decision: Decision, names: Mapping[str, str]) -> int | None:
+def least_moves_of_target(decision: ModernDecision, names: Mapping[str, str]) -> int | None:
     """The least moves after which the group could have been balanced; what was moved beyond is the cost in stickiness.
 
     Returns:
@@ -88,7 +88,7 @@ def least_moves_of_target(decision: Decision, names: Mapping[str, str]) -> int |
     return None if before is None or group is None else optimal_moves(before, group)
 
 
-def before_target(decision: Decision) -> Assignment | None:
+def before_target(decision: ModernDecision) -> Assignment | None:
     """The target before, a static member under its new id; None where it is not known."""
     if decision.before is None:
         return None
@@ -97,7 +97,7 @@ def before_target(decision: Decision) -> Assignment | None:
 
 
 def _by_id(
-    decision: Decision, counts: Mapping[str, int], names: Mapping[str, str]
+    decision: ModernDecision, counts: Mapping[str, int], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]] | None:
     """Ids of the topics that each member subscribes to, of those that the target shows."""
     subscriptions = [decision.subscriptions[member.member_id] for member in decision.members]

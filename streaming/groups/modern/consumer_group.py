@@ -1,6 +1,6 @@
 """A modern group out of its records: who is a member, who should own what, who does, and when that was decided.
 
-    take(group, item) -> (group, Decision | Ended | None)
+    take(group, item) -> (group, ModernDecision | Ended | None)
 
 A pure state machine over `ModernInput`, one record at a time, in log order. It follows what the coordinator does when
 it loads its log (`GroupMetadataManager.replay`), and says something at three records only:
@@ -42,8 +42,8 @@ from streaming.records import (
 )
 
 __all__ = [
-    "Decision",
     "Ended",
+    "ModernDecision",
     "ModernGroup",
     "asked_assignors",
     "behind",
@@ -106,7 +106,7 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     before: dict[str, IdPartitions | None] = {}
 
 
-class Decision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One decision of the coordinator.
 
     Attributes:
@@ -174,7 +174,7 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
 
 def take(
     group: ModernGroup | None, item: ModernInput, *, born: bool = False
-) -> tuple[ModernGroup | None, Decision | Ended | None]:
+) -> tuple[ModernGroup | None, ModernDecision | Ended | None]:
     """Take in the next record of a group.
 
     Args:
@@ -331,7 +331,7 @@ def _keep_before(group: ModernGroup, member_id: str) -> None:
         group.before[member_id] = None if target is None else target.partitions
 
 
-def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
+def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecision:
     """The decision that a record closes; from now on it is the one before."""
     targets = {name: group.targets[name].partitions for name in group.members if name in group.targets}
     told, before = group.told, None
@@ -344,7 +344,7 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> Decision:
         gone, come = {old for old, _ in replaced}, {new for _, new in replaced}
         joined = tuple([name for name in group.members if name not in told and name not in come])
         left = tuple([name for name in told if name not in group.members and name not in gone])
-    decision = Decision(
+    decision = ModernDecision(
         record=item.record,
         record_time=item.record_time,
         log_partition=item.log_partition,

@@ -14,10 +14,12 @@ from assignors import from_topics, moves
 from streaming.groups.budget import of_record
 from streaming.groups.classic.churn import WAITING_MAX, drop_oldest, generations_between
 from streaming.groups.classic.membership import owners_of
+from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
-from streaming.groups.config import GroupConfig
+from streaming.groups.context import Context
+from streaming.groups.finding import Found, some
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
-from streaming.groups.modern.consumer_group import Decision, Ended, behind, newest_targets, subscribed, take
+from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
 from streaming.groups.modern.members import (
     close_modern_members,
     named,
@@ -28,10 +30,8 @@ from streaming.groups.modern.members import (
 )
 from streaming.groups.modern.pauses import Pauses, begin, forget, places_of, shift
 from streaming.groups.modern.verdicts import strategy_of
-from streaming.groups.naming import some
-from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, Rows, partition_column
+from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
-from streaming.groups.state import Decision as ClassicDecision
 from streaming.records import (
     CONSUMER,
     SHARE,
@@ -57,60 +57,60 @@ _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
 
 
-def follow(state: GroupState, item: ModernInput, group: str, config: GroupConfig, rows: Rows) -> None:
+def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     """Take in a record of a modern group, and write what a decision says."""
-    classic = state.current
+    classic = state.classic.current
     # The upgrade of a classic group writes its tombstone and the new group's records in one append; where other
     # records lie between, the classic group had ended, and another of its name begins.
     upgraded = (
-        state.modern_group is None
+        state.modern.group is None
         and classic is not None
-        and state.tombstoned is not None
-        and item.record == state.tombstoned + 1
+        and state.classic.tombstoned is not None
+        and item.record == state.classic.tombstoned + 1
     )
     handed_over = _handed_over(state, item)
-    was_empty = state.modern_group is not None and state.modern_group.told == {}
+    was_empty = state.modern.group is not None and state.modern.group.told == {}
     owner = _owner_in(item)
-    owned = state.modern_group.currents.get(owner) if state.modern_group is not None and owner is not None else None
-    state.modern_group, word = take(state.modern_group, item, born=upgraded)
-    if owner is not None and state.modern_group is not None:
-        state.pauses = state.pauses or Pauses()
-        told = shift(state.pauses, item, owned, state.modern_group.currents.get(owner))
+    owned = state.modern.group.currents.get(owner) if state.modern.group is not None and owner is not None else None
+    state.modern.group, word = take(state.modern.group, item, born=upgraded)
+    if owner is not None and state.modern.group is not None:
+        state.modern.pauses = state.modern.pauses or Pauses()
+        told = shift(state.modern.pauses, item, owned, state.modern.group.currents.get(owner))
         if told is not None:
-            rows.rebalance_churn.append(told)
-    if upgraded and state.modern_group is not None and classic is not None:
-        state.modern_group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
-        state.upgraded = True
-    if isinstance(item, GroupEpoch) and state.modern is None:
-        state.modern = _METADATA_TYPE[item.group_type]
-        state.handed_over = None
-        if state.tombstoned is not None and not state.upgraded:
-            state.current = None
-    if isinstance(word, Decision):
-        _decide(state, word, group, config, rows)
+            context.rows.rebalance_churn.append(told)
+    if upgraded and state.modern.group is not None and classic is not None:
+        state.modern.group.told = {m.member_id: m.group_instance_id for m in classic.record.members}
+        state.modern.upgraded = True
+    if isinstance(item, GroupEpoch) and state.modern.key_type is None:
+        state.modern.key_type = _METADATA_TYPE[item.group_type]
+        state.classic.handed_over = None
+        if state.classic.tombstoned is not None and not state.modern.upgraded:
+            state.classic.current = None
+    if isinstance(word, ModernDecision):
+        _decide(state, word, context)
     elif isinstance(word, Ended):
-        write_modern_members(state, group, config, rows)
-        close_modern_members(state, word.record, word.record_time, group, config, rows)
-        state.modern = state.modern_epoch = state.modern_incarnation = None
-        state.modern_verdict = state.modern_balance = None
+        write_modern_members(state, context)
+        close_modern_members(state, word.record, word.record_time, context)
+        state.modern.key_type = state.modern.epoch = state.modern.incarnation = None
+        state.modern.verdict = state.modern.balance = None
         # (Of an empty group nothing goes on: a classic one that begins right behind it begins anew.)
-        state.modern_ended = None if was_empty else word.record
+        state.modern.ended = None if was_empty else word.record
         if was_empty and state.steady < 0:
-            state.unjudged = []  # no round will come to judge a group that none has shown
-        state.handed_over = handed_over
-        state.pauses = None
-        state.upgraded = False
+            state.modern.waiting = []  # no round will come to judge a group that none has shown
+        state.classic.handed_over = handed_over
+        state.modern.pauses = None
+        state.modern.upgraded = False
 
 
-def _decide(state: GroupState, decision: Decision, group: str, config: GroupConfig, rows: Rows) -> None:
-    before = state.modern_epoch
+def _decide(state: GroupState, decision: ModernDecision, context: Context) -> None:
+    before = state.modern.epoch
     moved = moves_of_target(decision)
     names = names_at(state, decision)
-    classic = state.current.record if state.upgraded and state.current is not None else None
-    if classic is not None and state.current is not None:
+    classic = state.classic.current.record if state.modern.upgraded and state.classic.current is not None else None
+    if classic is not None and state.classic.current is not None:
         # (An empty group starts again at its first epoch.)
         if decision.epoch >= classic.generation:
-            before, state.modern_incarnation = classic.generation, state.current.incarnation
+            before, state.modern.incarnation = classic.generation, state.classic.current.incarnation
         if classic.members or any(member.classic_protocols is not None for member in decision.members):
             moved = _moves_of_upgrade(classic, decision, names)
             decision = msgspec.structs.replace(
@@ -118,32 +118,32 @@ def _decide(state: GroupState, decision: Decision, group: str, config: GroupConf
                 before=None,
                 carried_over=all(member.classic_protocols is not None for member in decision.members),
             )
-    if state.modern_incarnation is None:
-        state.modern_incarnation = decision.record
+    if state.modern.incarnation is None:
+        state.modern.incarnation = decision.record
     if decision.exact or not is_compacted(state, decision.record):
         # (Of one that compaction has left a part of, even the number of its members would be a guess.)
-        row = _churn_row(state, decision, before, moved, names, classic, group, config)
-        rows.rebalance_churn.append(_open_pauses(state, decision, row))
+        row = _churn_row(state, decision, before, moved, names, classic, context)
+        context.rows.rebalance_churn.append(_open_pauses(state, decision, row))
     else:
-        state.pauses = None
-    state.modern_epoch = decision.epoch
-    state.upgraded = False
-    decision = msgspec.structs.replace(decision, incarnation=state.modern_incarnation)
-    state.unjudged.append(decision)
-    if len(state.unjudged) > WAITING_MAX:
-        at = len(state.unjudged) - WAITING_MAX - 1
-        state.unjudged[at] = _dropped(state.unjudged[at])
-        drop_oldest(state.unjudged)
-    state.unnamed.append(decision)
-    if len(state.unnamed) > WAITING_MAX:
-        oldest, *rest = state.unnamed
+        state.modern.pauses = None
+    state.modern.epoch = decision.epoch
+    state.modern.upgraded = False
+    decision = msgspec.structs.replace(decision, incarnation=state.modern.incarnation)
+    state.modern.waiting.append(decision)
+    if len(state.modern.waiting) > WAITING_MAX:
+        at = len(state.modern.waiting) - WAITING_MAX - 1
+        state.modern.waiting[at] = _dropped(state.modern.waiting[at])
+        drop_oldest(state.modern.waiting)
+    state.modern.unnamed.append(decision)
+    if len(state.modern.unnamed) > WAITING_MAX:
+        oldest, *rest = state.modern.unnamed
         # (The members of one that is known in part only are shown by the next.)
-        state.unnamed = [oldest] if oldest.exact else []
-        write_modern_members(state, group, config, rows)
-        state.unnamed = rest
+        state.modern.unnamed = [oldest] if oldest.exact else []
+        write_modern_members(state, context)
+        state.modern.unnamed = rest
 
 
-def _dropped(decision: Decision) -> Decision:
+def _dropped(decision: ModernDecision) -> ModernDecision:
     """What is kept of a decision that nobody will judge any more: the columns of its row."""
     return msgspec.structs.replace(
         decision,
@@ -170,38 +170,39 @@ def _owner_in(item: ModernInput) -> str | None:
     return item.part if isinstance(item, Removed) and item.key_type == _CURRENT_TYPE else None
 
 
-def _open_pauses(state: GroupState, decision: Decision, row: ChurnRow) -> ChurnRow:
+def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> ChurnRow:
     """Begin to wait for the cost of a decision of a consumer group; its row, with the cost where there is none."""
     if decision.group_type != CONSUMER:
-        state.pauses = None  # of a share group's partitions several members own each, and tasks are no partitions
+        state.modern.pauses = (
+            None  # of a share group's partitions several members own each, and tasks are no partitions
+        )
         return row
-    state.pauses = state.pauses or Pauses()
-    if decision.became_empty or state.modern_group is None:
-        forget(state.pauses)
+    state.modern.pauses = state.modern.pauses or Pauses()
+    if decision.became_empty or state.modern.group is None:
+        forget(state.modern.pauses)
         return row
     if decision.before is None or not decision.exact:
-        state.pauses = None  # who owned what until now may not be known either
+        state.modern.pauses = None  # who owned what until now may not be known either
         return row
-    return begin(state.pauses, row, decision.before, decision.targets, state.modern_group.currents)
+    return begin(state.modern.pauses, row, decision.before, decision.targets, state.modern.group.currents)
 
 
 def _churn_row(
     state: GroupState,
-    decision: Decision,
+    decision: ModernDecision,
     before: int | None,
     moved: int | None,
     names: Mapping[str, str],
     classic: MembershipRecord | None,
-    group: str,
-    config: GroupConfig,
+    context: Context,
 ) -> ChurnRow:
-    assert state.modern_incarnation is not None  # noqa: S101  # the decision belongs to one
+    assert state.modern.incarnation is not None  # noqa: S101  # the decision belongs to one
     instances = {member.member_id: member.instance_id for member in decision.members}
-    with of_record(len(state.unjudged)):
+    with of_record(len(state.modern.waiting)):
         partitions_moved_optimal = least_moves_of_target(decision, names)
     return ChurnRow(
-        cluster=config.cluster,
-        group_id=group,
+        cluster=context.config.cluster,
+        group_id=context.group,
         decision=decision.record,
         source=LOG,
         log_partition=partition_column(decision.log_partition),
@@ -209,7 +210,7 @@ def _churn_row(
         event_date=day_of(decision.record_time),
         revision=1,
         kind="migration" if classic is not None else "became_empty" if decision.became_empty else "rebalance",
-        incarnation=state.modern_incarnation,
+        incarnation=state.modern.incarnation,
         generation=decision.epoch,
         previous_generation=before,
         generations_skipped=generations_between(before, decision.epoch) if before is not None else None,
@@ -231,7 +232,7 @@ def _churn_row(
     )
 
 
-def _moves_of_upgrade(classic: MembershipRecord, decision: Decision, names: Mapping[str, str]) -> int | None:
+def _moves_of_upgrade(classic: MembershipRecord, decision: ModernDecision, names: Mapping[str, str]) -> int | None:
     """Moves from what a classic group owned, by topic name, to the first target, by topic id."""
     after = named(decision.targets, names)
     if after is None or owners_of(classic) is None:
@@ -246,8 +247,8 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
 
     None where the record is no such end, or the decision is not known whole.
     """
-    group = state.modern_group
-    if group is None or group.group_type != CONSUMER or not group.told or state.modern_epoch is None:
+    group = state.modern.group
+    if group is None or group.group_type != CONSUMER or not group.told or state.modern.epoch is None:
         return None
     if not isinstance(item, Removed) or item.key_type not in GROUP_METADATA_TYPES:
         return None
@@ -278,7 +279,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
         record=item.record,
         record_time=item.record_time,
         protocol_type=CONSUMER,
-        generation=state.modern_epoch,
+        generation=state.modern.epoch,
         protocol=None,
         leader=None,
         state_time=-1,
@@ -286,20 +287,20 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
         value_version=-1,
         log_partition=item.log_partition,
     )
-    incarnation = state.modern_incarnation if state.modern_incarnation is not None else item.record
+    incarnation = state.modern.incarnation if state.modern.incarnation is not None else item.record
     return ClassicDecision(record, "rebalance", incarnation)
 
 
-def reconciling(state: GroupState) -> tuple[str, int, str] | None:
+def reconciling(state: GroupState) -> Found | None:
     """The finding that members of a consumer group have not reached its newest target; None when all have."""
-    group = state.modern_group
+    group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER:
         return None
     late = behind(group)
     if not late:
         return None
     detail = f"{len(late)} of {len(group.members)} members have not reached epoch {group.decided.epoch}: {some(late)}"
-    return "reconciling", group.decided.record_time, detail
+    return Found("reconciling", group.decided.record_time, detail)
 
 
 def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
@@ -307,8 +308,8 @@ def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
 
     In share groups a partition may have several members, and is said to have none.
     """
-    group = state.modern_group
-    if state.modern is None or group is None or group.group_type == SHARE:
+    group = state.modern.group
+    if state.modern.key_type is None or group is None or group.group_type == SHARE:
         return {}
     names = topic_names(state)
     owners: dict[str, dict[int, ModernMember]] = {}
@@ -329,8 +330,8 @@ def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
 
 def modern_topics(state: GroupState) -> frozenset[str] | None:
     """Names of the topics that any member of a consumer group subscribes to; None where that is not known."""
-    group = state.modern_group
-    if state.modern is None or group is None or group.group_type != CONSUMER or not group.members:
+    group = state.modern.group
+    if state.modern.key_type is None or group is None or group.group_type != CONSUMER or not group.members:
         return None
     topics: set[str] = set()
     for member in group.members.values():

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from streaming.groups.config import GroupConfig
-from streaming.groups.modern.consumer_group import Decision, subscriptions_of
-from streaming.groups.rows import LOG, MemberRow, Rows, TopicAssignment, partition_column
+from streaming.groups.context import Context
+from streaming.groups.modern.consumer_group import ModernDecision, subscriptions_of
+from streaming.groups.rows import LOG, MemberRow, TopicAssignment, partition_column
 from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
 from streaming.times import day_of
@@ -33,7 +33,7 @@ def topic_names(state: GroupState) -> dict[str, str]:
     return {known.topic_id: topic for topic, known in state.topics.items() if known.topic_id is not None}
 
 
-def names_at(state: GroupState, decision: Decision) -> dict[str, str]:
+def names_at(state: GroupState, decision: ModernDecision) -> dict[str, str]:
     """Topic names by id for one decision: by rounds, and by its own records where they have them (up to 4.0)."""
     return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
 
@@ -71,34 +71,34 @@ def read_by_tasks(
     return tuple([TopicAssignment(topic, tuple(sorted(numbers))) for topic, numbers in sorted(read.items()) if numbers])
 
 
-def write_modern_members(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
+def write_modern_members(state: GroupState, context: Context) -> None:
     """Write the members' rows of the decisions since the round before, with the names that rounds have shown.
 
     And those of static members that came back under another id since then: where the subscription is the same the
     coordinator makes no decision of that (`GroupMetadataManager.replaceMember`).
     """
-    if not state.unnamed:
-        _write_returned(state, group, config, rows)
+    if not state.modern.unnamed:
+        _write_returned(state, context)
         return
-    for told in state.unnamed:
+    for told in state.modern.unnamed:
         decision = told
         if not told.exact:
             now = as_it_is(state, told)
-            if now is None or told is not state.unnamed[-1]:
+            if now is None or told is not state.modern.unnamed[-1]:
                 continue  # (the next one shows them)
             decision = now
         known = names_at(state, decision)
         staying = {member.member_id for member in decision.members}
-        _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, group, config, rows)
-        rows.members.extend(_member_row(state, m, decision, known, group, config) for m in decision.members)
+        _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, context)
+        context.rows.members.extend(_member_row(state, m, decision, known, context) for m in decision.members)
         # What a closing row needs of it.
-        state.modern_rows = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
-    state.unnamed = []
-    _write_returned(state, group, config, rows)
+        state.modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
+    state.modern.unnamed = []
+    _write_returned(state, context)
 
 
-def _write_returned(state: GroupState, group: str, config: GroupConfig, rows: Rows) -> None:
-    last, modern = state.modern_rows, state.modern_group
+def _write_returned(state: GroupState, context: Context) -> None:
+    last, modern = state.modern.shown, state.modern.group
     if last is None or modern is None or modern.epoch != last.epoch:
         return  # (the decision that comes with the new epoch tells it)
     now = modern.members
@@ -116,21 +116,21 @@ def _write_returned(state: GroupState, group: str, config: GroupConfig, rows: Ro
             subscriptions=subscriptions_of(modern),
             targets={new.member_id: target.partitions} if target is not None else {},
         )
-        rows.members.append(_closing_row(state, member, new.record, new.record_time, group, config))
-        rows.members.append(_member_row(state, new, told, topic_names(state), group, config))
+        context.rows.members.append(_closing_row(state, member, new.record, new.record_time, context))
+        context.rows.members.append(_member_row(state, new, told, topic_names(state), context))
         members[at] = new
     if members != list(last.members):
-        state.modern_rows = msgspec.structs.replace(
+        state.modern.shown = msgspec.structs.replace(
             last, members=tuple(members), subscriptions=subscriptions_of(modern)
         )
 
 
-def as_it_is(state: GroupState, decision: Decision) -> Decision | None:
+def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | None:
     """The members as they are now, in the place of those of a decision of which not all records are there any more.
 
     None where the group has ended since, or no member is left.
     """
-    group = state.modern_group
+    group = state.modern.group
     if group is None or decision.became_empty or not group.members:
         return None
     return msgspec.structs.replace(
@@ -143,41 +143,34 @@ def as_it_is(state: GroupState, decision: Decision) -> Decision | None:
     )
 
 
-def close_modern_members(
-    state: GroupState, offset: int, time: int, group: str, config: GroupConfig, rows: Rows
-) -> None:
+def close_modern_members(state: GroupState, offset: int, time: int, context: Context) -> None:
     """Write closing rows for the members of a modern group that is no more."""
     for member in _last_members(state):
-        rows.members.append(_closing_row(state, member, offset, time, group, config))
-    state.modern_rows = None
+        context.rows.members.append(_closing_row(state, member, offset, time, context))
+    state.modern.shown = None
 
 
 def _last_members(state: GroupState) -> tuple[ModernMember, ...]:
-    return state.modern_rows.members if state.modern_rows is not None else ()
+    return state.modern.shown.members if state.modern.shown is not None else ()
 
 
-def _close(
-    state: GroupState, gone: list[ModernMember], decision: Decision, group: str, config: GroupConfig, rows: Rows
-) -> None:
+def _close(state: GroupState, gone: list[ModernMember], decision: ModernDecision, context: Context) -> None:
     for member in gone:
-        rows.members.append(_closing_row(state, member, decision.record, decision.record_time, group, config))
+        context.rows.members.append(_closing_row(state, member, decision.record, decision.record_time, context))
 
 
-def _closing_row(
-    state: GroupState, member: ModernMember, offset: int, time: int, group: str, config: GroupConfig
-) -> MemberRow:
-    last = state.modern_rows
+def _closing_row(state: GroupState, member: ModernMember, offset: int, time: int, context: Context) -> MemberRow:
+    last = state.modern.shown
     assert last is not None  # noqa: S101  # its rows of members are being ended
-    return _row(state, member, last, offset, time, group, config, ended=True, partitions=(), count=0, reason=None)
+    return _row(state, member, last, offset, time, context, ended=True, partitions=(), count=0, reason=None)
 
 
 def _member_row(
     state: GroupState,
     member: ModernMember,
-    decision: Decision,
+    decision: ModernDecision,
     names: Mapping[str, str],
-    group: str,
-    config: GroupConfig,
+    context: Context,
 ) -> MemberRow:
     target = decision.targets.get(member.member_id)
     unnamed = sorted({topic_id for topic_id, _ in target or () if topic_id not in names})
@@ -198,8 +191,7 @@ def _member_row(
         decision,
         decision.record,
         decision.record_time,
-        group,
-        config,
+        context,
         ended=False,
         partitions=partitions,
         count=None if target is None else sum(len(numbers) for _, numbers in target),
@@ -210,11 +202,10 @@ def _member_row(
 def _row(
     state: GroupState,
     member: ModernMember,
-    decision: Decision,
+    decision: ModernDecision,
     offset: int,
     time: int,
-    group: str,
-    config: GroupConfig,
+    context: Context,
     *,
     ended: bool,
     partitions: tuple[TopicAssignment, ...] | None,
@@ -222,8 +213,8 @@ def _row(
     reason: str | None,
 ) -> MemberRow:
     return MemberRow(
-        cluster=config.cluster,
-        group_id=group,
+        cluster=context.config.cluster,
+        group_id=context.group,
         decision=offset,
         member_id=member.member_id,
         source=LOG,
@@ -231,7 +222,7 @@ def _row(
         record_time=time,
         event_date=day_of(time),
         ended=ended,
-        incarnation=state.modern_incarnation if state.modern_incarnation is not None else decision.record,
+        incarnation=state.modern.incarnation if state.modern.incarnation is not None else decision.record,
         generation=decision.epoch,
         group_instance_id=member.instance_id,
         client_id=member.client_id,

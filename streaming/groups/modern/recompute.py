@@ -9,9 +9,10 @@ from itertools import islice, product
 from assignors import AssignorError, LeaderWouldFail, TooMuchWork, from_topics, same
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies, member_orders
 from streaming.groups.budget import of_decision
-from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.server_inputs import ERAS, PREFIX
 from streaming.groups.verdict import IDENTICAL, UNVERIFIED, Verdict
+from streaming.groups.verdict_inputs import ServerInputs
 
 __all__ = ["in_every_order", "recompute_target"]
 
@@ -22,7 +23,7 @@ _MOST_ORDERS = 16
 _LARGEST = 5_000
 
 
-def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
+def recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     """Compare a target with what the assignors that can have made it give.
 
     Args:
@@ -37,7 +38,7 @@ def recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
         return _recompute_target(decision, asked)
 
 
-def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
+def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
     actual = from_topics(decision.targets)
     strategies = [f"{PREFIX}{name}" for name in decision.assignors] or list(known_server_strategies())
     unknown = [name for name in strategies if name not in known_server_strategies()]
@@ -45,8 +46,11 @@ def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
         return Verdict(UNVERIFIED, f"assignor {unknown[0].removeprefix(PREFIX)[:100]!r} is not known")
     tried: set[tuple[str, str]] = set()
     cannot: str | None = None
+    inputs: ServerInputs | None = None
     for group in in_every_order(asked):
         for strategy, release in product(strategies, ERAS):
+            given = ServerInputs(strategy, group, release)
+            inputs = inputs or given
             try:
                 fits = same(assign_on_server(strategy, group, release), actual)
             except LeaderWouldFail:
@@ -60,13 +64,15 @@ def _recompute_target(decision: Decision, asked: ServerGroup) -> Verdict:
             except AssignorError as error:
                 cannot = cannot or str(error)[:200]
                 continue
+            if not tried:
+                inputs = given
             tried.add((strategy, release))
             if fits:
-                return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried))
+                return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
     reason = (
         cannot or f"it fits none of {len(tried)} candidates; assignors of one's own are not recomputed, nor all ties"
     )
-    return Verdict(UNVERIFIED, reason, candidates=len(tried))
+    return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
 
 
 def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:

@@ -9,11 +9,11 @@ from typing import Final
 
 from assignors import AssignorError
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, names_in_hash_order
-from streaming.groups.classic.seen_counts import counts_from
 from streaming.groups.config import GroupConfig
-from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState
+from streaming.groups.topics import counts_from
 
 __all__ = ["ERAS", "PREFIX", "asked_of"]
 
@@ -25,7 +25,7 @@ PREFIX: Final = "server-"
 """Stands before the names of the broker's assignors in `assignors.brokers`."""
 
 
-def asked_of(state: GroupState, decision: Decision, config: GroupConfig) -> ServerGroup | str:
+def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -> ServerGroup | str:
     """What the assignor was asked for the target of a decision; the reason where that is not known.
 
     Args:
@@ -78,7 +78,7 @@ def asked_of(state: GroupState, decision: Decision, config: GroupConfig) -> Serv
         return str(error)[:200]
 
 
-def _unknown(decision: Decision) -> str | None:
+def _unknown(decision: ModernDecision) -> str | None:
     """Why the target cannot be recomputed: what of the coordinator's inputs is not known; None when all is."""
     if decision.carried_over:
         return "the group came from the classic protocol: this is the assignment that it brought"

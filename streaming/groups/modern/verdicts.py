@@ -16,67 +16,67 @@ Source of the rules: DESIGN.md 3; kafka.md 4.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
-from streaming.groups.budget import of_record, of_round
-from streaming.groups.classic.drift import verdict_row
+from streaming.groups.budget import of_record
 from streaming.groups.config import GroupConfig
+from streaming.groups.context import Context
 from streaming.groups.modern.balance import balance_of_target
-from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import as_it_is, names_at
 from streaming.groups.modern.recompute import recompute_target
 from streaming.groups.modern.server_inputs import asked_of
-from streaming.groups.rows import DriftedPartition, Rows
+from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
 from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
-from streaming.groups.what_if.classic import NEWEST
+from streaming.groups.verdicts import standing, write_verdicts
 from streaming.groups.what_if.modern import modern_what_if_rows
 from streaming.records import CONSUMER, GroupObservation
 
 __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
 
 
-def write_modern_verdicts(
-    state: GroupState, observation: GroupObservation, group: str, config: GroupConfig, rows: Rows
-) -> None:
-    """Judge the decisions since the round before; the topics of this round are taken in.
-
-    The newest are judged and worked out first: what all of them together may cost is limited (`budget.ROUND`).
-    """
-    with of_round():
-        verdicts = [judge_modern(state, decision, config) for decision in reversed(state.unjudged)][::-1]
-    told = []
-    with of_round():
-        for at, decision in reversed(list(enumerate(state.unjudged))):
-            judged, crowded = _judged_of(decision, group), at < len(state.unjudged) - NEWEST
-            told.append(
-                modern_what_if_rows(state, decision, judged, verdicts[at], observation, config, crowded=crowded)
-            )
-    for decision, verdict, of_decision in zip(state.unjudged, verdicts, reversed(told), strict=True):
-        rows.drift.append(verdict_row(_judged_of(decision, group), verdict, observation, config))
-        rows.what_if.extend(of_decision)
-        state.modern_verdict = verdict.verdict, verdict.reason, len(verdict.drifted)
-    if state.unjudged:
-        newest = state.unjudged[-1]
+def write_modern_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    """Judge the decisions since the round before; the topics of this round are taken in."""
+    modern = state.modern
+    verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context), observation, context)
+    modern.verdict = standing(verdicts) or modern.verdict
+    if modern.waiting:
+        newest = modern.waiting[-1]
         now = None if newest.exact else as_it_is(state, newest)
         if now is not None and now.group_epoch == now.epoch:
             # No target has been written since, so that what is there is the newest one, whole.
             newest = msgspec.structs.replace(now, exact=True)
         with of_record(0):
-            state.modern_balance = balance_of_target(newest, names_at(state, newest))
-    state.unjudged = []
+            modern.balance = balance_of_target(newest, names_at(state, newest))
+    modern.waiting = []
 
 
-def _judged_of(decision: Decision, group: str) -> Judged:
-    return Judged(
-        group,
-        decision.record,
-        decision.log_partition,
-        decision.record_time,
-        decision.incarnation,
-        decision.epoch,
-        strategy_of(decision.assignors),
-    )
+@dataclass(frozen=True, slots=True)
+class _Modern:
+    state: GroupState
+    observation: GroupObservation
+    context: Context
+
+    def judge(self, decision: ModernDecision, *, later_is_judged: bool) -> Verdict:  # noqa: ARG002  # none waits
+        return judge_modern(self.state, decision, self.context.config)
+
+    def judged_of(self, decision: ModernDecision) -> Judged:
+        return Judged(
+            self.context.group,
+            decision.record,
+            decision.log_partition,
+            decision.record_time,
+            decision.incarnation,
+            decision.epoch,
+            strategy_of(decision.assignors),
+        )
+
+    def what_if(self, decision: ModernDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
+        config = self.context.config
+        return modern_what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
 
 
 def strategy_of(assignors: tuple[str, ...]) -> str | None:
@@ -89,7 +89,7 @@ def no_verdict_on(group_type: str) -> str:
     return f"assignments of {group_type} groups are shown, not recomputed"
 
 
-def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> Verdict:
+def judge_modern(state: GroupState, decision: ModernDecision, config: GroupConfig) -> Verdict:
     """Judge one decision with what the round after it knows."""
     if decision.became_empty:
         return Verdict(NOT_APPLICABLE, "the group is empty")
@@ -105,7 +105,7 @@ def judge_modern(state: GroupState, decision: Decision, config: GroupConfig) -> 
     return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
 
 
-def _broken(decision: Decision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
+def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
     """Partitions of two members, or of one that does not subscribe."""
     if not decision.exact:
         return ()

@@ -10,7 +10,7 @@ answers that nobody asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -34,36 +34,29 @@ from assignors import (
     strategy_named,
 )
 from assignors.measures import bounds_of, outcome, what_if
-from streaming.groups.budget import of_decision, of_round
-from streaming.groups.classic.drift import judged_of
+from streaming.groups.budget import NEWEST, of_decision
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
-from streaming.groups.classic.possible_counts import STICKY
-from streaming.groups.classic.seen_counts import seen_counts
+from streaming.groups.classic.partition_counts import STICKY, seen_counts
 from streaming.groups.classic.seen_racks import newest_racks
+from streaming.groups.classic.state import ClassicDecision, Owned
 from streaming.groups.config import GroupConfig
 from streaming.groups.rows import LOG, WhatIfRow, partition_column
-from streaming.groups.state import Decision, GroupState, Owned
+from streaming.groups.state import GroupState
 from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
 __all__ = [
     "CROWDED",
-    "NEWEST",
     "UNKNOWN_BEFORE",
     "Told",
     "await_verdict",
     "by_member",
     "told_of",
     "too_large",
-    "what_if_of_judged",
     "what_if_row",
     "what_if_rows",
 ]
-
-NEWEST = 8
-"""Decisions of a group that are worked out when it has made more between two rounds: a rolling restart makes a few;
-one that makes dozens is a storm, in which each looks like the next."""
 
 CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
 UNKNOWN_BEFORE = "what the members had before is not known"
@@ -95,8 +88,8 @@ def by_member(owners: Owners) -> Owned:
 
 
 def await_verdict(
-    waiting: list[Decision],
-    decision: Decision,
+    waiting: list[ClassicDecision],
+    decision: ClassicDecision,
     owned: Owned | None,
     partitions_moved_optimal: int | None,
     config: GroupConfig,
@@ -137,33 +130,9 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
     )
 
 
-def what_if_of_judged(
-    state: GroupState, verdicts: Sequence[Verdict], group: str, observation: GroupObservation, config: GroupConfig
-) -> list[WhatIfRow]:
-    """Write the rows of all decisions of a classic group that a round has judged.
-
-    What all of them together may cost is limited (`budget.ROUND`); the newest is worked out first.
-
-    Args:
-        state: The group's state, with the topics of this round taken in.
-        verdicts: Verdicts of its oldest waiting decisions.
-        group: Group id.
-        observation: The round.
-        config: Settings.
-    """
-    told: list[list[WhatIfRow]] = []
-    with of_round():
-        for at, verdict in reversed(list(enumerate(verdicts))):
-            decision = state.waiting[at]
-            judged = judged_of(decision, group, observation.log_partition)
-            crowded = at < len(state.waiting) - NEWEST
-            told.append(what_if_rows(state, decision, judged, verdict, observation, config, crowded=crowded))
-    return [row for rows in reversed(told) for row in rows]
-
-
 def what_if_rows(
     state: GroupState,
-    decision: Decision,
+    decision: ClassicDecision,
     judged: Judged,
     verdict: Verdict,
     observation: GroupObservation,
@@ -233,7 +202,7 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
     )
 
 
-def _why_not(decision: Decision, verdict: Verdict, config: GroupConfig) -> str | None:
+def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> str | None:
     """Why nothing can be worked out, as far as the record tells."""
     record = decision.record
     if decision.kind == "migration" or undecodable(record) is not None:
@@ -247,7 +216,7 @@ def _too_large(record: MembershipRecord, owned: Owned | None, config: GroupConfi
     return too_large(max(assigned, before), len(record.members), config)
 
 
-def _counts(state: GroupState, decision: Decision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:
+def _counts(state: GroupState, decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:
     """Partition counts that the decision was about, as well as they are known.
 
     Raises:
@@ -265,7 +234,7 @@ def _counts(state: GroupState, decision: Decision, verdict: Verdict, config: Gro
 
 
 def _racks(
-    state: GroupState, decision: Decision, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
+    state: GroupState, decision: ClassicDecision, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
 ) -> PartitionRacks | None:
     """Racks that the verdict went by, or as the newest round shows them; None where they do not matter."""
     record = decision.record
@@ -276,14 +245,14 @@ def _racks(
     return newest_racks(state, counts) or None
 
 
-def _least_imbalance(state: GroupState, decision: Decision) -> float | None:
+def _least_imbalance(state: GroupState, decision: ClassicDecision) -> float | None:
     """The least imbalance with the counts that the assignment shows, where it was worked out already."""
-    newest = state.current is not None and state.current.record.record == decision.record.record
-    return state.imbalance_optimal if newest else None
+    newest = state.classic.current is not None and state.classic.current.record.record == decision.record.record
+    return state.classic.balance[1] if newest else None
 
 
 def _told(
-    decision: Decision,
+    decision: ClassicDecision,
     runs: str,
     verdict: Verdict,
     counts: Mapping[str, int],

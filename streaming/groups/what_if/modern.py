@@ -8,7 +8,7 @@ from assignors.measures import bounds_of, outcome
 from streaming.groups.budget import of_decision
 from streaming.groups.config import GroupConfig
 from streaming.groups.modern.balance import before_target, group_of_target
-from streaming.groups.modern.consumer_group import Decision
+from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.modern.recompute import in_every_order
 from streaming.groups.modern.server_inputs import ERAS, PREFIX, asked_of
@@ -27,7 +27,7 @@ _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()]
 
 def modern_what_if_rows(
     state: GroupState,
-    decision: Decision,
+    decision: ModernDecision,
     judged: Judged,
     verdict: Verdict,
     observation: GroupObservation,
@@ -55,20 +55,20 @@ def modern_what_if_rows(
     return [what_if_row(of, judged, observation, config) for of in told]
 
 
-def _names(decision: Decision) -> tuple[str, ...]:
+def _names(decision: ModernDecision) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_NAMES, *decision.assignors)))
 
 
-def _untold(name: str, decision: Decision, reason: str) -> Told:
+def _untold(name: str, decision: ModernDecision, reason: str) -> Told:
     return Told(name, _asks(name, decision), reason=reason)
 
 
-def _asks(name: str, decision: Decision) -> bool | None:
+def _asks(name: str, decision: ModernDecision) -> bool | None:
     """Whether members ask for an assignor; None where they ask for none, or for several."""
     return name in decision.assignors if len(decision.assignors) == 1 else None
 
 
-def _told(state: GroupState, decision: Decision, verdict: Verdict, asked: ServerGroup) -> list[Told]:
+def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: ServerGroup) -> list[Told]:
     group = group_of_target(decision, names_at(state, decision))
     had = before_target(decision)
     if group is None or had is None:
@@ -90,7 +90,7 @@ def _told(state: GroupState, decision: Decision, verdict: Verdict, asked: Server
 
 
 def _answers(
-    decision: Decision, asked: ServerGroup, target: Assignment, *, fits: bool
+    decision: ModernDecision, asked: ServerGroup, target: Assignment, *, fits: bool
 ) -> tuple[str, dict[str, Assignment | AssignorError]]:
     """What each assignor gives in the newest release in which one that can run gives the target.
 
@@ -112,7 +112,7 @@ def _answers(
     return release, {name: _answer(name, group, release) for name in _names(decision)}
 
 
-def _gives(decision: Decision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
+def _gives(decision: ModernDecision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
     """The assignors that can have made the target in any release: that give it, or of which that cannot be told."""
     if len(decision.assignors) == 1:
         return frozenset(decision.assignors)

@@ -1,8 +1,8 @@
 """The Kafka consumers of the source, kept from one batch to the next.
 
 A new consumer costs 600 ms (bootstrap, versions, metadata), a kept one reads within 6 ms. So each process (the driver's
-planner, each Python worker) keeps one per set of settings; Spark ends a worker after 60 s of idleness, and its consumer
-with it.
+planner, each Python worker) keeps one per set of settings, and a second one for a bus; Spark ends a worker after 60 s
+of idleness, and its consumers with it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import time
 from kafka import KafkaConsumer
 from kafka.errors import RetriableError
 
+from streaming.config import KafkaSettings
+from streaming.job.source.bus import BusReader
 from streaming.job.source.fetch import RangeReader
 from streaming.job.source.settings import SourceSettings
 from streaming.record_batches import take_whole_batches
@@ -59,29 +61,45 @@ def kept_reader(settings: SourceSettings, patience_s: float = 0.0) -> RangeReade
     # With the process id, because Spark forks workers from a process that may have imported this module.
     key = os.getpid(), settings.option()
     if key not in _READERS:
-        consumer = take_whole_batches(_patiently_connected(settings, patience_s))
-        _READERS[key] = RangeReader(consumer, patience_s=settings.patience_s)
+        _READERS[key] = _reader(settings, time.monotonic() + patience_s)
     return _READERS[key]
 
 
-def _patiently_connected(settings: SourceSettings, patience_s: float) -> KafkaConsumer:
-    # (By tenacity five lines less, and 37 ms more at the start of every Python worker.)
-    until = time.monotonic() + patience_s
+def _reader(settings: SourceSettings, until: float) -> RangeReader:
+    bus = settings.bus_client()
+    consumer = _patiently_connected(settings.client(), until)
+    if bus is None:
+        return RangeReader(take_whole_batches(consumer), patience_s=settings.patience_s)
+    try:
+        of_bus = take_whole_batches(_patiently_connected(bus, until))
+    except BaseException:
+        consumer.close()  # else an outage of the bus would leave one open with each attempt
+        raise
+    return BusReader(
+        take_whole_batches(consumer),
+        RangeReader(of_bus, patience_s=settings.patience_s),
+        frozenset({settings.events_topic, settings.rounds_topic}),
+        patience_s=settings.patience_s,
+    )
+
+
+def _patiently_connected(kafka: KafkaSettings, until: float) -> KafkaConsumer:
+    # (By tenacity a few lines less, and 37 ms more at the start of every Python worker.)
     while True:
         try:
-            return _consumer(settings)
+            return _consumer(kafka)
         except RetriableError:
             if time.monotonic() > until:
                 raise
             time.sleep(_PAUSE_S)
 
 
-def _consumer(settings: SourceSettings) -> KafkaConsumer:
+def _consumer(kafka: KafkaSettings) -> KafkaConsumer:
     # kafka-python logs every failed connection attempt as an error; the source reports an outage once.
     client_log = logging.getLogger("kafka")
     if client_log.level == logging.NOTSET:
         client_log.setLevel(logging.CRITICAL)
-    given = settings.client().client_config()
+    given = kafka.client_config()
     ours = {
         "group_id": None,
         "enable_auto_commit": False,

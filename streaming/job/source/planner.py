@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from streaming.job.source.identity import (
     recreated,
     turn,
 )
-from streaming.job.source.plan import Batch, Limits, MostRead, plan_batch
+from streaming.job.source.plan import Batch, Limits, MostRead, VoidRecord, plan_batch
 from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
@@ -46,7 +46,8 @@ _CUT_BACK_S = 60.0
 # Pause between attempts that must not fail because of a broker's restart.
 _PAUSE_S = 0.5
 
-# Void records of the rounds topic that are logged one by one: the table quarantine has the others.
+# Void records of the rounds topic that are logged one by one: the table quarantine has the others. Also the names of
+# other clusters that are logged at all.
 _VOID_TOLD = 10
 
 _LOG = room_log(__name__)
@@ -104,6 +105,7 @@ class Planner:
         self._outages = 0
         self._target: _Target | None = None
         self._seen: Limits | None = None
+        self._others: set[str] = set()
 
     def available_now(self) -> None:
         """Fix the end of the run: the rounds that are closed now, and the log's ends for a cluster without rounds.
@@ -179,16 +181,34 @@ class Planner:
         reader = self._connect(self._settings, self._settings.patience_s)
         records, gap = self._topic.between(reader, first.rounds, last.rounds)
         batch = plan_batch(first, records, Limits(last.log, last.events), self._settings.cluster)
-        for void in batch.void[:_VOID_TOLD]:
-            reason = visible(void.reason)
-            _LOG.warning("evenkeel source: record %d of the rounds topic: %s", void.record.offset, reason)
-        if len(batch.void) > _VOID_TOLD:
-            _LOG.warning("evenkeel source: and %d further records of that kind", len(batch.void) - _VOID_TOLD)
+        self._tell(batch.void)
         lost = None
         if gap is not None and first.rounds:
             lost = LogGap(0, gap.start, gap.end, gap.reason, self._settings.rounds_topic)
         rows = ready_rows(self._settings.rounds_topic, first, batch, lost)
         return share_out(first, last, batch, rows, self._settings.tasks)
+
+    def _tell(self, void: Sequence[VoidRecord]) -> None:
+        """Log the void records of the rounds topic."""
+        told = [each for each in void if self._is_news(each)]
+        for each in told[:_VOID_TOLD]:
+            reason = visible(each.reason)
+            _LOG.warning("evenkeel source: record %d of the rounds topic: %s", each.record.offset, reason)
+        if len(told) > _VOID_TOLD:
+            _LOG.warning("evenkeel source: and %d further records of that kind", len(told) - _VOID_TOLD)
+
+    def _is_news(self, void: VoidRecord) -> bool:
+        """Whether to log a void record; rounds of another cluster once, because that cluster may share the bus."""
+        content = void.record.content
+        if not isinstance(content, RoundClosed) or self._is_ours(content):
+            return True
+        if void.reason in self._others or len(self._others) >= _VOID_TOLD:
+            return False
+        self._others.add(void.reason)
+        return True
+
+    def _is_ours(self, closed: RoundClosed) -> bool:
+        return closed.cluster == self._settings.cluster
 
     def _latest(self, reader: RangeReader, start: Positions, max_rounds: int | None) -> Positions:
         until = self._target.rounds if self._target else self._rounds_end(reader)
@@ -242,7 +262,7 @@ class Planner:
         wanted = max_rounds
         while True:
             upcoming = self._topic.upcoming(reader, start.rounds, until, wanted)
-            closed = [seen.closed for seen in upcoming.records if seen.closed is not None]
+            closed = [c for c in (seen.closed for seen in upcoming.records) if c is not None and self._is_ours(c)]
             limits = None
             batch = Batch(start, (), ())
             if closed:

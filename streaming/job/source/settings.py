@@ -19,6 +19,7 @@ class SourceSettings(BaseModel):
         cluster: Configured name of the cluster; rounds of another are passed over.
         kafka: `KafkaSettings.public()`: secrets come from the environment or from files where the clients are created
             (`KafkaSettings.from_public`).
+        bus: The same for the Kafka that holds events and rounds; None when the watched cluster does.
         filters: What is watched.
         offsets_topic: The offsets log.
         events_topic: The probe's events.
@@ -38,6 +39,7 @@ class SourceSettings(BaseModel):
 
     cluster: str
     kafka: dict[str, Any]
+    bus: dict[str, Any] | None = None
     filters: Filters = Filters()
     offsets_topic: str = "__consumer_offsets"
     events_topic: str = "evenkeel.events"
@@ -56,6 +58,7 @@ class SourceSettings(BaseModel):
         return cls(
             cluster=settings.cluster,
             kafka=settings.kafka.public(),
+            bus=None if settings.bus is None else settings.bus.public(),
             filters=settings.filters,
             offsets_topic=settings.job.offsets_topic,
             events_topic=settings.probe.events_topic,
@@ -89,5 +92,9 @@ class SourceSettings(BaseModel):
             raise SourceOptionsError(message) from None
 
     def client(self) -> KafkaSettings:
-        """The connection, with the secrets of this process."""
+        """The connection to the watched cluster, with the secrets of this process."""
         return KafkaSettings.from_public(self.kafka)
+
+    def bus_client(self) -> KafkaSettings | None:
+        """The connection to the Kafka that holds events and rounds, likewise; None when the watched cluster does."""
+        return None if self.bus is None else KafkaSettings.from_public(self.bus, "bus")

@@ -19,6 +19,7 @@ from streaming.tables.schema.shared import (
 from streaming.tables.schema.table import Column, Table
 from streaming.tables.schema.types import (
     ASSIGNED,
+    BINARY,
     BOOLEAN,
     DOUBLE,
     DRIFTED,
@@ -127,7 +128,12 @@ DRIFT: Final = Table(
         Column(
             "drifted_partitions",
             DRIFTED,
-            "Partitions whose owner is not the expected one: misplaced, unassigned, doubly_assigned, not_subscribed; broker as in lag, NULL for Kafka",
+            "Partitions whose owner is not the expected one; broker as in lag, NULL for Kafka; kind one of: misplaced, unassigned, doubly_assigned, not_subscribed",
+        ),
+        Column(
+            "inputs",
+            BINARY,
+            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib): of the candidate that fitted, else of the first that could be computed. NULL when no strategy was asked, and when it takes more than 1 MiB, or 64 KiB compressed",
         ),
     ),
     key=("cluster", "group_id", "topic"),

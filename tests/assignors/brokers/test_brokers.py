@@ -1,4 +1,4 @@
-"""The brokers' assignors on hand: small groups with answers written out, and what is no group."""
+"""The brokers' assignors on small groups with hand-written results, and invalid groups."""
 
 from __future__ import annotations
 
@@ -82,11 +82,11 @@ def test_range_before_3_9_keeps_what_members_had() -> None:
 
 
 def test_uniform_fills_one_member_before_the_next_in_the_order_of_the_map() -> None:
-    # "a" and "b" hash to 97 and 98: a stands first.
+    # "a" and "b" hash to 97 and 98: a comes first.
     fresh = group({"b": "t", "a": "t"}, t=5)
 
     assert assigned("server-uniform", fresh, "4.0.0") == {"a": {T: [0, 1, 2]}, "b": {T: [3, 4]}}
-    # Since 4.0.1 a, which lacks partitions, leaves the one more to b, the last that can have it.
+    # Since 4.0.1 a, which lacks partitions, leaves the extra one to b, the last that can have it.
     assert assigned("server-uniform", fresh, "4.0.1") == {"a": {T: [0, 1]}, "b": {T: [2, 3, 4]}}
 
 
@@ -146,14 +146,14 @@ def test_a_uuid_is_hashed_and_compared_as_javas() -> None:
 
 def test_a_map_is_walked_by_buckets_and_a_crowded_bucket_is_not_followed() -> None:
     assert in_hash_map([17, 1, 16, 0]) == [2, 3, 0, 1]
-    # Thirteen keys make the table 32 wide, a set made from twelve as well.
+    # Thirteen keys make the table 32 wide; a set created from twelve is as wide.
     assert in_hash_map([16, *range(12)])[-1] == 0
     assert in_hash_set([16, *range(11)])[-1] == 0
     assert names_in_hash_order(["b", "a"]) == ["a", "b"]
     with pytest.raises(CannotTell, match="bucket"):
         in_hash_map([16 * number for number in range(9)])
     with pytest.raises(CannotTell, match="bucket"):
-        # Crowded while the table was 16 wide, not any more when it is 512.
+        # Too full while the table was 16 wide, but not with 512.
         in_hash_map([16 * number for number in range(9)] + list(range(1000, 1200)))
 
 

@@ -1,6 +1,6 @@
 """The brokers' real classes of five releases and ours: same group, same targets, through chains of ten epochs.
 
-2,000 cases a strategy; the environment variable CASES asks for another number: 20,000 in `make test-all`, a million in
+2,000 cases per strategy; the environment variable CASES sets another number: 20,000 in `make test-all`, a million in
 `make fuzz`.
 """
 
@@ -48,11 +48,11 @@ def test_chains_of_epochs_get_what_the_real_class_gives(release: str) -> None:
 
 
 def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, Target] | Thrown) -> str:
-    """Compare, and say what kind of case it was."""
+    """Compare the results; returns the kind of the case."""
     try:
         ours: Assignment | LeaderWouldFail = assign_on_server(strategy, group, release)
     except CannotTell as cannot:
-        # (The odd names that are drawn here meet in one bucket once in a million cases.)
+        # (The odd names used here share one bucket once in a million cases.)
         if "more than eight keys" not in cannot.reason:
             raise
         return "cannot tell"
@@ -69,7 +69,7 @@ def _compare(strategy: str, release: str, group: ServerGroup, answer: dict[str, 
 
 
 def _targets(group: ServerGroup, answer: dict[str, Target] | Thrown) -> dict[str, Target]:
-    """The targets of the next epoch; an assignor that throws leaves the old ones."""
+    """The targets of the next epoch; after an exception the old ones remain."""
     if isinstance(answer, Thrown):
         return {member.member_id: member.target for member in group.members}
     return answer

@@ -1,4 +1,4 @@
-"""Candidates by the bytes of the leader's subscription: as many as can have written them, never one too few."""
+"""Candidates by the bytes of the leader's subscription: all libraries that can have written them."""
 
 from __future__ import annotations
 

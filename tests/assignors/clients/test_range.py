@@ -1,4 +1,4 @@
-"""`range` by hand: every expected value was worked out from the class named in the test, not from our code."""
+"""`range` by hand: expected values follow the class named in the test, not our code."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_java_puts_static_members_first_by_their_instance_ids() -> None:
 
 
 def test_java_sorts_member_ids_by_utf16_and_all_others_by_code_point() -> None:
-    # U+1D400 is D835 DC00 in UTF-16, before U+FF21; as a code point it is after it.
+    # U+1D400 is D835 DC00 in UTF-16, before U+FF21; as a code point it comes after it.
     astral, wide = Subscription("\U0001d400", ("t",)), Subscription("\uff21", ("t",))
 
     java = assign("range", group(wide, astral, t=2))
@@ -83,7 +83,7 @@ def test_kafka_python_forgets_the_members_before_the_last_run_of_their_kind() ->
 
 
 def test_librdkafka_compares_instance_ids_only_between_two_static_members() -> None:
-    # By member id the dynamic m stands between the static ones, whose instance ids agree with their member ids.
+    # By member id the dynamic m is between the static ones, whose instance ids are in the order of their member ids.
     first = Subscription("a", ("t",), group_instance_id="1")
     dynamic = Subscription("m", ("t",))
     last = Subscription("z", ("t",), group_instance_id="2")
@@ -150,8 +150,8 @@ class TestRacks:
     def test_members_get_what_is_in_their_racks_as_far_as_their_share_goes(self) -> None:
         racks = {"t": [("r2",), ("r2",), ("r2",), ("r1",), ("x",)]}
 
-        # a may have three, and has only one in its rack; then b, in whose rack there are three, may have two or three:
-        # a is one below its two, so the odd one is still to be had. What is left fills a up.
+        # a may have three, but only one is in its rack. b, with three in its rack, may have two or three: a is one
+        # below its minimum of two, so the extra one is still available. The rest goes to a.
         for library in (JAVA_35, LIBRDKAFKA):
             assert same(
                 assign("range", group(self.a, self.b, t=5), library, racks),
@@ -160,11 +160,11 @@ class TestRacks:
 
     def test_topics_of_the_same_size_and_members_are_dealt_together(self) -> None:
         a, b = Subscription("a", ("t", "u"), rack="r1"), Subscription("b", ("t", "u"), rack="r2")
-        # Partition 0 is in r1 in both topics, partition 1 in t alone in r2: that is no rack for both of them.
+        # Partition 0 is in r1 in both topics, partition 1 in r2 in t only, so no rack has it in both.
         racks = {"t": [("r2", "r1"), ("r2",), ("r1",)], "u": [("r1",), ("r1",), ("r2",)]}
 
         for library in (JAVA_35, LIBRDKAFKA):
-            # a takes 0, for which it is first; 1 and 2 have no rack in common, and go by the order of the members.
+            # a takes 0, for which it is first; 1 and 2 have no common rack, and follow the order of the members.
             assert same(
                 assign("range", group(a, b, t=3, u=3), library, racks),
                 {"a": {"t": (0, 1), "u": (0, 1)}, "b": {"t": (2,), "u": (2,)}},

@@ -1,4 +1,4 @@
-"""`roundrobin` by hand: every expected value was worked out from the class named in the test."""
+"""`roundrobin` by hand: expected values follow the class named in the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_the_deal_goes_on_from_topic_to_topic() -> None:
 
 
 def test_members_without_the_topic_are_passed_over() -> None:
-    # The second example there.
+    # The second example of that documentation.
     group = Group(
         (Subscription("C0", ("t0",)), Subscription("C1", ("t0", "t1")), Subscription("C2", ("t0", "t1", "t2"))),
         {"t0": 1, "t1": 2, "t2": 3},
@@ -49,7 +49,7 @@ def test_kafka_python_fails_where_a_member_must_be_passed_over() -> None:
 
 
 def test_kafka_python_may_differ_in_subscriptions_that_no_turn_meets() -> None:
-    # Partition 0 of t falls to a, and u's single one to b: nobody is passed over.
+    # Partition 0 of t falls to a, and u's only one to b: no member is skipped.
     group = Group((Subscription("a", ("t",)), Subscription("b", ("t", "u"))), {"t": 1, "u": 1})
 
     assert assign("roundrobin", group, "kafka-python:3.0.12") == {"a": {"t": range(1)}, "b": {"u": range(1)}}

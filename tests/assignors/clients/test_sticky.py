@@ -1,4 +1,4 @@
-"""The sticky strategies by hand-written values, and what holds for every group."""
+"""The sticky strategies: hand-written values, and properties of every group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JAVA = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", 
 OTHERS = ("librdkafka:2.2", "librdkafka:2.16", "kafka-python:3.0.12")
 
 
-# Found at random and made small; the real class was still at it after 15 s.
+# Found at random and reduced; the real class was still running after 15 s.
 _GROUND_LOOP = Group(
     (
         Subscription("q", ("r",)),
@@ -196,7 +196,7 @@ def test_every_partition_goes_to_one_subscriber_and_stays_there(group: Group, re
     assert all(len(members) == 1 for of in owners(first).values() for members in of.values())
     assert all(set(first[member.member_id]) <= set(member.topics) for member in group.members)
 
-    if release in {"2.5.1", "2.8.1"}:  # These lose what some members had where subscriptions differ.
+    if release in {"2.5.1", "2.8.1"}:  # In these, members lose some of their partitions if subscriptions differ.
         return
     again = Group(tuple(_with_past(member, first) for member in group.members), group.partitions_per_topic)
     assert same(assign("sticky", again, release), first)
@@ -222,7 +222,7 @@ def test_what_no_record_holds_is_said_of_java_and_kafka_python_only(strategy: st
 
 
 def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -> None:
-    """Seen in a real group: b-0, which moved from "s1" to "r2", is to go back, and b-1 goes."""
+    """Seen in a real group: b-0, which moved from "s1" to "r2", should move back, but b-1 moves."""
     everything = ("a", "b", "c-10", "c-2")
 
     def member(member_id: str, topics: tuple[str, ...], **owned: tuple[int, ...]) -> Subscription:

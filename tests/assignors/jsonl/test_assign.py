@@ -88,7 +88,8 @@ def test_the_lists_stand_in_the_order_of_the_real_class(release: str) -> None:
     for case, answer in zip(cases, ask_java(release, cases), strict=True):
         assert not isinstance(answer, Thrown)
         ours = assign_line(_question(release, case))["assignment"]
-        # Within one topic the classes list ascending, save that `from_pairs` has joined what stood apart.
+        # Within a topic the classes list partitions in ascending order, except where `from_pairs` has joined separate
+        # lists.
         assert {m: [tuple(pair) for pair in pairs] for m, pairs in ours.items()} == to_pairs(answer)
 
 

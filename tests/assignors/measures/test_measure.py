@@ -1,4 +1,4 @@
-"""Balance and moves: hand-written values, and small groups against every possible assignment."""
+"""Balance and moves: hand-written values, and small groups compared with every possible assignment."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TestBalance:
     def test_a_members_load_is_the_sum_over_its_partitions(self) -> None:
         assignment = from_pairs({"a": [("t", 0), ("t", 2), ("u", 0)], "b": [("t", 1)]})
 
-        # Of u, and of a partition beyond the list, no load is known.
+        # The load of u, and of a partition beyond the list, is unknown.
         assert loads(assignment, {"t": [1, 2]}, ("a", "b", "c")) == {"a": 1, "b": 2, "c": 0}
 
 
@@ -121,7 +121,7 @@ class TestLeastMoves:
         assert optimal_moves(before, alike(2, 3)) == 0
 
     def test_even_means_no_two_members_differ_by_more_than_one(self) -> None:
-        # Two, two, two and nobody: the maximum could not be smaller, but the new member could have one.
+        # Two, two, two and zero: the maximum could not be smaller, but the new member could have one.
         before: Assignment = {f"m{i}": {"t": (2 * i, 2 * i + 1)} for i in range(3)}
 
         assert optimal_moves(before, alike(4, 6)) == 1
@@ -164,7 +164,7 @@ _MEMBERS = ("a", "b", "c")
 
 @st.composite
 def _changes(draw: st.DrawFn) -> tuple[Group, Assignment]:
-    """A small group, and who had what before: members that left and partitions that are gone among them."""
+    """A small group and its previous owners, including members that left and partitions that are gone."""
     of_topic = {topic: draw(st.integers(0, 3)) for topic in _TOPICS}
     members = tuple(
         Subscription(member_id, tuple(draw(st.sets(st.sampled_from(_TOPICS)))))

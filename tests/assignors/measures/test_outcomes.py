@@ -1,4 +1,4 @@
-"""What-if: each strategy's balance and moves for one group, written out."""
+"""What-if: each strategy's balance and moves for one group, with hand-written values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from assignors.measures import Outcome
 
 
 def group(*members: str, **counts: int) -> Group:
-    """Members all subscribing to all topics."""
+    """Members that all subscribe to all topics."""
     return Group(tuple(Subscription(member, tuple(counts)) for member in members), counts)
 
 
@@ -65,7 +65,7 @@ def test_kafka_python_is_told_in_its_own_bytes(strategy: str) -> None:
 
 
 def test_user_data_of_another_strategy_tells_sticky_nothing() -> None:
-    # What Java's cooperative-sticky sends: what is owned, and the generation in four bytes.
+    # The data that Java's cooperative-sticky sends: owned partitions, and the generation in four bytes.
     members = tuple(
         replace(
             member,

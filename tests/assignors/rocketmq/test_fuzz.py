@@ -1,6 +1,6 @@
 """RocketMQ's real classes and ours: same lists, same queues in the same order, or the same exception.
 
-2,000 cases a strategy; the environment variable CASES asks for another number: 20,000 in `make test-all`, a million in
+2,000 cases per strategy; the environment variable CASES sets another number: 20,000 in `make test-all`, a million in
 `make fuzz`.
 """
 
@@ -31,7 +31,7 @@ _BATCH = 50_000
 PLAIN = ("AVG", "AVG_BY_CIRCLE", "CONFIG", "MACHINE_ROOM", "CONSISTENT_HASH")
 NEARBY = tuple(f"MACHINE_ROOM_NEARBY-{name}" for name in (*PLAIN, "MACHINE_ROOM_NEARBY-AVG"))
 
-# Names whose UTF-16 order is not their code point order, digits that sort as text, separators in odd places.
+# Names whose UTF-16 order differs from their code point order, digits sorted as text, separators in odd places.
 _NAMES = (
     "b", "b1", "b10", "b2", "b9", "broker-a", "broker-b", "r1@b", "r2@b", "r1@c", "r3@b", "@b", "r1@", "r1@b@",
     "r1@b@c", "@@b", "r1@@", "@", "", " @x",
@@ -93,7 +93,7 @@ def _kind(answer: Answer) -> str:
 
 def _case(random: Random, strategy: str) -> RocketMqCase:
     rooms_matter = "ROOM" in strategy
-    # (Names without a room make NEARBY throw for everybody: keep most cases clear of them.)
+    # (Names without a room make NEARBY throw for all clients: most cases should not have them.)
     odd = random.random() < 0.15
     separator = random.choice(("-", "-", "@", "c"))
     names = _NAMES if odd or not rooms_matter else [n for n in _NAMES if n.partition(separator)[0]]
@@ -116,11 +116,11 @@ def _case(random: Random, strategy: str) -> RocketMqCase:
 
 
 def _queues(random: Random, names: list[str] | tuple[str, ...]) -> Queues:
-    """Unsorted, one topic or two, at times with queues that stand twice, at times none."""
+    """Unsorted queues of one topic or two, sometimes with duplicates, sometimes none."""
     if random.random() < 0.03:
         return ()
     topics = random.choice((("TopicA",), ("TopicA",), ("%RETRY%grp", "\U0001f600", "\uffee")))
-    # (POP's queue id -1 and the highest id together overflow compareTo: no broker has both.)
+    # (POP's queue id -1 and the highest id together overflow compareTo, but no broker has both.)
     ids = (0, 1, 2, 3, 4, 9, 10, 100, random.choice((-1, 2**31 - 1)))
     found = [
         MessageQueue(random.choice(topics), broker, number)

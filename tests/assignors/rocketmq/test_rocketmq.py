@@ -1,4 +1,4 @@
-"""RocketMQ's strategies on hand: values from the project's own tests and from a live 4.9.8 cluster (the reference)."""
+"""RocketMQ's strategies by hand: values from the project's own tests and from a live 4.9.8 cluster (the reference)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ IDS = ["10.0.0.9@1@x", "10.0.0.10@1@x", "10.0.0.100@1@x"]
 
 
 def queues(**counts: int) -> list[MessageQueue]:
-    """Queues of TopicA, by the last letter of the broker's name."""
+    """Queues of TopicA; the names are the last letters of the brokers' names."""
     return [
         MessageQueue("TopicA", f"broker-{name}", number) for name, count in counts.items() for number in range(count)
     ]
@@ -36,7 +36,7 @@ def rooms(**counts: int) -> list[MessageQueue]:
 
 
 def short(strategy: str, of: list[MessageQueue], clients: list[str], options: Options | None = None) -> dict[str, str]:
-    """Per client "a0 b1": the letter by which the broker is told and the queue id."""
+    """Per client "a0 b1": the broker's letter and the queue id."""
     told = allocate_all(strategy_named(strategy, options), of, clients)
     result = {}
     for client, dealt in told.items():

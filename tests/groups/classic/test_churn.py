@@ -1,4 +1,4 @@
-"""Rebalances: one row per decision, and what changed in it."""
+"""Rebalances: one row per decision, with the changes."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_moves_are_partitions_that_changed_hands() -> None:
             generation=2,
         ),
     )
-    # 1 went from a to b, 2 from b to c; one move (to c) would have been enough.
+    # 1 moved from a to b, 2 from b to c; one move (to c) would have been enough.
     assert (rows[0].partitions_moved, rows[1].partitions_moved, rows[1].partitions_moved_optimal) == (0, 2, 1)
 
 
@@ -218,7 +218,7 @@ def test_odd_generations_fit_the_columns(generation: int) -> None:
     assert rows[1].generations_skipped in {0, 2**31 - 1}
 
 
-# What it cost. Members of eager strategies give up everything before they join.
+# Costs. Members of eager strategies give up everything before they join.
 
 
 def committed(record: int) -> list[GroupInput]:
@@ -298,7 +298,7 @@ def test_a_cooperative_rebalance_that_moves_nothing_costs_nothing() -> None:
 def test_an_unknown_strategy_has_no_upper_bound() -> None:
     record = make_record(20, even("x", 2, "a", "b"), generation=2, protocol="house-blend")
     rows = churn(first_owner(), *committed(8), record, *committed(23), make_observation(30))
-    # Partition 1 moved from a to b: that one surely had no owner between join and sync (20 ms).
+    # Partition 1 moved from a to b: it certainly had no owner between join and sync (20 ms).
     assert [(row.revision, row.unassigned_partition_seconds_min) for row in rows[1:]] == [(1, 0.02)]
 
 
@@ -373,16 +373,16 @@ def test_what_cannot_be_decoded_of_a_member_is_null() -> None:
 
 
 def storm(first: int, last: int) -> list[GroupInput]:
-    """A generation each second."""
+    """A generation every second."""
     return [make_record(number, even("x", 2, "a", "b"), generation=number) for number in range(first, last + 1)]
 
 
 def test_decisions_that_pile_up_without_a_round_are_counted_beyond_a_thousand_and_their_rows_say_so() -> None:
     life = Life()
-    # A group that flaps for an hour while the probe is away.
+    # A group that rebalances for an hour while the probe is down.
     life.take(*storm(1, 1_200))
     assert life.state is not None
-    assert len(life.state.waiting) == 64 + 1_000
+    assert len(life.state.classic.waiting) == 64 + 1_000
     rows = life.take(make_observation(1_300, make_topic("x", 2)))
     assert len(life.rows.rebalance_churn) == 1_200
     oldest, second = rows.drift[:2]

@@ -1,4 +1,4 @@
-"""Groups that run a strategy of the user's own: judged with it, and never harmed by it."""
+"""Groups with a user's own strategy: judged by it, and never harmed by it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def all_but_the_last(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    """Leaves each topic's last partition to nobody."""
+    """Leaves each topic's last partition unassigned."""
     first = min(member.member_id for member in group.members)
     return {first: {topic: range(count - 1) for topic, count in group.partitions_per_topic.items()}}
 

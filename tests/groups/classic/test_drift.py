@@ -1,4 +1,4 @@
-"""Verdicts: every expected assignment here is written out by hand."""
+"""Verdicts with hand-written expected assignments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_library_that_fits_is_named() -> None:
 
 
 def test_a_leader_of_kafka_python_that_loses_a_member_is_identical() -> None:
-    # a (dynamic), b (static), c (dynamic): itertools.groupby over unsorted members forgets a (kafka.md 7).
+    # a (dynamic), b (static), c (dynamic): itertools.groupby over unsorted members drops a.
     row = judged(
         make_member("a", ("x",), {}, **KAFKA_PYTHON),
         make_member("b", ("x",), {"x": (0, 1)}, group_instance_id="i", **KAFKA_PYTHON),
@@ -164,7 +164,7 @@ def test_a_topic_that_nobody_asked_for_is_drifted_for_any_strategy() -> None:
 
 
 def test_a_foreign_assignor_may_give_what_only_the_leader_knows_of_yet() -> None:
-    # Kafka Streams with a pattern: the leader has seen topic y, the other member has not.
+    # Kafka Streams with a pattern: the leader has seen topic y, but the other member has not.
     row = judged(
         make_member("a", ("x", "y"), {"x": (0,)}),
         make_member("b", ("x",), {"y": (0,)}),
@@ -175,7 +175,7 @@ def test_a_foreign_assignor_may_give_what_only_the_leader_knows_of_yet() -> None
 
 
 def test_the_first_record_of_static_members_may_be_a_member_s_return() -> None:
-    # Read after compaction: b came back with topic y only, and still has its old partition of x.
+    # Read after compaction: b returned with only topic y, and still has its old partition of x.
     members = (
         make_member("a", ("x",), {"x": (0,)}, group_instance_id="i1"),
         make_member("b", ("y",), {"x": (1,)}, group_instance_id="i2"),

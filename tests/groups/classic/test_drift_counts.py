@@ -1,4 +1,4 @@
-"""Verdicts and partition counts: what the leader may have known, what the rounds show, and when."""
+"""Verdicts and partition counts: those the leader may have known, those of the rounds, and their times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_leader_with_old_metadata_within_grace_is_not_drifted() -> None:
     life = Life()
     seen_for_long(life, ("x", 2))
     life.take(
-        make_observation(1995, make_topic("x", 4)),  # two partitions more, which the leader has not seen
+        make_observation(1995, make_topic("x", 4)),  # two more partitions, which the leader has not seen
         make_record(2000, even("x", 2, "a", "b")),
         make_observation(2005, make_topic("x", 4)),
     )
@@ -187,7 +187,7 @@ def test_a_deleted_group_s_last_decision_still_gets_its_verdict() -> None:
 
 @pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
 def test_a_leader_of_kafka_python_may_lack_the_metadata_of_a_topic(own: tuple[str, ...]) -> None:
-    # It assigns without waiting for it, so nobody gets y.
+    # kafka-python assigns without waiting for metadata, so y stays unassigned.
     members = (make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {}))
     of_kafka_python = tuple(msgspec.structs.replace(m, **KAFKA_PYTHON) for m in members)
     assert _seen_with_two_topics(of_kafka_python).verdict == "identical"
@@ -195,7 +195,7 @@ def test_a_leader_of_kafka_python_may_lack_the_metadata_of_a_topic(own: tuple[st
 
 @pytest.mark.parametrize("own", [("x",), ("x", "y")], ids=["of others", "of its own"])
 def test_it_is_no_drift_that_a_leader_of_java_lacked_a_topic(own: tuple[str, ...]) -> None:
-    # It waits for an answer, but the answer to an older question is enough for it.
+    # Java waits for an answer, but is satisfied with the answer to an earlier request.
     row = _seen_with_two_topics((make_member("a", own, {"x": (0, 1)}), make_member("b", ("y",), {})))
     assert (row.verdict, row.matching_library) == ("unverified", None)
     assert row.reason == "it fits a leader that did not have the metadata of topic 'y' yet"

@@ -1,6 +1,6 @@
-"""Verdicts where members have racks: what rounds have told of the replicas' racks, and what lay between two rounds.
+"""Verdicts for members with racks: the replicas' racks in the rounds, and changes between two rounds.
 
-Brokers 1 and 2 stand in the racks r1 and r2, those of the members. Assignments are worked out by hand.
+Brokers 1 and 2 are in the racks r1 and r2, like the members. Assignments are computed by hand.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tests.groups.verdicts import JAVA, LIBRDKAFKA, verdict_of
 
 Racks = tuple[tuple[str, ...], ...] | None
 
-# Of two partitions the first is in r2 alone, the second in r1: a, in r1, takes the second.
+# The first of two partitions is only in r2, the second only in r1: a, in r1, takes the second.
 CROSSED = (("r2",), ("r1",))
 STRAIGHT = (("r1",), ("r2",))
 EVERYWHERE = (("r1", "r2"), ("r2", "r1"))
@@ -39,7 +39,7 @@ def two(of_a: Sequence[int], of_b: Sequence[int], **client: Any) -> tuple[Member
 
 
 def judged(*members: Member, before: Racks, after: Racks | str = "same", **changes: Any) -> DriftRow:
-    """The verdict on a decision at 2000, with the racks of the rounds for long before it, and of the one after."""
+    """The verdict on a decision at 2000, with the given racks in all rounds before it, and in the one after it."""
     life = Life(changes.pop("config", Life().config))
     partitions = changes.pop("partitions", 2)
     told_after = before if isinstance(after, str) else after
@@ -69,7 +69,7 @@ def test_partitions_dealt_plainly_where_racks_change_nothing_are_identical(
     [
         (6, CROSSED, ("identical", None)),
         (9, CROSSED, ("unverified", UNTRIED)),
-        # Nowhere among those that are not tried was a replica in a member's rack.
+        # In none of the states that are not tried was a replica in a member's rack.
         (9, FOREIGN, ("drifted", "none of 1 candidates gives this assignment")),
     ],
 )
@@ -143,7 +143,7 @@ def test_franz_go_may_have_dealt_by_the_racks_of_leaders() -> None:
 
 
 def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
-    """As after an upgrade: the state knows the topic's count, and nothing of its racks."""
+    """As after an upgrade: the state has the topic's count, but not its racks."""
     for of_a, of_b, expected in (((1,), (0,), "identical"), ((0,), (1,), "unverified")):
         life = Life()
         life.take(make_observation(1, make_topic("x", 2)), make_observation(1990, make_topic("x", 2)))
@@ -156,7 +156,7 @@ def test_before_a_round_has_told_racks_only_what_fits_is_said() -> None:
 
 
 def test_a_leader_may_have_seen_in_a_rack_what_has_been_down_since_before_the_first_round() -> None:
-    # What it knew is ten minutes old at the most: of 1400 s.
+    # The leader's metadata is at most ten minutes old: from 1400 s.
     for first_round, expected in ((1400, "drifted"), (1401, "unverified")):
         life = Life()
         life.take(make_observation(first_round, make_topic("x", 2, racks=FOREIGN)))
@@ -169,7 +169,7 @@ def test_members_with_racks_are_unverified_where_no_round_has_told_any() -> None
     life.take(make_observation(1, make_topic("x", 2)), make_record(5, two((0,), (1,), **LIBRDKAFKA)))
     assert life.state is not None
     life.state.topics["x"].racks.clear()
-    # The topic is gone when the next round looks, so that there are no racks to tell.
+    # The topic is gone at the next round, so that round has no racks.
     life.take(make_observation(1000, make_topic("x", None)))
     row = verdict_of(life)
     assert (row.verdict, row.reason) == ("unverified", UNKNOWN)
@@ -189,7 +189,7 @@ def test_a_topic_that_grows_around_the_decision_is_dealt_by_the_racks_of_as_many
 
 
 def test_an_empty_rack_is_none_to_java_and_holds_nothing_to_librdkafka() -> None:
-    """Both had 0 and 1 of x; by racks b, in r1, may keep neither, and a with an empty rack neither to librdkafka."""
+    """Both had 0 and 1 of x. By racks b, in r1, may keep neither; for librdkafka, nor may a with its empty rack."""
 
     def group(user_data: bytes, **client: Any) -> tuple[Member, ...]:
         of_client = {"user_data": user_data, "generation": 4, **client}
@@ -200,7 +200,7 @@ def test_an_empty_rack_is_none_to_java_and_holds_nothing_to_librdkafka() -> None
 
     java = group(struct.pack(">i", 4))
     assert judged(*java, before=STRAIGHT, protocol="cooperative-sticky").verdict == "identical"
-    # librdkafka takes 0 away from a, which gets it back when no member in its rack can have it.
+    # librdkafka takes 0 away from a, which gets it back if no member in its rack can have it.
     librdkafka = group(b"", client_id="rdkafka")
     assert judged(*librdkafka, before=STRAIGHT, protocol="cooperative-sticky").matching_library == "librdkafka:2.2"
 
@@ -212,7 +212,7 @@ def test_the_members_table_shows_an_empty_rack_as_none() -> None:
 
 
 def by_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """Each partition to the first member in its rack; without racks all to the last."""
+    """Each partition to the first member in its rack; without racks all to the last member."""
     result: dict[str, dict[str, tuple[int, ...]]] = {member.member_id: {} for member in group.members}
     for topic, count in group.partitions_per_topic.items():
         for partition in range(count):
@@ -233,7 +233,7 @@ def first_takes_all(group: Group, _racks: PartitionRacks | None) -> Assignment:
         ("by_rack", (), (0, 1), None, "identical"),
         ("by_rack", (0,), (1,), CROSSED, "unverified"),
         ("by_rack", (0,), (1,), None, "drifted"),
-        # This one never looks at racks, so that no racks explain anything.
+        # This strategy ignores racks, so racks cannot explain a difference.
         ("first_takes_all", (0, 1), (), CROSSED, "identical"),
         ("first_takes_all", (0,), (1,), CROSSED, "drifted"),
     ],

@@ -1,4 +1,4 @@
-"""Verdicts on sticky groups: what members had, and in which generation, comes from their own subscriptions."""
+"""Verdicts on sticky groups: members' earlier partitions, and their generation, are in their own subscriptions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sticky(member_id: str, had: Parts, assigned: Parts, generation: int = -1) ->
 
 
 def judged_later(*members: Member, counts: Mapping[str, int], **changes: Any) -> DriftRow:
-    """The verdict of a decision whose topics the rounds have known for long."""
+    """The verdict on a decision whose topics the rounds have known for long."""
     life = Life()
     seen_for_long(life, *counts.items())
     life.take(
@@ -153,7 +153,7 @@ def test_a_sticky_group_dealt_anew_is_not_called_drifted_where_the_leader_may_re
     ],
 )
 def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, given_b: Parts, verdict: str) -> None:
-    """By hand: x-1 and y-1 were left behind; the first goes to the first member, whichever topic comes first."""
+    """By hand: x-1 and y-1 were left; the first goes to the first member, whichever topic comes first."""
     row = judged_later(
         cooperative("a", {"x": (0,)}, given_a, **LIBRDKAFKA),
         cooperative("b", {"y": (0,)}, given_b, **LIBRDKAFKA),
@@ -167,7 +167,7 @@ def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, g
         assert row.reason == "the result depends on the order in which the broker told librdkafka of the topics"
 
 
-# Releases, the version of the subscription they write, whether they put a generation into it.
+# Releases, the subscription version that they write, and whether it contains a generation.
 _RELEASES = {"2.4.1": 1, "2.6.3": 1, "2.8.2": 1, "3.3.2": 1, "3.4.0": 3, "3.5.1": 3, "3.6.2": 3, "4.2.0": 3}
 
 
@@ -209,7 +209,7 @@ def _chain(random: Random, strategy: str, release: str) -> list[str]:
         )
         found.append(verdict_of(life).verdict)
         for name in present:
-            if random.random() < 0.9:  # else the member stays behind with an old generation
+            if random.random() < 0.9:  # otherwise the member stays behind with an old generation
                 held[name] = _by_topic(to_pairs(result)[name]), generation
         if random.random() < 0.5 and names:
             present.insert(random.randrange(len(present) + 1), names.pop())

@@ -1,4 +1,4 @@
-"""Findings: what holds at a round, and since when."""
+"""Findings: those that hold at a round, and their beginnings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GRACE = 600
 
 
 def found(life: Life) -> list[tuple[str, int]]:
-    """Findings of the newest round, with the log position in s that their since-time stands for."""
+    """Findings of the newest round, each with its beginning as a log position in s."""
     return [(f.finding, (f.since - START) // SECOND) for f in life.rows.group_health[-1].findings]
 
 
@@ -34,7 +34,7 @@ def detail(life: Life) -> str:
 
 
 def grown() -> Life:
-    """A group of two whose topic got two partitions more, first seen at 50."""
+    """A group of two whose topic got two more partitions, first seen at 50."""
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
     assert found(life) == []

@@ -1,4 +1,4 @@
-"""Committed below the log start: lag is what can still be read, and what cannot is lost once that is a fact."""
+"""Commits below the log start: lag counts the readable records, and the others are lost once that is certain."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def last(life: Life) -> LagRow:
 
 
 def said(life: Life) -> list[tuple[str, int, str]]:
-    """Findings of the newest row, each with the second since which it holds."""
+    """Findings of the newest row, each with the second of its beginning."""
     return [(f.finding, (f.since - START) // SECOND, f.detail) for f in life.rows.group_health[-1].findings]
 
 
 def behind() -> Life:
-    """A group that has committed 1,000, of a log that begins at 4,900,000."""
+    """A group that has committed 1,000, in a log that begins at 4,900,000."""
     life = Life()
     life.take(
         make_commit(5, 1_000, topic="x"), make_observation(10, topic(4_900_000)), make_observation(20, topic(4_900_000))
@@ -60,7 +60,7 @@ def test_what_was_deleted_before_it_was_read_is_told_with_where_and_how_much() -
 
 def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_since_its_position_was_read() -> None:
     # Kafka Streams commits, and deletes what it has committed, all day: the position of the log is read before the log
-    # start, and lies before both.
+    # start, and is earlier than both.
     life = Life()
     life.take(make_commit(5, 100, topic="x"), make_observation(10, topic(100, 300)))
     life.take(make_observation(20, topic(200, 300)))
@@ -107,7 +107,7 @@ def test_all_of_a_log_may_be_lost() -> None:
 
 
 def test_the_marker_of_a_transaction_is_no_loss() -> None:
-    # An exactly-once pipeline at rest stays one behind; in time everything expires, the marker too.
+    # An exactly-once pipeline at rest stays one record behind; in time everything expires, the marker too.
     life = Life()
     life.take(
         make_commit(5, 499, topic="x"), make_observation(10, topic(500, 500)), make_observation(20, topic(500, 500))

@@ -1,4 +1,4 @@
-"""Lag per partition, its judgement, and when a row is written."""
+"""Lag per partition, its judgement, and the conditions for a row."""
 
 from __future__ import annotations
 
@@ -240,11 +240,11 @@ def test_the_sums_of_a_group_are_over_known_lags() -> None:
     assert (row.topics, row.partitions, row.commits) == (1, 3, 2)
 
 
-# The judgement looks back on ten rounds.
+# The judgement uses the last ten rounds.
 
 
 def rhythm(life: Life, commits: list[int | None], ends: list[int], start: int = 10) -> list[str]:
-    """One round every ten seconds, each after a commit (None: no commit) and with an end; the status at each."""
+    """One round every ten seconds, each after a commit (None: no commit) and with an end; returns the statuses."""
     statuses = []
     for step, (offset, end) in enumerate(zip(commits, ends, strict=True)):
         at = start + 10 * step
@@ -256,7 +256,7 @@ def rhythm(life: Life, commits: list[int | None], ends: list[int], start: int = 
 
 
 def busy(life: Life) -> None:
-    """Thirty rounds of a group that commits in every round and keeps up but for five records."""
+    """Thirty rounds of a group that commits in every round and keeps up except for five records."""
     assert set(rhythm(life, list(range(0, 300, 10)), list(range(5, 305, 10)))) == {"ok"}
 
 
@@ -308,8 +308,8 @@ def test_commits_that_do_not_move_are_a_stall() -> None:
     life = Life()
     busy(life)
     statuses = rhythm(life, [290] * 12, list(range(310, 430, 10)), start=310)
-    # The last commit of the busy rounds was 290 already: ten rounds at 290 are full after nine more. Until then it is
-    # behind what it has committed on its way, by more with each round.
+    # The last commit of the busy rounds was already 290, so after nine more there are ten rounds at 290. Until then it
+    # is behind its earlier commits, by more with each round.
     assert statuses == ["ok"] * 4 + ["falling_behind"] * 4 + ["stalled"] * 4
 
 
@@ -340,7 +340,7 @@ def test_a_topic_made_again_is_not_taken_for_a_rewind() -> None:
     life = Life()
     life.take(make_commit(5, 90, topic="x"), make_observation(10, make_topic("x", 1, topic_id="first")))
     life.take(make_commit(15, 3, topic="x"), make_observation(20, make_topic("x", 1, end=10, topic_id="second")))
-    # (Which of the two topics the commit is of, nobody can tell.)
+    # (The commit may belong to either of the two topics.)
     assert (last(life).lag_status, last(life).rewound_by) == ("unknown", 0)
     life.take(make_commit(25, 4, topic="x"), make_observation(30, make_topic("x", 1, end=10, topic_id="second")))
     assert (last(life).lag_status, last(life).lag, last(life).rewound_by) == ("ok", 6, 0)

@@ -1,4 +1,4 @@
-"""What happens to committed offsets besides commits: told at the round that shows it, once, and as what it is."""
+"""Events of committed offsets other than commits: reported once, with the right kind, at the round that shows them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.groups.build import (
 
 
 def commit(record: int, offset: int | None, topic_id: str | None, partition: int = 0) -> CommitWindow:
-    """One commit as brokers from 4.1 on write it: with the topic's id."""
+    """One commit with the topic's id, as brokers from 4.1 on write it."""
     return msgspec.structs.replace(make_commit(record, offset, topic="x", partition=partition), topic_id=topic_id)
 
 
@@ -227,7 +227,7 @@ def test_steps_back_on_topics_that_are_not_subscribed_are_no_finding() -> None:
 
 
 def found(life: Life) -> list[list[tuple[str, int]]]:
-    """Findings of each row of `group_health`, each with the round since which it holds."""
+    """Findings of each row of `group_health`, each with the second of its beginning."""
     return [[(f.finding, (f.since - START) // SECOND) for f in row.findings] for row in life.rows.group_health]
 
 
@@ -266,13 +266,13 @@ def test_a_late_commit_to_the_topic_before_is_no_step_back() -> None:
     )
     assert [lag_of(life).reason, *said(life)] == ["topic_recreated", "topic_recreated"]
     assert [row.rewound_by for row in life.rows.lag] == [0, 0, 0]
-    # And the next one goes on from where the topic's own stood.
+    # The next one continues from the topic's own last offset.
     life.take(commit(35, 60, "second"), make_observation(40, topic("second")))
     assert (lag_of(life).rewound_by, lag_of(life).lag_status) == (0, "ok")
 
 
 def test_commits_to_two_topics_of_one_name_between_two_rounds_are_told_apart_by_nothing() -> None:
-    # Between two rounds commits are folded to the first, the last and the largest step back; ids are kept of the last.
+    # Between two rounds commits are folded to the first, the last and the largest step back; only the last id is kept.
     life = lived((commit(5, 50, "second"), make_observation(10, topic("second"))))
     life.take(merge_windows(commit(15, 90, "first"), commit(16, 51, "second")), make_observation(20, topic("second")))
     row = lag_of(life)

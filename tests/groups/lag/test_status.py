@@ -1,4 +1,4 @@
-"""The judgement of lag on whole lives of groups: the dead are found in time, and no living one is taken for dead."""
+"""The judgement of lag over whole lives of groups: dead ones are found in time, and no living one counts as dead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.groups.lives import DAY, HOUR, INTERVAL, MINUTE, Life, first, statuse
 
 BAD = {STOPPED, FALLING_BEHIND, "stalled"}
 
-# Seconds between two commits; how long it lives; how long it takes until it is found, at the most.
+# Seconds between two commits; length of the life; longest time until the death is found.
 RHYTHMS = {
     "steady": (INTERVAL, 2 * HOUR, 2 * MINUTE),
     "every five minutes": (5 * MINUTE, 4 * HOUR, 20 * MINUTE),
@@ -23,12 +23,12 @@ WEEKEND = 60 * HOUR
 
 
 def interval(rhythm: str) -> int:
-    """Seconds between two rounds: those of whole weeks are taken a minute apart, to be done in time."""
+    """Seconds between two rounds; longer for lives of whole weeks, to save time."""
     return {"nightly": MINUTE, "hourly": 3 * INTERVAL}.get(rhythm, INTERVAL)
 
 
 def jittered(every: int, until: int, share: float, since: int = 0, seed: int = 7) -> list[int]:
-    """Seconds about so far apart, give or take a share."""
+    """Seconds at about this distance, varied by a share."""
     dice = random.Random(seed)
     seconds, second = [], since
     while (second := second + round(every * dice.uniform(1 - share, 1 + share))) <= until:
@@ -46,7 +46,7 @@ def test_a_dead_consumer_is_found_in_its_own_time(rhythm: str, before: str) -> N
     life.commit(jittered(every, half, 0.05))
     life.commit(jittered(every, lived + pause, 0.05, since=half + pause, seed=8))
     if before in {"an outage of an hour", "both"}:
-        # Neither brokers nor probe: nothing is produced, committed or seen.
+        # Brokers and probe are down: nothing is produced, committed or seen.
         life.unseen = ((half + 5, half + 5 + HOUR),)
         life.quiet = ((half, half + HOUR),)
     if "weekend" in before or before == "both":
@@ -83,7 +83,7 @@ def test_a_nightly_job_that_works_off_its_backlog_in_many_commits_is_not_taken_f
     life = Life(9 * DAY, rate=2.0, interval=30)
     for night in range(9):
         begins = night * DAY + 2 * HOUR + random.Random(night).randrange(HOUR)
-        # Twenty minutes, a commit in each round, each of which leaves most of what there is; then the rest.
+        # Twenty minutes with a commit in each round, each of which leaves most of the lag; then the rest.
         life.commit(range(begins, begins + 20 * MINUTE, 30), lambda _: 0.9)
         life.commit([begins + 20 * MINUTE])
     assert BAD.isdisjoint(told for _, told in statuses(life))
@@ -147,7 +147,7 @@ def test_a_status_does_not_get_better_because_time_goes_by() -> None:
 
 
 def test_a_consumer_slower_than_what_comes_is_told_whatever_its_rhythm() -> None:
-    # It reads four fifths of what has come since its last commit.
+    # Each commit leaves a fifth of the records since the previous one.
     for every in (INTERVAL, 5 * MINUTE):
         life = Life(40 * every)
         for turn in range(1, 40):
@@ -157,8 +157,8 @@ def test_a_consumer_slower_than_what_comes_is_told_whatever_its_rhythm() -> None
         assert told[-1] == FALLING_BEHIND
 
 
-# Groups without members (the rule `nobody_consumes`): where nothing is produced either, they rest, and rounds show them
-# once in ten minutes.
+# Groups without members (the rule `nobody_consumes`): if nothing is produced either, they become idle, and rounds
+# contain them once in ten minutes.
 
 
 def test_commits_that_do_not_wake_a_group_that_rests_make_it_no_more_patient() -> None:
@@ -180,5 +180,5 @@ def test_a_group_that_rests_with_lag_is_told_at_the_first_look_after_its_time(rh
         died = life.dies()
         life.quiet = ((died + 5 * MINUTE, life.ends),)
         life.rest = died + 5 * MINUTE + 120 + moment
-        # (A look in ten minutes may come ten minutes late.)
+        # (An observation every ten minutes may come ten minutes late.)
         assert first(life, STOPPED, died) <= max(found, 2.4 * 1.02 * every + 10 * MINUTE)

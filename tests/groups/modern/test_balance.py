@@ -1,4 +1,4 @@
-"""Balance and moves of targets, by hand: known where the log tells it, null where it does not."""
+"""Balance and moves of targets, by hand: known where the log shows it, otherwise null."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def test_the_least_moves_are_those_of_the_members_that_are_there_now() -> None:
 
 
 def test_moves_beyond_the_least_are_what_stickiness_would_have_saved() -> None:
-    # a had 0 to 3, and both change places with what they keep: of a's two that stay, one is not of the least.
+    # a had 0 to 3. a and b also swap kept partitions: of the two that a could keep, one need not have moved.
     third = [metadata("c"), epoch(3), target("a", 2), target("b", 0, 3), target("c", 1), stands(3)]
     row = last_churn(*FIRST, *SECOND_MEMBER, *third, named=False)
-    # Before: a 0 1, b 2 3. One to c is enough; 0, 1 and 2 went to others.
+    # Before: a 0 1, b 2 3. Moving one to c is enough; 0, 1 and 2 moved.
     assert (row.partitions_moved, row.partitions_moved_optimal) == (3, 1)
 
 
@@ -73,7 +73,7 @@ def test_a_member_that_left_gives_all_it_had_and_no_less_can_move() -> None:
 def test_with_different_subscriptions_the_least_needs_the_names_of_topics() -> None:
     log = [asking("a", "bills", "orders"), epoch(1), both("a", (0, 1, 2, 3), (0, 1)), stands(1)]
     log += [asking("b", "bills"), epoch(2), both("b", (), (0, 1)), target("a", 0, 1, 2, 3), stands(2)]
-    # b may have bills alone: its two move, and a is left with four. Nothing more even is to be had.
+    # b may only have bills: its two move, and a is left with four. Nothing more even is possible.
     assert (last_churn(*log).partitions_moved, last_churn(*log).partitions_moved_optimal) == (2, 2)
     assert (last_churn(*log, named=False).partitions_moved, last_churn(*log, named=False).partitions_moved_optimal) == (
         2,
@@ -84,7 +84,7 @@ def test_with_different_subscriptions_the_least_needs_the_names_of_topics() -> N
 @pytest.mark.parametrize(
     "log",
     [
-        FIRST[3:] + SECOND_MEMBER,  # met in the middle of its life
+        FIRST[3:] + SECOND_MEMBER,  # first seen in the middle of its life
         FIRST + SECOND_MEMBER[:4] + [epoch(3), stands(2)],  # members have changed since the target was computed
         [*FIRST, (other_key(5, GROUP, "b"), member_metadata([], regex="o.*")), *SECOND_MEMBER[1:]],  # not resolved
     ],

@@ -1,4 +1,4 @@
-"""Modern groups: one target epoch is one decision, nothing is said between, and what is not known is not told."""
+"""Modern groups: one target epoch is one decision, there is no output in between, and nothing unknown is reported."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.groups.modern.consumer_group import (
-    Decision,
     Ended,
+    ModernDecision,
     ModernGroup,
     asked_assignors,
     behind,
@@ -36,7 +36,7 @@ from tests.offsets_log.written import (
 )
 
 TOPIC_ID = "AAECAwQFBgcICQoLDA0ODw"
-Said = Decision | Ended
+Said = ModernDecision | Ended
 
 
 def decoded(log: list[Written]) -> list[ModernInput]:
@@ -104,7 +104,7 @@ SECOND = (metadata("b"), epoch(2), target("a", 0), target("b", 1), stands(2))
 def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() -> None:
     group, said = lived(*FIRST)
     assert said == [
-        Decision(
+        ModernDecision(
             record=3,
             record_time=1_003,
             log_partition=3,
@@ -130,7 +130,7 @@ def test_the_first_heartbeat_of_a_group_is_one_decision_with_nothing_before() ->
 def test_a_second_member_is_a_second_decision_with_the_target_before_it() -> None:
     _, said = lived(*FIRST, *SECOND)
     decision = said[-1]
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, ModernDecision)
     assert (decision.before, decision.targets) == ({"a": owned(0, 1)}, {"a": owned(0), "b": owned(1)})
     assert (decision.joined, decision.left) == (("b",), ())
     assert len(said) == 2
@@ -165,7 +165,7 @@ def test_current_trails_behind_the_target_until_the_last_member_has_reached_it()
 def test_a_target_that_is_not_written_again_still_holds() -> None:
     _, said = lived(*FIRST, *SECOND, metadata("c"), epoch(3), target("c"), stands(3))
     decision = said[-1]
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, ModernDecision)
     assert decision.targets == {"a": owned(0), "b": owned(1), "c": ()}
     assert decision.before == {"a": owned(0), "b": owned(1)}
 
@@ -176,7 +176,7 @@ def test_a_member_that_leaves_is_told_with_the_next_target() -> None:
     assert len(said) == 2
     _, said = lived(*FIRST, *SECOND, *left, target("a", 0, 1), stands(3))
     decision = said[-1]
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, ModernDecision)
     assert (decision.left, decision.targets) == (("b",), {"a": owned(0, 1)})
     assert decision.before == {"a": owned(0), "b": owned(1)}
 
@@ -184,7 +184,7 @@ def test_a_member_that_leaves_is_told_with_the_next_target() -> None:
 def test_the_last_member_to_leave_closes_a_decision_without_a_target() -> None:
     group, said = lived(*FIRST, gone(8, "a"), gone(7, "a"), gone(5, "a"), epoch(2), epoch(3))
     decision = said[-1]
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, ModernDecision)
     assert (decision.became_empty, decision.record, decision.left) == (True, 8, ("a",))
     assert len(said) == 2
     assert state_of(group) == "Empty"
@@ -197,7 +197,7 @@ def test_a_static_member_under_a_new_id_is_replaced_and_not_joined() -> None:
     assert len(said) == 1
     _, said = lived(*first, *back, metadata("b"), epoch(2), target("a2", 0), target("b", 1), stands(2))
     decision = said[-1]
-    assert isinstance(decision, Decision)
+    assert isinstance(decision, ModernDecision)
     assert (decision.replaced, decision.joined, decision.left) == ((("a", "a2"),), ("b",), ())
 
 
@@ -213,7 +213,7 @@ def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() ->
     _, said = lived(
         *FIRST[3:], *SECOND, metadata("c"), epoch(3), target("c"), stands(3), metadata("d"), epoch(4), stands(4)
     )
-    decisions = [word for word in said if isinstance(word, Decision)]
+    decisions = [word for word in said if isinstance(word, ModernDecision)]
     assert [decision.exact for decision in decisions] == [False, True, True, True]
     assert [decision.before is None for decision in decisions] == [True, True, False, False]
     assert [decision.joined for decision in decisions] == [None, None, ("c",), ("d",)]
@@ -224,7 +224,7 @@ def test_the_first_epoch_of_a_group_is_1_and_since_4_3_which_writes_the_time_of_
     start = (metadata("a"), epoch(2), target("a", 0, 1))
     for end, exact in ((stands(2), False), ((other_key(6, "g"), target_epoch(2, 1_700_000_000_000)), True)):
         _, (decision,) = lived(*start, end)
-        assert isinstance(decision, Decision)
+        assert isinstance(decision, ModernDecision)
         assert (decision.exact, decision.before) == (exact, {} if exact else None)
 
 
@@ -252,8 +252,8 @@ def test_a_decision_is_told_with_what_a_regular_expression_stood_for_then() -> N
     resolved = (other_key(16, "g", "o.*"), regular_expression(["orders"], 1, 2))
     _, said = lived(metadata("a", regex="o.*"), epoch(1), target("a"), stands(1), resolved, epoch(2), stands(2))
     first, second = said
-    assert isinstance(first, Decision)
-    assert isinstance(second, Decision)
+    assert isinstance(first, ModernDecision)
+    assert isinstance(second, ModernDecision)
     assert first.subscriptions == {"a": None}
     assert second.subscriptions == {"a": ("orders", "t")}
 
@@ -262,7 +262,7 @@ def test_share_and_streams_groups_go_the_same_way() -> None:
     for metadata_type, target_type, epoch_type, stands_type in ((10, 13, 11, 12), (19, 21, 17, 20)):
         keys = [(metadata_type, "a"), (epoch_type, None), (target_type, "a"), (stands_type, None)]
         group, said = lived(*[(other_key(key_type, "g", part), modern_value(key_type)) for key_type, part in keys])
-        assert [type(word) for word in said] == [Decision]
+        assert [type(word) for word in said] == [ModernDecision]
         assert list(group.members) == list(group.targets) == ["a"]
 
 
@@ -288,8 +288,8 @@ def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays
 def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     group, said = played(decoded(life.log), born=True)
     assert [word.record for word in said if isinstance(word, Ended)] == life.ends
-    assert [as_told(word) for word in said if isinstance(word, Decision)] == life.decisions
-    assert all(word.exact for word in said if isinstance(word, Decision))
+    assert [as_told(word) for word in said if isinstance(word, ModernDecision)] == life.decisions
+    assert all(word.exact for word in said if isinstance(word, ModernDecision))
     known = group or ModernGroup("consumer")
     assert list(known.members) == list(life.members)
     assert plain({name: item.partitions for name, item in known.targets.items()}) == life.targets
@@ -327,7 +327,7 @@ def test_a_compacted_log_leads_to_the_same_present_and_to_no_claim_about_what_is
             assert getattr(group, name) == getattr(whole, name), name
     truth = {told.record: told for told in life.decisions}
     for decision in said:
-        if not isinstance(decision, Decision):
+        if not isinstance(decision, ModernDecision):
             continue
         told = truth[decision.record]
         assert (decision.epoch, decision.became_empty) == (told.epoch, told.became_empty)
@@ -339,7 +339,7 @@ def test_a_compacted_log_leads_to_the_same_present_and_to_no_claim_about_what_is
             assert (set(decision.joined or ()), set(decision.left or ())) == (set(told.joined), set(told.left))
 
 
-def as_told(decision: Decision) -> Told:
+def as_told(decision: ModernDecision) -> Told:
     assert decision.before is not None
     assert decision.joined is not None
     assert decision.left is not None
@@ -356,7 +356,7 @@ def as_told(decision: Decision) -> Told:
     )
 
 
-def names(decision: Decision) -> tuple[str, ...]:
+def names(decision: ModernDecision) -> tuple[str, ...]:
     return tuple(member.member_id for member in decision.members)
 
 

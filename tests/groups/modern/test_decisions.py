@@ -1,4 +1,4 @@
-"""Modern groups in the core: a churn row a decision, members by the names of rounds, the same rows at every cut."""
+"""Modern groups in the core: one churn row per decision, topic names from rounds, the same rows at every cut."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason(
 
 
 def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_when_they_joined() -> None:
-    # More decisions than wait for the next round, and the first of them is known in part.
+    # More decisions than can wait for the next round, the first of them only partly known.
     joining = [(metadata(f"b{n}"), epoch(n), target(f"b{n}"), stands(n)) for n in range(2, 72)]
     inputs = read([*FIRST[3:], *(record for of in joining for record in of)])
     joined = {item.member_id: item.record for item in inputs if isinstance(item, ModernMember)}
@@ -171,7 +171,7 @@ def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: 
     size = 2 * len(life.log)
     rounds = sorted(data.draw(st.sets(st.integers(1, size), max_size=6), label="rounds"))
     rows = rows_of(life, rounds, ())
-    # (Its targets are any, and break no invariant: whoever made them, there is no drift in them.)
+    # (Its targets are random but break no invariant, so none may be reported as drift.)
     assert "drifted" not in {row.verdict for row in rows.drift}
     whole = counted(rows)
     assert counted(rows_of(life, rounds, range(1, size))) == whole
@@ -181,7 +181,7 @@ def test_the_rows_are_the_same_wherever_the_log_is_cut(life: Coordinator, data: 
 
 
 def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_new_id() -> None:
-    # `GroupMetadataManager.replaceMember`: with the same subscription the epoch stays.
+    # `GroupMetadataManager.replaceMember`: with the same subscription the epoch does not change.
     life = Life()
     life.take(*read(FIRST), observation(20))
     returned = [*gone("a"), metadata("a2", "i"), target("a2", 0, 1, 2, 3), owns("a2", 1, 0, 1, 2, 3)]
@@ -194,7 +194,7 @@ def test_a_static_member_that_comes_back_without_a_decision_is_shown_under_its_n
     assert rows.members[1].subscription == ("orders",)
     assert (rows.rebalance_churn, rows.drift) == ([], [])
     assert life.take(observation(50)).members == []
-    # The next decision knows it, and a group that ends closes it.
+    # The next decision has it, and the end of the group closes it.
     joined = [metadata("b"), epoch(2), target("a2", 0, 1), target("b", 2, 3), stands(2)]
     rows = life.take(*read(joined, 60), observation(70))
     assert [row.replaced for row in rows.rebalance_churn] == [(ReplacedMember("i", "a", "a2"),)]

@@ -1,4 +1,4 @@
-"""Groups that the broker assigns, met in a log that was compacted by Kafka's rule at any place of it."""
+"""Groups with a broker-side assignor, first seen in a log that was compacted by Kafka's rule at any place."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def records_of(group: Coordinator) -> list[Record]:
 
 
 def compacted(records: list[Record], upto: int, *, tombstones: bool) -> list[Record]:
-    """Below `upto` only the last record of each key."""
+    """The records with only the last one of each key below `upto`."""
     last = {key: offset for offset, key, _ in records if offset < upto}
     return [
         record
@@ -35,7 +35,7 @@ def compacted(records: list[Record], upto: int, *, tombstones: bool) -> list[Rec
 
 
 def inputs_of(records: list[Record], start: int, end: int, rounds: set[int]) -> list[GroupInput]:
-    """What the source makes of offsets [start, end): it looks further than the end for compacted stretches."""
+    """The source's inputs for offsets [start, end); it reads beyond the end for compacted ranges."""
     inputs: list[GroupInput] = []
     codec, stretches = Compactor(0, 1, sorted(rounds), lambda _: True, lambda _: True), CompactedStretches()
     expected = start
@@ -85,7 +85,7 @@ def members_at_the_end(rows: Rows) -> dict[str, tuple[int, ...]]:
 
 
 def settled(group: Coordinator) -> Coordinator:
-    """Let one more member join, and a target follow, so that nobody has come or gone after the newest decision."""
+    """Let one more member join, and a target follow, so that the members are those of the newest decision."""
     group.join()
     names = list(group.members)
     group.assign({name: tuple(range(at, PARTITIONS, len(names))) for at, name in enumerate(names)})

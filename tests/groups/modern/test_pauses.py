@@ -1,4 +1,4 @@
-"""The time without an owner of partitions that a broker moves, by hand."""
+"""The unassigned time of partitions that a broker moves, by hand."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bounds(row: ChurnRow) -> tuple[int, float | None, float | None]:
 
 
 def test_between_giving_up_and_taking_over_nobody_owns_a_partition() -> None:
-    # Both partitions are without an owner from 30 to 37.
+    # Both partitions have no owner from 30 to 37.
     inputs = [*read(FIRST + SECOND_MEMBER), *read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37)]
     assert costs(*inputs) == [(1, None, None), (2, 14.0, None)]
 
@@ -87,7 +87,7 @@ def test_without_a_commit_before_there_is_no_upper_bound() -> None:
 
 
 def test_a_member_that_left_has_left_its_partitions_before_the_decision() -> None:
-    # b's tombstone at 22 (type 8), the decision at 27, and a has all at 29: two partitions, seven seconds each.
+    # b's tombstone at 22 (type 8), the decision at 27, and a owns all at 29: two partitions, seven seconds each.
     start = read([*FIRST, *SECOND_MEMBER, owns("a", 2, 0, 1), owns("b", 2, 2, 3)])
     left = read([*gone("b"), epoch(3), target("a", 0, 1, 2, 3), stands(3)], 22)
     assert costs(*start, *left, *read([owns("a", 3, 0, 1, 2, 3)], 29), offset=27)[-1] == (2, 14.0, None)
@@ -99,7 +99,7 @@ def test_a_decision_that_moves_nothing_costs_nothing() -> None:
 
 
 def test_what_a_member_is_giving_up_when_it_gets_it_back_has_a_pause_that_nothing_bounds() -> None:
-    # b joins and leaves while a is giving 2 and 3 up: a has to finish that before it may go on with them.
+    # b joins and leaves while a is giving up 2 and 3: a must finish that before it can keep them.
     inputs = [
         observation(10),
         *read(FIRST + SECOND_MEMBER),
@@ -115,7 +115,7 @@ def test_the_next_decision_ends_the_waiting_and_takes_over_what_is_still_on_its_
     inputs = [*read([*FIRST, *SECOND_MEMBER, owns("a", 2, 0, 1), *third])]
     inputs += [*read([owns("b", 3, 2)], 30), *read([owns("a", 3, 0)], 31), *read([owns("c", 3, 1, 3)], 40)]
     assert costs(*inputs) == [(1, None, None)]
-    # 2 and 3 were given up at 20, and taken at 30 and 40; 1 at 31, and at 40.
+    # 2 and 3 were given up at 20, and taken at 30 and 40; 1 was given up at 31, and taken at 40.
     assert costs(*inputs, offset=26) == [(1, None, None), (2, 39.0, None)]
 
 
@@ -125,7 +125,7 @@ def test_a_group_met_in_the_middle_of_its_life_has_no_cost_until_its_second_deci
 
 
 def test_a_compacted_stretch_ends_the_waiting() -> None:
-    # b had 2 at 37, in a record that has given way to b's at 1000: to take that for the time of 2 would be too long.
+    # b got 2 at 37, in a record that compaction replaced by the one at 1000: that time would be too long for 2.
     before = [observation(10), *read(FIRST + SECOND_MEMBER), *read([owns("a", 2, 0, 1)], 30)]
     after = read([owns("b", 2, 2, 3)], 1000)
     assert costs(*before, *read([owns("b", 2, 2)], 37), *after) == [(1, None, None), (2, 977.0, None)]
@@ -149,7 +149,7 @@ def test_share_and_streams_groups_have_no_cost(group_type: str) -> None:
     )
     assert [bounds(row) for row in life.rows.rebalance_churn] == [(1, None, None)] * 2
     assert life.state is not None
-    assert life.state.pauses is None
+    assert life.state.modern.pauses is None
 
 
 def test_the_end_of_the_group_ends_the_waiting() -> None:
@@ -160,5 +160,5 @@ def test_the_end_of_the_group_ends_the_waiting() -> None:
 
 
 def test_times_are_those_of_the_records() -> None:
-    # (The other tests count in seconds by offsets; here it is said that an offset is a second.)
+    # (The other tests count offsets as seconds; this one verifies that an offset is a second.)
     assert [item.record_time for item in read(FIRST)][:2] == [START + 10 * SECOND, START + 11 * SECOND]  # type: ignore[union-attr]

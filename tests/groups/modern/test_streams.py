@@ -1,4 +1,4 @@
-"""Streams groups: tasks are told as the partitions that they read, where the log and the rounds say which these are."""
+"""Streams groups: tasks are shown as the partitions that they read, as far as log and rounds tell which these are."""
 
 from __future__ import annotations
 

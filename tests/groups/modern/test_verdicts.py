@@ -1,4 +1,4 @@
-"""The broker's target against what its assignor gives: a match is a fact, no match is none."""
+"""The broker's target compared with its assignor's result: a match is a fact, a mismatch alone proves nothing."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from tests.groups.modern_log import (
     stands,
     target,
 )
+from tests.groups.recomputed import recompute_all
 from tests.offsets_log.written import member_metadata, other_key
 
 
@@ -34,7 +35,7 @@ def verdicts(*log: Written, count: int | None = 4) -> list[DriftRow]:
 
 
 def test_a_target_that_the_assignor_gives_is_identical() -> None:
-    # Uniform, by hand: two of four each; a keeps the first two it had, b gets the rest.
+    # Uniform, by hand: two of four each; a keeps its first two, b gets the rest.
     first, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 1), target("b", 2, 3), stands(2))
     assert (first.verdict, first.reason, first.strategy) == ("identical", None, "uniform")
     assert (second.verdict, second.matching_library, second.candidates) == ("identical", "broker:3.8.1", 1)
@@ -49,7 +50,7 @@ def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:
 
 @pytest.mark.parametrize("first", ["Aa", "BB"])
 def test_members_that_share_a_bucket_may_stand_in_either_order(first: str) -> None:
-    # "Aa" and "BB" have one hash code: the coordinator shows first whichever it put in first, and that one has more.
+    # "Aa" and "BB" have the same hash code: the one that the coordinator inserted first comes first, and gets more.
     second = {"Aa": "BB", "BB": "Aa"}[first]
     log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
     log += [metadata("c"), epoch(2), target("c"), stands(2), *gone("c"), epoch(3)]
@@ -60,7 +61,7 @@ def test_members_that_share_a_bucket_may_stand_in_either_order(first: str) -> No
 def test_without_an_assignor_asked_for_both_of_the_brokers_are_tried() -> None:
     log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
     log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
-    # Range, by hand: a is first and gets the larger part; uniform would leave b with what it had.
+    # Range, by hand: a is first and gets the larger part; uniform would leave b its partitions.
     second = verdicts(*log, count=3)[-1]
     assert (second.verdict, second.matching_library, second.strategy) == ("identical", "broker:3.9.0", None)
 
@@ -146,7 +147,7 @@ def test_a_target_is_judged_with_what_a_static_member_had_under_its_id_before() 
 
 
 def brokers(strategy: str, release: str) -> Assignor:
-    """The broker's own assignor on the coordinator's own view of the group."""
+    """The broker's own assignor, applied to the coordinator's own view of the group."""
 
     def assignor(group: Coordinator) -> Owned:
         members = tuple(
@@ -173,11 +174,12 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     topic = make_topic("t", PARTITIONS, topic_id=TOPIC_ID)
     rows = core.take(make_observation(10 + len(life.log), topic, state=None, group_type="consumer")).drift
     judged = [row for row in rows if row.verdict != "not_applicable"]
-    # A group that is met with more than its first member has a past that may be missing, until its second decision.
+    # A group first seen with several members may have an unknown past, until its second decision.
     assert {row.verdict for row in judged if row.matching_library} <= {"identical"}
     assert {row.reason for row in judged if not row.matching_library} <= {
         "what was the target before it is not known: records of the group before it may be missing"
     }
+    recompute_all(core.rows)
 
 
 def test_decisions_of_a_consumer_group_that_pile_up_are_counted_beyond_a_thousand() -> None:

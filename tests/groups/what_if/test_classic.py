@@ -1,4 +1,4 @@
-"""Rows of `what_if`: each strategy's balance and moves for one decision, the one that runs among them."""
+"""Rows of `what_if`: each strategy's balance and moves for one decision, including the strategy that runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def told(rows: Sequence[WhatIfRow]) -> dict[str, tuple[int | None, float | None]
 
 
 def joined(config: GroupConfig = CONFIG, **changes: object) -> list[WhatIfRow]:
-    """a and b had three of six partitions each, by range; c joins, and range deals anew."""
+    """a and b had three of six partitions each, by range; c joins, and range reassigns."""
     life = Life(config)
     topic = make_topic("t", 6)
     life.take(make_record(5, even("t", 6, "a", "b")), make_observation(10, topic))
@@ -43,7 +43,7 @@ def test_every_strategy_is_told_for_the_same_decision() -> None:
     rows = joined()
 
     assert [row.strategy for row in rows] == ALL
-    # range gives 2 to b, 4 and 5 to c; roundrobin deals all but 0 and 4 anew; one of each is the least.
+    # range gives 2 to b, 4 and 5 to c; roundrobin moves all but 0 and 4; one from each is the minimum.
     assert told(rows) == {"range": (3, 0.0), "roundrobin": (4, 0.0), "sticky": (2, 0.0), "cooperative-sticky": (2, 0.0)}
     assert {(row.partitions_moved_optimal, row.imbalance_optimal, row.reason) for row in rows} == {(2, 0.0, None)}
     assert {(row.decision, row.generation, row.incarnation, row.round) for row in rows} == {(12, 2, 5, 20)}
@@ -68,7 +68,7 @@ def test_the_others_are_asked_as_the_same_client_where_it_has_them() -> None:
 
 
 def test_what_members_say_to_a_sticky_strategy_is_not_said_to_another() -> None:
-    # A cooperative group: c comes to a and b, who say what they own in Java's bytes. The second generation is judged.
+    # A cooperative group: c joins a and b, who state their partitions in Java's bytes. The second generation is judged.
     life = Life()
     topic = make_topic("t", 6)
 
@@ -98,7 +98,7 @@ def test_what_members_say_to_a_sticky_strategy_is_not_said_to_another() -> None:
 
 
 def test_what_members_say_in_an_eager_group_does_not_change_what_they_had() -> None:
-    # Whatever stands in their subscriptions, range did not ask for it: each had what the decision before gave it.
+    # range ignores the partitions in subscriptions, so the previous decision's are used.
     rows = joined(owned=(("t", (5,)),), generation=1)
     assert told(rows)["cooperative-sticky"] == (2, 0.0)
 
@@ -182,7 +182,7 @@ def test_a_claimed_partition_number_that_no_topic_has_is_too_large_and_stops_not
         make_record(5, mad), make_observation(10, make_topic("t", 4)), make_observation(1000, make_topic("t", 4))
     ).what_if
 
-    # The rounds' count is what there is to deal.
+    # The rounds' count determines the partitions to assign.
     assert [row.verdict for row in life.rows.drift] == ["unverified"]
     assert told(rows)["range"] == (0, 0.0)
 
@@ -205,7 +205,7 @@ def test_each_of_two_decisions_between_two_rounds_has_its_own_least() -> None:
     two, three = even("t", 3, "a", "b"), even("t", 3, "a", "b", "c")
     life.take(make_record(5, two), make_record(6, three, generation=2))
     rows = life.take(make_observation(10, make_topic("t", 3))).what_if
-    # Three partitions on two members: two are a third above the mean.
+    # Three partitions on two members: a member with two is a third above the mean.
     assert {(row.decision, round(row.imbalance_optimal or 0, 3)) for row in rows} == {(5, 0.333), (6, 0.0)}
 
 
@@ -214,9 +214,9 @@ def test_a_storm_does_not_make_the_state_keep_what_every_member_had() -> None:
     for generation in range(1, 21):
         life.take(make_record(generation, even("t", 6, "a", "b"), generation=generation))
     assert life.state is not None
-    assert sum(decision.before is not None for decision in life.state.waiting) == 8
-    assert life.state.current is not None
-    assert life.state.current.before is None
+    assert sum(decision.before is not None for decision in life.state.classic.waiting) == 8
+    assert life.state.classic.current is not None
+    assert life.state.classic.current.before is None
 
 
 def test_a_group_that_assigns_no_partitions_or_is_empty_has_no_rows() -> None:
@@ -243,7 +243,7 @@ def test_a_topic_that_no_round_shows_is_the_reason() -> None:
 
 
 def test_racks_that_the_verdict_went_by_are_what_others_go_by() -> None:
-    # Replicas of 0 and 1 lie in rack y, of 2 and 3 in x: Java's range of 3.5 and later gives each member its own.
+    # Replicas of 0 and 1 are in rack y, of 2 and 3 in x: Java's range since 3.5 gives each member those in its rack.
     life = Life()
     topic = make_topic("t", 4, racks=(("y",), ("y",), ("x",), ("x",)))
     members = [
@@ -278,7 +278,7 @@ def test_where_no_verdict_went_by_racks_the_others_go_by_those_of_the_newest_rou
 
 
 def by_name_of_rack(group: Group, racks: PartitionRacks | None) -> Assignment:
-    """To each member the partitions in the rack of its name; all to the first where no racks are told."""
+    """To each member the partitions in the rack with its name; all to the first if racks are unknown."""
     names = [member.member_id for member in group.members]
     result: dict[str, dict[str, list[int]]] = {name: {"t": []} for name in names}
     for partition in range(group.partitions_per_topic["t"]):
@@ -330,7 +330,7 @@ def test_what_runs_has_the_moves_of_its_churn_row_and_the_balance_of_its_health(
 
 
 def _said(strategy: str, name: str, had: tuple[int, ...], generation: int) -> Member:
-    """A Java member that says what it had, in its strategy's way."""
+    """A Java member that states its partitions in its strategy's format."""
     owned = (("t", had),) if had else ()
     if strategy == "sticky":
         return make_member(

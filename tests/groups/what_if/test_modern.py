@@ -1,4 +1,4 @@
-"""Rows of `what_if` of groups that the broker assigns, with numbers worked out by hand."""
+"""Rows of `what_if` for groups with a broker-side assignor, with numbers computed by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def rows_of(*log: Written, count: int = 4, config: GroupConfig = CONFIG) -> list
 
 
 def test_both_assignors_of_the_broker_are_told() -> None:
-    # a has 0 1 2 3; b joins. Uniform lets a keep 0 1; so does range, which counts a first.
+    # a owns 0 1 2 3; b joins. Uniform lets a keep 0 1; so does range, where a comes first.
     rows = rows_of(*FIRST, *SECOND_MEMBER)
 
     assert sorted(row.strategy for row in rows) == ["range", "uniform"]
@@ -53,7 +53,7 @@ def test_both_assignors_of_the_broker_are_told() -> None:
 
 
 def test_the_assignor_that_nobody_asked_for_is_told_by_its_result() -> None:
-    # b has 0 1 2, a joins: range gives a the larger part, 0 1; uniform, as brokers of today have it, leaves b two.
+    # b owns 0 1 2, a joins: range gives a the larger part, 0 1; uniform in current brokers leaves b two.
     log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
     log += [asking("a", None), epoch(2), target("a", 0, 1), target("b", 2), stands(2)]
     rows = rows_of(*log, count=3)
@@ -69,7 +69,7 @@ def test_where_both_give_the_target_which_runs_is_not_told() -> None:
 
 
 def test_where_one_gives_the_target_in_one_release_and_the_other_in_another_which_runs_is_not_told() -> None:
-    # 0 and 1 of z, which left, go to a: by range in every release, by uniform up to 4.0.0 (today's gives one to b).
+    # 0 and 1 of z, which left, go to a: with range in every release, with uniform up to 4.0.0 (later it gives b one).
     log = [asking("b", None), epoch(1), target("b", 0, 1, 2), stands(1)]
     log += [asking("z", None), epoch(2), target("b", 2), target("z", 0, 1), stands(2)]
     log += [*gone("z"), asking("a", None), epoch(3), target("a", 0, 1), stands(3)]
@@ -79,7 +79,7 @@ def test_where_one_gives_the_target_in_one_release_and_the_other_in_another_whic
 
 @pytest.mark.parametrize("first", ["Aa", "BB"])
 def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_first(first: str) -> None:
-    # Up to 4.0.0 the one that stands first is given the larger part, here a partition that the other had.
+    # Up to 4.0.0 the first member gets the larger part, here a partition that the other one had.
     second = {"Aa": "BB", "BB": "Aa"}[first]
     log = [metadata("Aa"), metadata("BB"), epoch(1), target("Aa"), target("BB"), stands(1)]
     log += [metadata("c"), epoch(2), target(first, 1), target(second, 0, 2), target("c"), stands(2)]
@@ -121,7 +121,7 @@ def test_what_is_not_known_is_the_reason() -> None:
 
 @pytest.mark.parametrize(("topics", "partition"), [(("orders", "bills"), 0), (("orders",), 2**31 - 1)])
 def test_a_target_of_partitions_that_no_round_knows_is_not_measured(topics: tuple[str, ...], partition: int) -> None:
-    # (Topic ids have 16 bytes; of this one nothing else is known.)
+    # (Topic ids have 16 bytes; nothing else is known of this one.)
     both = target_assignment({TOPIC: (0, 1, 2, 3), bytes(16): (partition,)})
     log = [*FIRST, (other_key(5, GROUP, "b"), member_metadata(topics)), epoch(2)]
     log += [(other_key(7, GROUP, "a"), both), target("b"), stands(2)]

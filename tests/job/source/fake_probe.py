@@ -1,4 +1,4 @@
-"""A stand-in for cluster and probe: three topics of its own, filled record by record."""
+"""A substitute for cluster and probe: three separate topics, filled record by record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CLUSTER = "test"
 
 
 def commit_key(group: str, topic: str, partition: int) -> bytes:
-    """Key of an offset commit, type 1 (kafka.md 2.3)."""
+    """Key of an offset commit, type 1."""
     g, t = group.encode(), topic.encode()
     return struct.pack(f">hh{len(g)}sh{len(t)}si", 1, len(g), g, len(t), t, partition)
 
@@ -31,7 +31,7 @@ def commit_value(offset: int, time: int = 1_700_000_000_000) -> bytes:
 
 @dataclass(frozen=True)
 class OpenRound:
-    """A round that is open."""
+    """An open round."""
 
     number: int
     time: int
@@ -63,7 +63,7 @@ class FakeProbe:
         return KafkaProducer(bootstrap_servers=self.bootstrap, linger_ms=5, max_block_ms=60_000)
 
     def grow_log(self, partitions: int) -> None:
-        """Add partitions to the log, and return once clients see them."""
+        """Add partitions to the log; returns when clients see them."""
         self.admin.create_partitions({self.log_topic: NewPartitions(partitions)})
         deadline = time.monotonic() + 90
         while self._ends.topics() and len(self._ends.partitions_for_topic(self.log_topic)) < partitions:
@@ -89,7 +89,7 @@ class FakeProbe:
         return SourceSettings.model_validate(given | changes)
 
     def commit(self, group: str, topic: str, partition: int, offset: int) -> None:
-        """Append a commit to the log; `flush` before looking at it."""
+        """Append a commit to the log; call `flush` before reading it."""
         self.log_record(
             partition_for(group, self.log_partitions), commit_key(group, topic, partition), commit_value(offset)
         )
@@ -157,7 +157,7 @@ class FakeProbe:
         return closed
 
     def round(self, groups: Mapping[str, Mapping[str, int]], gone: tuple[str, ...] = ()) -> RoundClosed:
-        """A whole round."""
+        """Write a whole round."""
         return self.close_round(self.open_round(), groups, gone)
 
     def rounds_record(self, value: bytes | None) -> None:

@@ -1,4 +1,4 @@
-"""Topics in memory, in the place of a `RangeReader`."""
+"""Topics in memory instead of a `RangeReader`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streaming.job.source.identity import Identity
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A record; `walk` takes it as one of kafka-python's."""
+    """A record; `walk` accepts it as one of kafka-python's."""
 
     offset: int
     timestamp: int
@@ -25,18 +25,18 @@ class Kept:
 
 
 class FakeReader:
-    """Partitions as lists of records, one record a batch.
+    """Partitions as lists of records, each record its own batch.
 
     Attributes:
-        logs: The records that are there.
-        end: Offset behind the last record, whether or not it is still there.
+        logs: The existing records.
+        end: Offset after the last record, whether that record still exists or not.
         deleted_below: Offset below which records are deleted.
         known: Partitions of each topic as the client remembers them.
-        cluster_id: Kafka's own id; None where it is not known.
-        ids: Topic ids; of a topic that is not among them none is known.
-        down: Every call fails, as it does when the brokers are away.
-        calls: How often each question was asked.
-        handed_on: Records of each topic that were read.
+        cluster_id: Kafka's own id; None where unknown.
+        ids: Topic ids; other topics have no known id.
+        down: Whether every call fails, as when the brokers are down.
+        calls: Number of calls of each method.
+        handed_on: Number of records read from each topic.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class FakeReader:
         self.handed_on: dict[str, int] = defaultdict(int)
 
     def create(self, topic: str, partitions: int) -> None:
-        """Let a topic exist, without records."""
+        """Create a topic without records."""
         for partition in range(partitions):
             self.logs[TopicPartition(topic, partition)] = []
             self.end[TopicPartition(topic, partition)] = 0
@@ -59,7 +59,7 @@ class FakeReader:
     def append(
         self, topic: str, partition: int, value: bytes | None, key: bytes | None = None, time: int | None = None
     ) -> int:
-        """Write a record, in the topic's absence to a new one; its offset."""
+        """Write a record, creating its topic if necessary; returns its offset."""
         place = TopicPartition(topic, partition)
         offset = self.end.setdefault(place, 0)
         record = Kept(offset, 5_000 + offset if time is None else time, key, value)
@@ -68,12 +68,12 @@ class FakeReader:
         return offset
 
     def compact(self, topic: str, upto: Mapping[int, int], *, tombstones: bool) -> None:
-        """Clean as Kafka's cleaner does: below each end only the last record of each key stays.
+        """Compact like Kafka's cleaner: below each end only the last record of each key remains.
 
         Args:
             topic: The topic.
             upto: First offset that is not cleaned, by partition.
-            tombstones: They stay as well; otherwise their time is up.
+            tombstones: Whether tombstones remain, too; otherwise they have expired.
         """
         for partition, end in upto.items():
             place = TopicPartition(topic, partition)
@@ -86,7 +86,7 @@ class FakeReader:
             ]
 
     def clean_in_front(self, topic: str, partition: int, end: int, replaced: int) -> None:
-        """Stop a cleaner at its work: it goes up to `end`, and has replaced the segments below `replaced` so far."""
+        """Stop a cleaner halfway: it cleans up to `end`, and has replaced the segments below `replaced` so far."""
         place = TopicPartition(topic, partition)
         behind = [record for record in self.logs[place] if record.offset >= replaced]
         self.compact(topic, {partition: end}, tombstones=True)
@@ -94,6 +94,7 @@ class FakeReader:
 
     def partitions(self, topic: str, *, fresh: bool = False) -> set[int]:
         self._ask("partitions")
+        self.calls["fresh"] += fresh
         if fresh or topic not in self.known:
             self.known[topic] = {p.partition for p in self.logs if p.topic == topic}
             if not self.known[topic]:

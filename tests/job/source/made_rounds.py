@@ -9,7 +9,7 @@ from streaming.job.source.plan import Limits, RoundRecord
 
 CLUSTER = "test"
 FAR = Limits(dict.fromkeys(range(50), 10**9), dict.fromkeys(range(8), 10**9))
-"""Ends far beyond what any test's rounds point to."""
+"""Ends far beyond the positions in any test's rounds."""
 
 
 def closed(

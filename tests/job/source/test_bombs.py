@@ -1,6 +1,6 @@
-"""Few bytes that unfold to many: what is written must not fill the memory of those who read, nor stop them.
+"""A few bytes that decompress to many: a writer must not be able to fill a reader's memory, or to stop it.
 
-The limits are on the address space of a process of its own (`under_limit.py`), so that nothing has to be believed.
+The limits apply to the address space of a separate process (`under_limit.py`), so the tests really measure it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ pytestmark = [
 def under_limit(scenario: str, *arguments: str) -> dict[str, Any]:
     """Run a scenario in a process with little memory."""
     path = str(ROOT)
-    # (Each thread of a pool reserves space for its stack and arena.)
+    # (Each thread of a pool reserves address space for its stack and arena.)
     few_threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "2"}
     env = os.environ | few_threads | {"PYTHONPATH": path}
     run = subprocess.run(
@@ -87,11 +87,11 @@ def own_broker(tmp_path: Path) -> Iterator[str]:
 
 
 def write_bomb(bootstrap: str, topic: str, partition: int, key: bytes) -> int:
-    """One zstd batch of 400 MB in the clear; returns its first offset."""
+    """One zstd batch with 400 MB of data; returns its first offset."""
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
-            # Only this client may write to an internal topic.
+            # Only a client with this id may write to an internal topic.
             "client.id": "__admin_client",
             "compression.type": "zstd",
             "message.max.bytes": 1_000_000_000,

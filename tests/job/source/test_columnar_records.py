@@ -1,4 +1,4 @@
-"""Many batches at once give what each gives by itself, record by record and error by error, whatever their bytes."""
+"""Many batches at once give the same as each alone, record by record and error by error, whatever their bytes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def rows(columns: RecordColumns) -> list[Told]:
 
 
 def both_ways(fetched: FetchedRun, start: int, end: int) -> tuple[list[Told], list[Told], int]:
-    """What `lanes` gives, what `walk` gives of each batch, and how many batches `lanes` left to `walk`."""
+    """The results of `lanes` and of `walk` for each batch, and the number of batches that `lanes` left to `walk`."""
     found: list[Told] = []
     left = 0
     for piece in lanes(fetched, start, end):
@@ -74,7 +74,7 @@ def blob(random: Random) -> bytes | None:
 
 
 def batches(random: Random) -> list[bytes]:
-    """Batches of any codec one after the other, with gaps between their offsets, and between those of their records."""
+    """Consecutive batches with any codec, with gaps between their offsets, and between those of their records."""
     found = []
     offset = 0
     for _ in range(random.randint(1, 6)):
@@ -110,7 +110,7 @@ def test_both_ends_are_trimmed() -> None:
 
 def broken(batch: bytearray, random: Random) -> bytes:
     for _ in range(random.choice([0, 1, 1, 3])):
-        # Of the header all but magic, and what leads to the next batch.
+        # Everything in the header except magic and the fields that lead to the next batch.
         at = random.choice(
             [random.randrange(23, 61), random.randrange(61, len(batch)), random.randrange(61, min(len(batch), 80))]
         )
@@ -134,7 +134,7 @@ def broken_batches_both_ways(seed: int) -> None:
         assert found == expected
         errors += sum(isinstance(told, str) for told in expected)
         columns += len(fetched) - left
-    # Both happen, or this would show nothing.
+    # Both must occur, or the test would prove nothing.
     assert errors > 150
     assert columns > 150
 

@@ -1,4 +1,4 @@
-"""The contract with kafka-python: whole batches give exactly what its plain consumer gives."""
+"""The contract with kafka-python: whole batches contain exactly the records of its plain consumer."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def records(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]
 
 
 def records_of_runs(reader: RangeReader, *ranges: OffsetRange) -> dict[int, list[Record]]:
-    """The same, many batches at once."""
+    """The same for many batches at once."""
     found: dict[int, list[Record]] = {r.partition: [] for r in ranges}
     for where, item in reader.read_runs(ranges):
         assert isinstance(item, FetchedRun), item
@@ -83,7 +83,7 @@ def fill(bootstrap: str, topic: str, count: int, partition: int = 0) -> None:
 
 @pytest.fixture(scope="module")
 def mixed(bootstrap: str) -> Iterator[tuple[str, int]]:
-    """A topic with plain, committed and aborted records, batches of many sizes, three codecs; and its end."""
+    """A topic with plain, committed and aborted records, batches of many sizes, and three codecs; and its end."""
     topic = "fetch-contract"
     create(bootstrap, topic)
     random = Random(7)
@@ -124,7 +124,7 @@ def mixed(bootstrap: str) -> Iterator[tuple[str, int]]:
 
 
 def plainly(bootstrap: str, topic: str, end: int) -> list[Record]:
-    """What the plain consumer gives of the whole topic."""
+    """The plain consumer's records of the whole topic."""
     plain = consumer(bootstrap)
     partition = TopicPartition(topic, 0)
     plain.assign([partition])
@@ -259,7 +259,7 @@ def test_a_compacted_log_is_read_without_the_records_that_are_gone(own: Embedded
     whole = reader(own.bootstrap)
     for start, end in [(0, 3_000), (1, 700), (999, 1_000), (0, 50), (500, 2_999)]:
         found = records(whole, OffsetRange("compacted", 0, start, end))[0]
-        # The broker may have gone on compacting: what is read now is a part of what was there then.
+        # The broker may have compacted further: the records read are a subset of the earlier ones.
         assert {record for record in expected if start <= record[0] < end} >= set(found)
         still = {record[0] for record in plainly(own.bootstrap, "compacted", 3_000)}
         assert [record[0] for record in found if record[0] in still] == sorted(o for o in still if start <= o < end)
@@ -296,12 +296,12 @@ def test_what_was_fetched_beyond_a_range_does_not_stand_in_the_way_of_the_next(b
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     for number in range(40):
         producer.send(unique, value=b"v%d" % number, partition=number % 2)
-        producer.flush()  # a batch of its own
+        producer.flush()  # each record in its own batch
     producer.close()
     kept = reader(bootstrap, patience_s=5.0, max_poll_records=3)
 
     for start, end in ((0, 3), (3, 9), (9, 20)):
-        # The ranges end apart, so that one partition is paused while the other is read on.
+        # The ranges have different ends, so one partition is paused while the other is still being read.
         found = records(kept, OffsetRange(unique, 0, start, end), OffsetRange(unique, 1, 0, 20))
         assert [record[0] for record in found[0]] == list(range(start, end))
         assert len(found[1]) == 20

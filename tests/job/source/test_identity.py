@@ -1,4 +1,4 @@
-"""Topics that are created again or cut back, and brokers of another cluster."""
+"""Recreated and truncated topics, and brokers of another cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_log_that_stays_shorter_than_what_was_read_is_a_gap_and_goes_on_at_its
     tasks = world.restart().tasks(start, cut)
     assert gaps_of(tasks) == [("truncated", "log", 0, 30, 50)]
     assert [share for task in tasks for share in task.log] == []
-    # The round that closed meanwhile is taken now, and what is new is read.
+    # The round that closed in the meantime is processed now, and new records are read.
     number = world.round()
     end = world.planner.latest(cut, None)
     tasks = world.planner.tasks(cut, end)
@@ -66,7 +66,7 @@ def test_a_rounds_topic_that_was_created_again_is_taken_up_at_once_and_its_numbe
     world.reader.create("rounds", 1)
     world.reader.ids["rounds"] = "second"
     world.log(0, 3)
-    # (Nobody can tell by the offsets: the new topic may have grown beyond the old one already.)
+    # (Offsets do not show it: the new topic may already have grown beyond the old one.)
     numbers = [world.round() for _ in range(5)]
     assert numbers == [0, 2, 4, 6, 8]
     again = world.planner.latest(start, None)

@@ -1,4 +1,4 @@
-"""Two brokers, one of which dies while it leads what is being read."""
+"""Two brokers, one of which dies while it leads the partitions being read."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def join(first: Path, second: Path) -> None:
 def test_a_leader_that_dies_in_the_middle_is_followed_to_the_next(pair: tuple[EmbeddedBroker, EmbeddedBroker]) -> None:
     first, second = pair
     admin = KafkaAdminClient(bootstrap_servers=first.bootstrap)
-    # One partition led by each broker, both replicated on both.
+    # Each broker leads one partition; both partitions are replicated on both.
     admin.create_topics([NewTopic("t", -1, -1, replica_assignments={0: [2, 1], 1: [1, 2]})])
     producer = KafkaProducer(bootstrap_servers=first.bootstrap, acks="all")
     for number in range(2_000):

@@ -1,4 +1,4 @@
-"""Fetch responses out of which compaction has taken records, and polls that part them anywhere; without a broker."""
+"""Fetch responses from which compaction has removed records, divided among polls at any place; without a broker."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PLACE = TopicPartition("t", 0)
 
 
 def log_batch(offset: int, count: int, *, left: int | None = None, control: bool = False) -> bytes:
-    """A batch of so many offsets, of whose records the first `left` are still there (all when None)."""
+    """A batch of `count` offsets, of which only the first `left` records remain (all when None)."""
     left = count if left is None else left
     builder = MemoryRecordsBuilder(2, 0, 4096)
     for number in range(max(1, left)):
@@ -49,7 +49,7 @@ def log_batch(offset: int, count: int, *, left: int | None = None, control: bool
 
 
 def part_of(records: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] = ()) -> Any:
-    """A partition's part of a fetch response, as our class takes it."""
+    """A partition's part of a fetch response, in the form that our class takes."""
     ours = take_whole_batches(SimpleNamespace(_fetcher=SimpleNamespace()))._fetcher.PartitionRecords
     transactions = [SimpleNamespace(producer_id=pid, first_offset=first) for pid, first in aborted]
     return ours(
@@ -62,17 +62,17 @@ def part_of(records: bytes, offset: int = 0, aborted: Sequence[tuple[int, int]] 
 
 
 def walked(items: Iterator[Any] | Sequence[Any], start: int = 0, end: int = 10**9) -> list[int]:
-    """Offsets of the records in what was fetched."""
+    """Offsets of the fetched records."""
     items = [item for item in items if not isinstance(item, Missing)]
     batches = [b for item in items for b in (item.batches() if isinstance(item, FetchedRun) else [item])]
     return [record[0] for batch in batches for record in walk(batch, start, end)]
 
 
 class PolledLog:
-    """A consumer with kafka-python's own fetcher and positions, whose responses are there already.
+    """A consumer with kafka-python's own fetcher and positions, and prepared responses.
 
     Attributes:
-        refusals: So many questions for the log's end find no broker.
+        refusals: Number of requests for the log's end that find no broker.
     """
 
     def __init__(self, end: int, responses: Sequence[bytes], items_per_poll: int) -> None:
@@ -115,7 +115,7 @@ class PolledLog:
         self._subscription.pause(place)
 
     def poll(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:  # noqa: ARG002
-        # As the fetcher does: the next response is asked for once nothing is left of the one before.
+        # Like the fetcher: the next response is requested when the previous one is used up.
         if not self._fetcher._next_partition_records and self._responses:
             offset = self._subscription.position(PLACE).offset
             fetched = SimpleNamespace(topic_partition=PLACE, fetched_offset=offset, data=self._responses.popleft())
@@ -167,7 +167,7 @@ def test_a_poll_that_ends_between_a_hole_and_the_records_over_which_it_lies_lose
 def test_responses_of_nothing_but_holes_are_progress(items_per_poll: int) -> None:
     emptied = [log_batch(at, 2, left=0) for at in (0, 4)]
     markers = [log_batch(at, 1, left=0, control=True) for at in (8, 10)]
-    # The last response begins behind the range: nothing of it is wanted, and it shows that the range is read.
+    # The last response begins after the range: its records are not needed, but it shows that the range is complete.
     items = read(12, [b"".join(emptied), b"".join(markers), log_batch(14, 1)], items_per_poll)
     assert [item for item in items if isinstance(item, Gone)] == []
     assert walked(items, 0, 12) == []

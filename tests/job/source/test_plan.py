@@ -24,7 +24,7 @@ def reasons(batch: Batch) -> list[tuple[int, bool, str]]:
 
 
 def told(batch: Batch) -> list[tuple[int, bool, str]]:
-    """What a batch tells of the records in its range."""
+    """The batch's messages about the records in its range."""
     return [reason for reason in reasons(batch) if reason[0] < batch.end.rounds]
 
 
@@ -126,7 +126,7 @@ def test_closing_the_newest_round_again_is_kept_with_its_reason() -> None:
 
 
 def test_a_round_that_the_job_has_gone_beyond_is_passed_over() -> None:
-    # The log went on without rounds (the fallback) while round 10 was still open.
+    # The log was read on without rounds (the fallback) while round 10 was still open.
     start = Positions({0: 100, 1: 100}, {}, 10, 8)
     batch = plan_batch(start, [at(11, closed(10, [99, 120])), at(13, closed(12, [100, 121]))], FAR, CLUSTER)
     assert numbers(batch) == [12]
@@ -155,7 +155,7 @@ def test_positions_survive_the_way_through_the_checkpoint() -> None:
 
 @st.composite
 def rounds_topics(draw: st.DrawFn) -> tuple[list[RoundRecord], Limits]:
-    """A rounds topic with honest rounds, and all kinds of lies between them."""
+    """A rounds topic with correct rounds, and all kinds of wrong ones between them."""
     log, events, records, offset, partitions = [0, 0], 0, list[RoundRecord](), 0, 2
     for _ in range(draw(st.integers(0, 12))):
         kind = draw(st.sampled_from(["honest", "honest", "honest", "old", "beyond", "again", "fewer", "junk", "more"]))
@@ -223,7 +223,7 @@ def _run(records: list[RoundRecord], limits: Limits, cuts: list[int]) -> list[Ba
 
 
 def steps(*moments: tuple[int, int]) -> list[int]:
-    """What has passed at rounds of these times and intervals."""
+    """Elapsed time at rounds with these times and intervals."""
     rounds = []
     for number, (time, interval) in enumerate(moments):
         record = at(2 * number + 1, closed(2 * number, [0], time=time, interval_ms=interval))
@@ -271,7 +271,7 @@ def test_a_round_whose_time_lies_after_its_own_closing_was_made_up() -> None:
     (void,) = batch.void
     assert (void.record.offset, void.keep) == (3, True)
     assert void.reason == f"its time {10 * DAY} lies after its closing record was appended, at {9 * DAY}"
-    # The clocks of two brokers may be apart, where the partition's leader changed in between.
+    # The clocks of two brokers may differ, if the partition's leader changed in between.
     apart = replace(at(1, closed(0, [0], time=DAY + 299_000)), timestamp=DAY)
     assert numbers(plan_batch(START, [apart], FAR, CLUSTER)) == [0]
 
@@ -288,7 +288,7 @@ def test_a_round_that_tells_no_size_of_its_events_is_taken_alone() -> None:
     assert taken_of(rounds, most) == [0]
     assert taken_of(rounds[1:], most) == [1]
     assert taken_of(rounds[2:], most) == [2, 3]
-    # Without events there is nothing to tell of.
+    # Rounds without events need no size.
     assert taken_of([closed(n, [1], {}, size=0, written=0) for n in range(4)], most) == [0, 1, 2, 3]
 
 

@@ -103,7 +103,7 @@ def test_the_fallback_goes_on_once_an_interval_until_a_round_closes(world: World
     world.now = 41.0
     end = world.planner.latest(start, None)
     assert end["log"] == {"0": 2, "1": 2}
-    # Its positions were taken before the fallback read on: it comes too late, and the next one is taken.
+    # Its positions were taken before the fallback read on: it is too late, and the next one counts.
     world.round(log=late)
     number = world.round()
     after = world.planner.latest(end, None)
@@ -214,7 +214,7 @@ def test_a_flood_of_junk_in_the_rounds_topic_is_passed_in_bounded_steps(world: W
     assert end["round"] == number
     for planner in (world.planner, world.restart()):
         unreadable = unreadable_of(planner.tasks(INITIAL, end))
-        # What `quarantine` shows one by one, and the count of all others.
+        # The records that `quarantine` shows one by one, and the count of all others.
         assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == list(range(101))
         (others,) = (item for item in unreadable if isinstance(item, CountedRecords))
         assert (others.sample.offset, others.records, others.last_offset) == (100, 24_899, 24_999)
@@ -235,7 +235,7 @@ def test_a_flood_of_openings_in_the_rounds_topic_is_passed_in_bounded_steps(worl
 def test_what_is_held_of_the_rounds_topic_is_bounded_by_bytes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds_topic, "_MOST_BYTES", 100_000)
     for n in range(40):
-        # Of another cluster: they count for nothing, and are no junk.
+        # Rounds of another cluster: they are ignored, but are not junk.
         world.reader.append("rounds", 0, encode_round(closed(0, [1], cluster=f"{n}" * 1_000)))
         world.reader.append("rounds", 0, b"junk" * 5_000)
     number = world.round()
@@ -290,5 +290,23 @@ def test_what_a_record_holds_reaches_the_log_as_visible_text_and_in_few_lines(
     assert all(message.isprintable() for message in caplog.messages)
     assert caplog.messages[1].endswith("a round of cluster 'two\\nlines \\x1b[2J'; this job watches 'test'")
     assert len(caplog.messages) == 11
-    assert caplog.messages[-1] == "evenkeel source: and 50 further records of that kind"
+    assert caplog.messages[-1] == "evenkeel source: and 21 further records of that kind"
     assert all(reason.isprintable() for _, _, reason in told(world.planner.tasks(INITIAL, end)))
+
+
+def test_rounds_of_a_cluster_that_shares_the_bus_are_told_once_and_asked_nothing_about(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    offsets = INITIAL
+    with caplog.at_level("WARNING"):
+        for _ in range(3):
+            # More partitions than our cluster has: in one of its own rounds that would cause a metadata request.
+            world.round(cluster="other", log=[1] * 50)
+            number = world.round()
+            end = world.planner.latest(offsets, 60)
+            assert rounds_of(world.planner.tasks(offsets, end)) == [number]
+            offsets = end
+    assert [message.partition(": ")[2] for message in caplog.messages] == [
+        "record 1 of the rounds topic: a round of cluster 'other'; this job watches 'test'"
+    ]
+    assert world.reader.calls["fresh"] == 0

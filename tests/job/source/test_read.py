@@ -95,7 +95,7 @@ def test_deleted_events_are_a_gap_once(known: bool, gaps: list[tuple[int, int]])
 
 
 class BrokenReader:
-    """Gives one batch that breaks after its first record, and one that is whole."""
+    """Returns one batch that breaks after its first record, and one whole batch."""
 
     def read(self, ranges: Iterable[OffsetRange]) -> Iterator[tuple[OffsetRange, FetchedBatch | Gone]]:
         (where,) = ranges
@@ -147,7 +147,7 @@ def test_arrow_batches_are_bounded() -> None:
 
 
 def cleaned_log() -> FakeReader:
-    """Cleaned below 5: offsets 0 and 1 are gone, 5 has the key of 2, which so cannot have been cleaned over."""
+    """Cleaned below 5: offsets 0 and 1 are gone; 5 has the same key as 2, so it cannot have been cleaned."""
     reader = FakeReader()
     for offset, (group, partition) in enumerate([("g", 0), ("g", 1), ("h", 0), ("g", 0), ("g", 1), ("h", 0), ("g", 0)]):
         reader.append("log", 0, commit_value(offset), commit_key(group, "t", partition))
@@ -176,7 +176,7 @@ def test_a_share_behind_a_compacted_stretch_tells_none() -> None:
 
 
 class _AwayBehindTheShare(FakeReader):
-    """The brokers do not tell where the log ends, unless it is `read_runs` that asks, which waits for them."""
+    """The brokers do not answer requests for the log's end, except from `read_runs`, which waits for them."""
 
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:  # noqa: ARG002
         raise KafkaConnectionError
@@ -189,7 +189,7 @@ def test_brokers_that_are_away_while_the_end_of_a_stretch_is_looked_for_are_wait
 
 
 def in_another_process(reader: FakeReader) -> FakeReader:
-    """The same topics, read by somebody who has read nothing of them yet."""
+    """The same topics for a reader that has read nothing of them yet."""
     other = FakeReader()
     vars(other).update(vars(reader))
     return other
@@ -205,7 +205,7 @@ def test_the_rest_of_a_compacted_stretch_is_read_once_and_not_by_every_batch() -
     for start in range(0, 1_000, 10):
         rows = read(reader, LogShare(0, start, start + 10, known=True, boundaries=()))
         assert stretches(rows)["g"] == [Compacted(start, 1_000)]
-    # The share, a record that shows that the end still stands, and once the rest.
+    # The share, a record that shows that the end has not moved, and once the rest.
     assert reader.handed_on["log"] == 500 + 99 + 497
 
 
@@ -256,8 +256,8 @@ def test_what_a_task_hands_over_in_parts_says_the_same(monkeypatch: pytest.Monke
 
 
 def test_a_stretch_that_is_read_while_the_cleaner_is_at_work_can_seem_to_end_too_early() -> None:
-    # What docs/verdicts.md says cannot be seen, as it is. In two segments, of offsets 0 to 2 and 3 to 7, the commits of
-    # g at 0 and 4 give way to 7, and those of h and i in between to later ones.
+    # The case that docs/verdicts.md calls undetectable. In two segments, offsets 0 to 2 and 3 to 7, the commits of g at
+    # 0 and 4 are replaced by 7, and those of h and i in between by later ones.
     def log() -> FakeReader:
         reader = FakeReader()
         keys = [("g", 0), ("h", 0), ("i", 0), ("h", 0), ("g", 0), ("h", 0), ("i", 0), ("g", 0), ("j", 0), ("j", 0)]
@@ -270,10 +270,10 @@ def test_a_stretch_that_is_read_while_the_cleaner_is_at_work_can_seem_to_end_too
     at_work.clean_in_front("log", 0, end=8, replaced=3)
     done.compact("log", {0: 8}, tombstones=True)
     early, late = read(at_work, share), read(done, share)
-    # The second segment still has h twice: over both the cleaner cannot have gone, but it is on its way.
+    # The second segment still has h twice, so the cleaner cannot have processed both, but it is under way.
     assert stretches(early) == {"h": [Compacted(0, 4)], "g": [Compacted(0, 5)]}
     ends = {"h": 6, "i": 7, "g": 8, "j": 9}
     assert stretches(late) == {group: [Compacted(0, end)] for group, end in ends.items()}
-    # What is told of the present is the same.
+    # The present state is the same.
     newest = [max(w.last_record for w in windows(rows)) for rows in (early, late)]
     assert newest == [7, 7]

@@ -40,7 +40,7 @@ Row = tuple[str, bytes]
 
 
 class Run:
-    """A query whose batches are kept in memory, by batch number; a batch that is run again replaces itself.
+    """A query whose batches are kept in memory, by batch number; a repeated batch replaces the first one.
 
     Attributes:
         batches: Rows per batch.
@@ -59,7 +59,7 @@ class Run:
         )
 
     def now(self) -> Run:
-        """Read what is available now."""
+        """Read everything that is available now."""
         query = self._writer.trigger(availableNow=True).start()
         query.awaitTermination()
         return self
@@ -109,7 +109,7 @@ def probe(bootstrap: str, unique: str) -> Iterator[FakeProbe]:
 
 
 def until(condition: Callable[[], bool], query: StreamingQuery, seconds: float = 90.0) -> None:
-    """Wait for a condition, or for the query to fail."""
+    """Wait until the condition holds; fails if the query fails."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert query.exception() is None, query.exception()
@@ -128,7 +128,7 @@ def retention(admin: KafkaAdminClient, configs: dict[str, str]) -> None:
 
 
 def write_rounds(probe: FakeProbe, count: int, groups: int = 5) -> Counter[tuple[str, str, int]]:
-    """Rounds with commits between them; returns the commits made."""
+    """Write rounds with commits between them; returns the commits."""
     made: Counter[tuple[str, str, int]] = Counter()
     for number in range(count):
         for place in range(40):
@@ -149,7 +149,7 @@ def test_every_commit_and_round_comes_exactly_once_in_batches_of_whole_rounds(
     assert set(run.observations().values()) == {1}
     assert len(run.observations()) == 10 * 5
     assert sorted(len(decode_closed_rounds(p)) for k, p in run.rows() if k == ROUNDS_KEY) == [1, 3, 3, 3]
-    # The windows end where the rounds looked: an observation's position parts them.
+    # Windows end at the rounds: an observation's position separates them.
     for group, item in run.inputs():
         if isinstance(item, GroupObservation):
             assert item.log_partition == partition_for(group, 3)
@@ -278,7 +278,7 @@ def test_a_log_that_was_deleted_in_part_gives_a_gap_and_goes_on(
     gaps = [i for i in run.told(probe.log_topic, partition) if isinstance(i, LogGap)]
     assert [(gap.from_offset, gap.to_offset) for gap in gaps] == [(1, 6)]
     assert run.commits() == {("g", "t", 0): 5}
-    # A new query reads from the beginning, wherever that is: nothing that it wanted is missing.
+    # A new query reads from the beginning, wherever that is, so nothing that it requests is missing.
     fresh = Run(spark, settings, tmp_path / "new").now()
     assert fresh.told(probe.log_topic, partition) == []
     assert fresh.commits() == {("g", "t", 0): 5}
@@ -307,7 +307,7 @@ def test_the_real_offsets_log_is_read_and_its_deleted_records_are_a_gap(spark: S
         commit(10)
         home = partition_for("real", 50)
         ends = probe.log_ends()
-        # Brokers refuse DeleteRecords on the offsets log; retention does the same, and is how it happens.
+        # Brokers refuse DeleteRecords for the offsets log; retention has the same effect, and is the real cause.
         retention(admin, {"cleanup.policy": "delete", "retention.ms": "1"})
         asker = KafkaConsumer(bootstrap_servers=own.bootstrap)
         deadline = time.monotonic() + 60
@@ -316,7 +316,7 @@ def test_the_real_offsets_log_is_read_and_its_deleted_records_are_a_gap(spark: S
             assert time.monotonic() < deadline
         retention(admin, {"cleanup.policy": "compact", "retention.ms": "-1"})
         commit(5)
-        # The broker may have deleted once more before it took the settings back.
+        # The broker may have deleted once more before it applied the old settings.
         begin, end = asker.beginning_offsets([place])[place], asker.end_offsets([place])[place]
         asker.close()
         probe.round({"real": {"t": 1}})
@@ -332,7 +332,8 @@ def test_the_real_offsets_log_is_read_and_its_deleted_records_are_a_gap(spark: S
 def test_a_broker_that_restarts_under_the_stream_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with EmbeddedBroker(tmp_path / "broker") as own:
         probe = FakeProbe(own.bootstrap, "p")
-        # However long the restart takes, it is no silence in which the log would be read on without rounds.
+        # However long the restart takes, it must not count as silence, in which the log would be read on without
+        # rounds.
         probe.interval_ms = 600_000
         run = Run(spark, probe.settings(), tmp_path / "c")
         query = run.start()

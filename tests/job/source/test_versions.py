@@ -1,7 +1,7 @@
-"""Probes and jobs of different releases on the same topics: the real probe, whose records are changed on their way.
+"""Probes and jobs of different releases on the same topics: the real probe, whose records are modified in transit.
 
-Tomorrow's probe writes further fields in every object, further types of records between those that are known, and a
-higher version; yesterday's writes only what was there from the first.
+A future probe writes additional fields in every object, additional types of records between the known ones, and a
+higher version; an old one writes only the original fields.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TYPES = {kind.__struct_config__.tag: kind for kind in (RoundOpened, RoundClosed,
 
 
 def tomorrows(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """What tomorrow's probe writes in place of a record of today's."""
+    """A future probe's records in place of one of today's."""
     newer: dict[str, Any] = {name: value for name, value in record.items() if name != "type"}
     newer |= {"v": 2, "quota": 1_000, "nested": {"a": [1, None, "x"]}, "type": record["type"]}
     if newer.get("holds"):
@@ -57,13 +57,13 @@ def tomorrows(record: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def yesterdays(record: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a probe writes that knows no field with a default."""
+    """An old probe's record, without the fields that have a default."""
     fields = {field.encode_name for field in msgspec.structs.fields(TYPES[record["type"]]) if field.required}
     return [{name: value for name, value in record.items() if name in fields | {"type"}}]
 
 
 class _Changed:
-    """A producer that writes other records than it was given."""
+    """A producer that modifies its records."""
 
     def __init__(self, producer: Any, changes: Changes) -> None:
         self._producer = producer
@@ -83,7 +83,7 @@ class _Changed:
 
 @dataclass
 class Read:
-    """What the job reads of some rounds."""
+    """The job's results from some rounds."""
 
     observations: list[tuple[str, GroupObservation]]
     rounds: list[ClosedRound]
@@ -91,7 +91,7 @@ class Read:
 
 
 class Stage:
-    """A cluster with groups, a probe of any release, and today's job."""
+    """A cluster with groups, a probe of any release, and the present job."""
 
     def __init__(self, bootstrap: str, unique: str, admin: Any, patch: pytest.MonkeyPatch) -> None:
         self.cluster = Cluster(bootstrap, unique, admin)
@@ -144,7 +144,7 @@ def stage(bootstrap: str, unique: str, monkeypatch: pytest.MonkeyPatch) -> Itera
 def seen(
     observations: list[tuple[str, GroupObservation]],
 ) -> list[tuple[str, str | None, list[tuple[str, int | None, bytes]]]]:
-    """What observations say of the groups, whatever round they are of."""
+    """The observations of the groups, without their rounds."""
     return sorted(
         (
             group,
@@ -196,7 +196,7 @@ def test_todays_probe_remembers_the_round_of_a_probe_of_another_release(stage: S
 
 
 def test_no_field_has_lost_its_default_or_gone_since_the_first_release() -> None:
-    # The fields that a writer of any release must write, and so every reader may ask for. They never change.
+    # The fields that a writer of any release must write, so that every reader may rely on them. They never change.
     assert {kind: sorted(f.name for f in msgspec.structs.fields(of) if f.required) for kind, of in TYPES.items()} == {
         "opened": ["cluster", "interval_ms", "probe", "v"],
         "closed": [

@@ -1,4 +1,4 @@
-"""The real probe and the source agree on every word of the rounds."""
+"""The real probe and the source agree on every field of the rounds."""
 
 from __future__ import annotations
 

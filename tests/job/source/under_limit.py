@@ -1,7 +1,7 @@
-"""What a task and a probe read of topics that somebody filled with bombs, in a process with little memory.
+"""Reads by a task and a probe of topics that someone filled with bombs, in a process with little memory.
 
-`python -m tests.job.source.under_limit SCENARIO [argument]` prints what it found as JSON. The
-limit is on the address space, and counts from what the process has once everything is imported.
+`python -m tests.job.source.under_limit SCENARIO [argument]` prints its result as JSON. The limit is on the address
+space, in addition to its size after all imports.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from streaming.record_batches import FetchedBatch
 from streaming.records import CountedRecords, QuarantinedRecord, decode_inputs, decode_partition_inputs, group_of
 
 MORE_BYTES = 512 * 1024 * 1024
-"""Beside what is imported: a batch of 64 MB with two copies, what tasks hold of the log (128 MB), responses, Arrow."""
+"""Beyond the imports: a batch of 64 MB with two copies, the log data of tasks (128 MB), responses, Arrow."""
 
 SETTINGS = SourceSettings(cluster="test", kafka={}, offsets_topic="log", events_topic="events")
 
@@ -47,8 +47,8 @@ def varint(number: int) -> bytes:
 
 
 def packed(first: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> FetchedBatch:
-    """A batch of magic 2, packed with zstd, of these keys and values."""
-    # (Piece by piece: the limit is for those who read it.)
+    """A batch of magic 2 with these keys and values, compressed with zstd."""
+    # (Piece by piece: the limit is meant for the readers.)
     pack, clear = zstandard.ZstdCompressor().compressobj(), bytearray()
     count = 0
     for key, value in records:
@@ -65,7 +65,7 @@ def packed(first: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> 
 
 
 class Batches:
-    """A reader of one partition, whose batches are made when they are read."""
+    """A reader of one partition that creates its batches when they are read."""
 
     def __init__(self, *makers: Callable[[int], FetchedBatch]) -> None:
         self._makers = makers
@@ -84,7 +84,7 @@ class Batches:
 
 
 def found_in(rows: Iterator[tuple[str, bytes]]) -> dict[str, Any]:
-    """What rows tell, counted as they come and held by nobody; they pass through Arrow as in Spark's worker."""
+    """Count the rows as they come, without keeping them; they pass through Arrow as in Spark's worker."""
     kept: Counter[str] = Counter()
     counted: Counter[str] = Counter()
     reasons: dict[str, set[str]] = {}
@@ -115,7 +115,7 @@ def junk_in_the_log() -> dict[str, Any]:
 
 
 def keys_in_the_log() -> dict[str, Any]:
-    """Broken records with keys and values of 30 KB, no two alike, of 900 MB together."""
+    """Broken records with distinct keys and values of 30 KB, 900 MB in total."""
 
     def broken(at: int) -> FetchedBatch:
         filler = bytes(30_000)
@@ -126,7 +126,7 @@ def keys_in_the_log() -> dict[str, Any]:
 
 
 def commits_in_the_log() -> dict[str, Any]:
-    """Commits of one key with metadata of 30 KB, of 900 MB together."""
+    """Commits of one key with metadata of 30 KB, 900 MB in total."""
 
     def commits(at: int) -> FetchedBatch:
         key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
@@ -138,7 +138,7 @@ def commits_in_the_log() -> dict[str, Any]:
 
 
 def events_beyond_what_is_told() -> dict[str, Any]:
-    """900 MB of sound events of a round that tells nothing of their size."""
+    """900 MB of valid events of a round that does not announce their size."""
 
     def events(at: int) -> FetchedBatch:
         state = "x" * 60_000
@@ -151,7 +151,7 @@ def events_beyond_what_is_told() -> dict[str, Any]:
 
 
 def heads_without_topics() -> dict[str, Any]:
-    """900 MB of events that announce topics which never come."""
+    """900 MB of events that announce topics that never come."""
 
     def heads(at: int) -> FetchedBatch:
         state = "x" * 60_000
@@ -164,7 +164,7 @@ def heads_without_topics() -> dict[str, Any]:
 
 
 def cluster(settings_file: str) -> dict[str, Any]:
-    """A round of a probe that starts, and everything that the source then reads."""
+    """A round of a starting probe, and everything that the source then reads."""
     settings = Settings.model_validate_json(Path(settings_file).read_text(encoding="utf-8"))
     with Probe(settings) as probe:
         remembered_from = probe.round()

@@ -1,4 +1,4 @@
-"""A world of topics in memory for the planner, and what its tasks hold."""
+"""A world of topics in memory for the planner, with the contents of its tasks."""
 
 from __future__ import annotations
 

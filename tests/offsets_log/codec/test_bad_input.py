@@ -1,4 +1,4 @@
-"""Anything may be in the log: nothing stops the codec, nothing is lost, and nothing is decoded that Kafka would not."""
+"""Arbitrary contents of the log: nothing stops the codec, nothing is lost, and nothing invalid is decoded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.oracle.offsets_log_records import ask_java
 SEED = 20_261_121
 
 
-# (`make test-all` takes a hundred thousand ten times, below.)
+# (`make test-all` takes ten times a hundred thousand, below.)
 def test_ten_thousand_mutated_records_are_each_decoded_alike_both_ways_or_kept_as_unread() -> None:
     _decode_both_ways(SEED, 10_000)
 
@@ -82,9 +82,9 @@ def test_mutated_records_decode_only_as_kafkas_classes_decode_them() -> None:
     assert different == []
 
 
-# Where we refuse what Java takes. It reads any negative length as null, where only -1 is written; puts U+FFFD
-# for what is not UTF-8; reads a known tagged field whatever its size says; takes negative partitions, and any byte
-# but -1 or 0 for a struct that is there; drops the bits of a varint beyond 32.
+# Cases that we refuse and Java accepts. Java reads any negative length as null, though only -1 is written; replaces
+# invalid UTF-8 with U+FFFD; reads a known tagged field whatever its size says; accepts negative partitions, and any
+# byte except -1 or 0 for a struct that is present; drops the bits of a varint beyond 32.
 _STRICTER = re.compile(
     r"claims -\d+ (bytes|elements)"
     r"|is not valid UTF-8"
@@ -94,11 +94,11 @@ _STRICTER = re.compile(
     r"|negative partition|of a topic in \w+ is negative"
 )
 
-# Types that no class of 4.3.1 reads any more, or ever did; we know their keys.
+# Types that no class of 4.3.1 reads; we know their keys.
 _GONE = ("Unknown record id 9", "Unknown record id 18")
 
 
-# Tags that 4.3.1 passes over, as 4.4 brought them.
+# Tags that 4.3.1 skips, because they are new in 4.4.
 STREAMS_GROUP = 17
 _NEWER_TAGS = ("storedDescriptionTopologyEpoch", "failedDescriptionTopologyEpoch")
 

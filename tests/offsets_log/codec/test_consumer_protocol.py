@@ -1,4 +1,4 @@
-"""Subscriptions and assignments: every version round trip, newer ones as far as they are known."""
+"""Subscriptions and assignments: round trips of every version, and the known part of newer ones."""
 
 from __future__ import annotations
 

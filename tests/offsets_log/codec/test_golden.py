@@ -1,7 +1,7 @@
-"""Every shape of record, as Kafka's own classes wrote and printed it.
+"""Every shape of record, as written and printed by Kafka's own classes.
 
-`data/golden.jsonl` was made by `tests/oracle/offsets_log_records.py` with the record classes of Kafka 4.3.1
-(kafka-group-coordinator, kafka-clients); it is remade there, never by hand.
+`data/golden.jsonl` was written by `tests/oracle/offsets_log_records.py` with the record classes of Kafka 4.3.1
+(kafka-group-coordinator, kafka-clients); regenerate it there, never edit it by hand.
 """
 
 from __future__ import annotations

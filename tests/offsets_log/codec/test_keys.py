@@ -1,4 +1,4 @@
-"""Keys: every type to its group, and nothing else taken for one."""
+"""Keys: every type gives its group, and nothing else is accepted."""
 
 from __future__ import annotations
 

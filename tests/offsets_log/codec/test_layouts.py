@@ -1,4 +1,4 @@
-"""Schemas are data: the notation, what it means for bytes, and what it refuses."""
+"""Schemas are data: the notation, its meaning for bytes, and the errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of modern groups as the core takes them in, beside what Kafka's classes print of the same bytes."""
+"""Records of modern groups as inputs of the core, compared with the output of Kafka's classes for the same bytes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def metadata_in_streams(where: Any, name: str, value: Json) -> modern.ModernMemb
 
 
 def expected(key_type: int, where: Any, part: str, value: Json) -> modern.ModernInput:
-    """What Kafka's printed value says, in the shapes of the core."""
+    """Kafka's printed value in the structs of the core."""
     match key_type:
         case 3 | 11 | 17:
             return modern.GroupEpoch(*where, value["epoch"], value.get("metadataHash", 0))
@@ -116,13 +116,13 @@ def test_every_record_says_to_the_core_what_kafka_prints_of_it() -> None:
             continue
         item = decode_modern(7, 1_000, key, bytes.fromhex(row["hex_value"]), 49)
         if isinstance(item, Rejected):
-            # (Random partitions may be negative, which no coordinator means.)
+            # (Random partitions may be negative, which no coordinator writes.)
             assert item.reason.endswith("is negative")
             assert "-" in str(row["value"])
             continue
         assert item == expected(key_type, (7, 1_000, group_type(key_type), 49), key.part or "", row["value"])
         seen.add(key_type)
-    # (Of 21 and 22 see below.)
+    # (For 21 and 22 see below.)
     assert seen >= {*range(3, 18), *range(19, 24)} - {21, 22}
 
 

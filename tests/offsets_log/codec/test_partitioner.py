@@ -1,4 +1,4 @@
-"""Which partition of the offsets log holds a group: Java's arithmetic, to the last bit."""
+"""The partition of the offsets log that holds a group: Java's arithmetic, exactly."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def compare(records: Iterable[dict[str, Any]]) -> Counter[tuple[str, int]]:
 def test_layouts_of_early_access_are_refused_but_for_the_rare_one_that_reads_by_accident(
     written: list[dict[str, Any]],
 ) -> None:
-    # Nothing in the bytes tells the layouts apart. Real records do not come so near: their error codes are 0.
+    # The bytes do not distinguish the layouts. Real records are not ambiguous: their error codes are 0.
     early = [record for record in written if (record["release"], record["key_type"]) in EARLY_ACCESS]
     assert {(record["release"], record["key_type"]) for record in early} == EARLY_ACCESS
     answers = [decode_line({"key": record["hex_key"], "value": record["hex_value"]}) for record in early]
@@ -111,7 +111,7 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
             assert layout["fields"] != told(schema, schema.value, version)
             continue
         ours = told(schema, schema.value, version)
-        # Of an earlier release tagged fields may be missing; of the newest nothing may.
+        # Earlier releases may lack tagged fields; the newest may not.
         assert layout["fields"] == (ours if release == NEWEST else only_tags_of(layout["fields"], ours)), layout
     for (release, key_type), versions in seen.items():
         first, last = RECORD_TYPES[key_type].versions or (0, -1)
@@ -121,7 +121,7 @@ def test_the_schema_files_say_what_the_classes_of_every_release_say() -> None:
 
 
 def told(schema: RecordSchema, fields: tuple[Field, ...], version: int) -> list[dict[str, Any]]:
-    """Our fields in the words of `RecordReleases.java`: plain ones in byte order, then tagged ones by tag."""
+    """Our fields in the form of `RecordReleases.java`: plain ones in byte order, then tagged ones by tag."""
     here = [field for field in fields if field.is_in(version)]
     in_order = [f for f in here if f.tag is None] + sorted(
         (f for f in here if f.tag is not None), key=lambda f: f.tag or 0
@@ -140,7 +140,7 @@ def told(schema: RecordSchema, fields: tuple[Field, ...], version: int) -> list[
 
 
 def only_tags_of(theirs: list[dict[str, Any]], ours: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Ours without the tagged fields that they do not have; a struct's nullability was not in SCHEMAS before 4.1."""
+    """Our fields without the tagged ones that they lack; a struct's nullability was not in SCHEMAS before 4.1."""
     known = {field["name"]: field for field in theirs}
     found = []
     for field in ours:

@@ -1,4 +1,4 @@
-"""The reader: what was written comes back, and no length or count can lead it astray."""
+"""The reader: written values come back, and no length or count can mislead it."""
 
 from __future__ import annotations
 

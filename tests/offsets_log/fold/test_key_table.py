@@ -1,4 +1,4 @@
-"""Keys found many at a time: the right number or none, whatever their bytes and however they collide."""
+"""Keys looked up many at a time: the right number or none, whatever their bytes and collisions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def found(table: KeyTable, keys: list[bytes | None]) -> list[int]:
 def some_keys(random: Random, count: int) -> list[bytes]:
     sizes = [0, 1, 7, 8, 31, 32, 33, 48, 49, 64, 96, 128, 192, 255, 256]
     keys = {random.randbytes(random.choice(sizes)) for _ in range(count)}
-    # Those that only zeros at the end tell apart, or one bit.
+    # Keys that differ only in zeros at the end, or in one bit.
     keys |= {key[:-1] + bytes([key[-1] ^ 0x80]) for key in list(keys)[:500] if key}
     keys |= {key + bytes(number) for key in list(keys)[:100] for number in (1, 2, 9) if len(key) + number <= 256}
     return sorted(keys)
@@ -42,7 +42,7 @@ def test_every_key_that_was_added_is_found_and_no_other() -> None:
         asked = random.sample(keys, 900)
         told = dict(zip(asked, found(table, list(asked)), strict=True))
         assert {key: number for key, number in told.items() if number != UNKNOWN and numbers.get(key) != number} == {}
-        # Few stand so far from where they belong that they are left out.
+        # Few are so far from their home slot that they are left out.
         missed = [key for key, number in told.items() if number == UNKNOWN and key in numbers]
         assert len(missed) < 10
 

@@ -258,7 +258,7 @@ def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[in
     flood = numbered([(None, None) if n % 3 else (COMMIT_KEY, b"\x00\x03") for n in range(1_000)], start=0)
     _, unreadable, _ = compacted(flood, boundaries=list(boundaries))
     kept = [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)]
-    # (Those of commits are decoded later than the others.)
+    # (Undecodable commits are found later than the others.)
     assert kept == list(range(101))
     counted_only = [item for item in unreadable if isinstance(item, CountedRecords)]
     assert {item.kind for item in counted_only} == {"undecodable"}

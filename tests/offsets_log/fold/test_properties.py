@@ -1,4 +1,4 @@
-"""The compactor: nothing lost, nothing different from folding record by record, whatever comes and however cut."""
+"""The compactor loses nothing and agrees with folding record by record, for any input and any cuts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from tests.offsets_log.written import (
 
 DAY = 86_400_000
 
-# A small world, so that records meet: few groups and partitions, every version, and damage.
+# A small world, so that records interact: few groups and partitions, every version, and damage.
 _keys = st.sampled_from(
     [offset_key(group, topic, p, t) for group in "gh" for topic in ("t", "ü") for p in (0, 1) for t in (1, 1, 0)]
     + [group_key("g"), group_key("h"), other_key(3, "g"), other_key(5, "g", "m"), other_key(16, "h", "a.*")]
@@ -139,7 +139,7 @@ def test_parts_of_a_log_merge_into_the_fold_of_the_whole(
 
 
 def _merged(items: list[GroupInput], boundaries: list[int]) -> list[GroupInput]:
-    """Merge adjacent windows of the same partition that no boundary parts."""
+    """Merge adjacent windows of the same partition without a boundary in between."""
     out: list[GroupInput] = []
     open_at: dict[tuple[str, int], int] = {}
     for item in items:
@@ -217,7 +217,7 @@ def test_columns_are_taken_as_record_by_record(
 def test_columns_of_commits_between_membership_records_are_taken_as_record_by_record(
     random: Random, at_once: int
 ) -> None:
-    # As in a real log: hardly anything but commits of keys that come back, and what may close their windows.
+    # As in a real log: mostly commits of recurring keys, and records that may close their windows.
     kinds = [(offset_key("g", "t", p), offset_value(4, p)) for p in range(6)] * 3
     kinds += [(offset_key("h", "t", p), offset_value(3, 7)) for p in range(3)]
     kinds += [(offset_key("g", "t", 1), None), (offset_key("g", "t", 1, 0), offset_value(0, 5))]

@@ -1,10 +1,12 @@
-"""Which partition counts a leader of a sticky group may have known, where its assignment alone does not show them.
+"""Which partition counts the leader of a group may have known.
 
-A leader hands out every partition that it knows, so that the highest assigned one shows a topic's count; with two
-exceptions, both about partitions that a member says it had. `cooperative-sticky` holds back what another member still
-owns: then there may be more partitions than assigned ones. And Java's sticky strategies leave with a member what it
-had, even where the topic has become smaller: then there may be fewer. Of a user's own strategy nothing is known: it
-may leave any partition to nobody.
+A strategy hands out every partition that the leader knows, so the assignment shows the count of each topic, and the
+rounds around the decision say whether there was such a count (`seen_counts`).
+
+Sticky groups are the exception, for partitions that a member says it had (`possible_counts`). `cooperative-sticky`
+holds back what another member still owns: then there may be more partitions than assigned ones. And Java's sticky
+strategies leave with a member what it had, even where the topic has become smaller: then there may be fewer. Nothing is
+known of a user's own strategy: it may leave any partition to nobody.
 
 Any number up to 2**31 - 1 can stand in a record, and dealing so many partitions takes as much time and memory as if
 they were there: a count far beyond what rounds have seen is not tried.
@@ -13,12 +15,18 @@ they were there: a count far beyond what rounds have seen is not tried.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Final
 
 from assignors import Strategy, Subscription, claimed_partitions
+from streaming.groups.classic.membership import leader_counts
+from streaming.groups.config import GroupConfig
+from streaming.groups.state import GroupState
+from streaming.groups.topics import TopicState, counts_from
+from streaming.records import MembershipRecord
 
-__all__ = ["STICKY", "is_far_beyond", "possible_counts"]
+__all__ = ["STICKY", "SeenCounts", "is_far_beyond", "possible_counts", "seen_counts"]
 
 STICKY: Final = frozenset({"sticky", "cooperative-sticky"})
 """Strategies that go by what members had: without it they are not asked what they would be asked in a group."""
@@ -30,6 +38,44 @@ _COOPERATIVE = "cooperative-sticky"
 # that has just grown would be passed over more often.
 _TIMES_SEEN = 2
 _BEYOND_SEEN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class SeenCounts:
+    """What the rounds know of one topic's partition count around a decision.
+
+    Attributes:
+        seen: Counts of the rounds from the grace period before the decision to the first round after it.
+        newest: The last of them.
+        complete: Rounds have shown the topic for all of the grace period before the decision, and the same
+            topic: as counts only grow, none lower and none higher was possible.
+        leader: Count as the leader knew it at least.
+    """
+
+    seen: frozenset[int]
+    newest: int
+    complete: bool
+    leader: int
+
+    @property
+    def ahead(self) -> bool:
+        """Whether the leader knew more partitions than any round."""
+        return self.leader > max(self.seen)
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the leader's count was surely in force at no time (one between two may have been, unseen)."""
+        return self.complete and not min(self.seen) <= self.leader <= max(self.seen)
+
+
+def seen_counts(state: GroupState, record: MembershipRecord, config: GroupConfig) -> dict[str, SeenCounts]:
+    """What the rounds know of each subscribed or assigned topic; topics no round has shown are missing."""
+    horizon = record.record_time - config.metadata_grace_ms
+    return {
+        topic: _of_topic(state.topics[topic], horizon, leader)
+        for topic, leader in leader_counts(record).items()
+        if topic in state.topics
+    }
 
 
 def is_far_beyond(count: int, seen: int) -> bool:
@@ -76,3 +122,12 @@ def _options(
         others = [c for c in sorted(seen[topic]) if (held_back and count < c <= most) or c < count <= most]
         options.append([*likely[topic], *others] if count in seen[topic] else [*others, *likely[topic]])
     return options
+
+
+def _of_topic(known: TopicState, horizon: int, leader: int) -> SeenCounts:
+    return SeenCounts(
+        seen=counts_from(known, horizon),
+        newest=known.counts[-1].count,
+        complete=known.since <= horizon and known.renewed <= horizon,
+        leader=leader,
+    )

@@ -1,0 +1,175 @@
+"""A cluster that is only read: its log is on one real broker, the probe's two topics on another (`[bus]`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, KafkaConsumer
+from pyspark.sql import SparkSession
+
+from streaming.config import Filters, JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.demo.broker import EmbeddedBroker
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL
+from streaming.probe import Probe, RoundAbandonedError
+from streaming.tables import LakeReader
+from tests.e2e.conftest import run_to_the_end
+from tests.e2e.plain_job import PlainJob
+from tests.probe.witness import Cluster
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(3)]
+
+
+@pytest.fixture(scope="module")
+def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A second Kafka cluster."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("bus"), heap="384m") as running:
+        yield running
+
+
+@pytest.fixture
+def watched(bootstrap: str, unique: str) -> Iterator[Cluster]:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    yield Cluster(bootstrap, unique, admin)
+    admin.close()
+
+
+def _settings(watched: Cluster, bus: EmbeddedBroker | None, lake: Path, name: str | None = None) -> Settings:
+    return Settings(
+        cluster=name or watched.unique,
+        lake=str(lake),
+        kafka=KafkaSettings(bootstrap_servers=watched.bootstrap),
+        bus=KafkaSettings(bootstrap_servers=bus.bootstrap) if bus else None,
+        filters=Filters(groups=(f"/^{watched.unique}/",)),
+        probe=ProbeSettings(
+            interval_ms=200, events_topic=f"{watched.unique}.events", rounds_topic=f"{watched.unique}.rounds"
+        ),
+        job=JobSettings(max_rounds=2, trigger_ms=0),
+    )
+
+
+def _rounds(settings: Settings, count: int = 2) -> list[int]:
+    with Probe(settings) as probe:
+        return [probe.round().round for _ in range(count)]
+
+
+def _there(cluster: Cluster) -> tuple[set[str], set[str]]:
+    """Topics and groups."""
+    return set(cluster.admin.list_topics()), {group["group_id"] for group in cluster.admin.list_groups()}
+
+
+@pytest.mark.spark
+def test_the_whole_job_watches_a_cluster_on_which_nothing_of_ours_is_created(
+    watched: Cluster, bus: EmbeddedBroker, spark: SparkSession, tmp_path: Path
+) -> None:
+    settings = _settings(watched, bus, tmp_path / "lake")
+    topic, group = watched.topic(), f"{watched.unique}-g"
+    watched.produce(topic, [5, 5, 5])
+    member = KafkaConsumer(
+        topic,
+        bootstrap_servers=watched.bootstrap,
+        group_id=group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+    )
+    read = 0
+    while read < 15:
+        read += sum(map(len, member.poll(timeout_ms=100).values()))
+    member.commit()
+    watched.commit("idle", topic, [1, 5, 5])
+    before = _there(watched)
+
+    closed = _rounds(settings)
+    run_to_the_end(spark, settings)
+    watched.produce(topic, [2, 0, 0])
+    closed += _rounds(settings)  # with a restarted probe
+    run_to_the_end(spark, settings)  # with a job that continues at its checkpoint
+    member.close()
+
+    assert _there(watched) == before
+    tables = LakeReader(settings.lake)
+    told = watched.admin.describe_cluster()["cluster_id"]
+    assert tables.rows("SELECT cluster_id, round FROM rounds ORDER BY round") == [
+        {"cluster_id": told, "round": number} for number in closed
+    ]
+    newest = "SELECT partition, lag FROM lag_current WHERE group_id = '{}' ORDER BY partition"
+    lags = [[row["lag"] for row in tables.rows(newest.format(f"{watched.unique}-{name}"))] for name in ("g", "idle")]
+    assert lags == [[2, 0, 0], [6, 0, 0]]
+    verdicts = tables.rows(f"SELECT verdict FROM drift_current WHERE group_id = '{group}' AND verdict = 'identical'")
+    assert verdicts  # one per generation
+    assert tables.count("quarantine") == 0
+    assert tables.rows("SELECT kind, topic FROM gaps WHERE kind <> 'rounds'") == []
+
+
+def test_two_clusters_share_a_bus_and_its_topics(watched: Cluster, bus: EmbeddedBroker, tmp_path: Path) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bus.bootstrap)
+    other = Cluster(bus.bootstrap, watched.unique, admin)
+    here = _settings(watched, bus, tmp_path, name="here")
+    there = _settings(other, None, tmp_path, name="there")  # monitors the bus itself
+    group = watched.commit("g", watched.topic(), [0, 0, 0])
+    assert other.commit("g", other.topic(), [0, 0]) == group
+    numbers: dict[str, list[int]] = {"here": [], "there": []}
+    for _ in range(2):
+        for settings in (here, there):
+            numbers[settings.cluster] += _rounds(settings, 1)
+    admin.close()
+
+    for settings, partitions in ((here, 3), (there, 2)):
+        job = PlainJob(SourceSettings.of(settings), kept_reader)
+        job.run()
+        assert [row.round for row in job.rows.rounds] == numbers[settings.cluster]
+        assert {(row.cluster, row.group_id) for row in job.rows.group_health} == {(settings.cluster, group)}
+        assert {row.partition for row in job.rows.lag} == set(range(partitions))
+        assert job.rows.quarantine == []
+        assert [gap for gap in job.rows.gaps if gap.kind != "rounds"] == []
+    assert not set(numbers["here"]) & set(numbers["there"])
+
+
+def test_a_bus_may_be_given_to_a_cluster_that_was_watched_without(
+    watched: Cluster, bus: EmbeddedBroker, tmp_path: Path
+) -> None:
+    without, with_bus = _settings(watched, None, tmp_path), _settings(watched, bus, tmp_path)
+    group = watched.commit("g", watched.topic("orders", 1), [0])
+    job = PlainJob(SourceSettings.of(without), kept_reader)
+    _rounds(without)
+    job.run()
+    watched.commit("g", f"{watched.unique}-orders", [5])
+    _rounds(with_bus, 3)
+    job.settings = SourceSettings.of(with_bus)
+    job.run()
+    numbers = [row.round for row in job.rows.rounds]
+    assert numbers == sorted(set(numbers))
+    assert [row.opened_offset for row in job.rows.rounds] == [0, 2, 0, 2, 4]
+    own = {with_bus.probe.events_topic, with_bus.probe.rounds_topic}
+    assert {(gap.kind, gap.topic) for gap in job.rows.gaps if gap.kind != "rounds"} == {
+        ("recreated", topic) for topic in own
+    }
+    newest = [row for row in job.rows.lag if row.group_id == group][-1]
+    assert newest.committed_offset == 5
+    assert newest.round in numbers[2:]
+
+
+def test_an_outage_of_the_bus_is_named_and_waited_out(watched: Cluster, bus: EmbeddedBroker, tmp_path: Path) -> None:
+    # (This is the last test of the module, because it stops the bus for a while.)
+    settings = _settings(watched, bus, tmp_path)
+    watched.commit("g", watched.topic("orders", 1), [0])
+    first = _rounds(settings)
+    source = SourceSettings.of(settings)
+    planner = Planner(source, kept_reader)
+    offsets = planner.latest(INITIAL, None)
+    assert offsets["round"] == first[-1]
+
+    bus.stop()
+    assert planner.latest(offsets, None) is offsets
+    with Probe(settings) as probe, pytest.raises(RoundAbandonedError, match=r"^the bus did not answer \("):
+        probe.round()
+
+    bus.start()
+    last = _rounds(settings)[-1]
+    assert last > first[-1]
+    while offsets["round"] < last:
+        offsets = planner.latest(offsets, None)

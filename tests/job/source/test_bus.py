@@ -1,0 +1,113 @@
+"""A monitored cluster that is only read: the probe's two topics are on another Kafka, the bus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaConnectionError
+
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.demo.broker import EmbeddedBroker
+from streaming.job.source import SourceSettings, connection
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.planner import Planner
+from streaming.job.source.positions import INITIAL, Positions
+from streaming.job.source.read import task_rows
+from streaming.probe import Probe, check
+from streaming.records import ROUNDS_KEY, CommitWindow, GroupObservation, decode_inputs, group_of
+from tests.probe.witness import Cluster
+
+
+@pytest.fixture(scope="module")
+def bus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a second Kafka cluster."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("bus"), heap="384m") as running:
+        yield running.bootstrap
+
+
+@pytest.mark.kafka
+def test_rounds_go_to_the_bus_and_the_source_joins_them_with_the_log_of_the_watched_cluster(
+    bootstrap: str, bus: str, unique: str
+) -> None:
+    watched, other = KafkaAdminClient(bootstrap_servers=bootstrap), KafkaAdminClient(bootstrap_servers=bus)
+    cluster = Cluster(bootstrap, unique, watched)
+    settings = Settings(
+        cluster=unique,
+        kafka=KafkaSettings(bootstrap_servers=bootstrap),
+        bus=KafkaSettings(bootstrap_servers=bus),
+        filters=Filters(groups=(f"/^{unique}/",)),
+        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+    )
+    topic = cluster.topic()
+    stays, leaves = cluster.commit("stays", topic, [1, 2, 3]), cluster.commit("leaves", topic, [1])
+    assert check(settings) == []
+    with Probe(settings) as probe:
+        closed = [probe.round()]
+    cluster.delete_group(leaves)
+    with Probe(settings) as restarted:  # knows by the bus alone which groups there were
+        closed += [restarted.round(), restarted.round()]
+
+    own = {settings.probe.events_topic, settings.probe.rounds_topic}
+    assert own & set(watched.list_topics()) == set(), "nothing was written to the watched cluster"
+    assert own <= set(other.list_topics())
+
+    source = SourceSettings.of(settings)
+    planner = Planner(source, kept_reader)
+    planner.available_now()
+    offsets, rows = INITIAL, []
+    while (end := planner.latest(offsets, 1)) is not offsets:
+        rows += [row for task in planner.tasks(offsets, end) for row in task_rows(task, source, kept_reader(source))]
+        offsets = end
+    identity = Positions.read(offsets)
+    assert identity.cluster_id == watched.describe_cluster()["cluster_id"] != other.describe_cluster()["cluster_id"]
+    assert set(identity.topics) == {"log", "events", "rounds"}
+
+    assert {key for key, _ in rows if group_of(key) is None} == {ROUNDS_KEY}, "nothing is in quarantine or missing"
+    inputs = [(group_of(key), item) for key, payload in rows if group_of(key) for item in decode_inputs(payload)]
+    observations = {(group, item.round): item for group, item in inputs if isinstance(item, GroupObservation)}
+    rounds = [c.round for c in closed]
+    assert {number for group, number in observations if group == stays} == set(rounds)
+    assert [observations[leaves, number].gone for number in rounds[:2]] == [None, "deleted"]
+    assert sum(w.commits for g, w in inputs if g == stays and isinstance(w, CommitWindow)) == 3
+    watched.close()
+    other.close()
+
+
+@pytest.mark.kafka
+def test_the_check_before_the_start_looks_at_both_and_names_the_section_that_is_wrong(bootstrap: str) -> None:
+    reached, nowhere = KafkaSettings(bootstrap_servers=bootstrap), KafkaSettings(bootstrap_servers="127.0.0.1:1")
+
+    def sentences(kafka: KafkaSettings, bus: KafkaSettings) -> list[str]:
+        return [str(problem) for problem in check(Settings(kafka=kafka, bus=bus))]
+
+    (told,) = sentences(reached, nowhere)
+    assert told == (
+        "The Kafka cluster at 127.0.0.1:1 cannot be reached (connection refused): correct bus.bootstrap_servers, or "
+        "start its brokers."
+    )
+    assert len(sentences(nowhere, reached)) == 1
+    assert "correct kafka.bootstrap_servers" in sentences(nowhere, nowhere)[0]
+    assert len(sentences(nowhere, nowhere)) == 2
+
+
+def test_a_bus_that_is_away_leaves_no_connection_to_the_watched_cluster_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    class Consumer:
+        def close(self) -> None:
+            closed.append("watched")
+
+    def consumer(kafka: KafkaSettings) -> Consumer:
+        if kafka.bootstrap_servers == "bus:1":
+            raise KafkaConnectionError
+        return Consumer()
+
+    monkeypatch.setattr(connection, "_consumer", consumer)
+    monkeypatch.setattr(connection, "take_whole_batches", lambda it: it)
+    settings = Settings(cluster="away", bus=KafkaSettings(bootstrap_servers="bus:1"))
+    for attempt in range(1, 3):
+        with pytest.raises(KafkaConnectionError):
+            kept_reader(SourceSettings.of(settings))
+        assert closed == ["watched"] * attempt
