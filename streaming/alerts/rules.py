@@ -34,7 +34,7 @@ import pyarrow as pa
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
 from streaming.alerts.templates import placeholders
-from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
+from streaming.config import Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
 from streaming.times import DAY_MS
 
@@ -42,16 +42,12 @@ __all__ = [
     "CLOCK_COLUMNS",
     "EVENTS",
     "SEVERITIES",
-    "SHIPPED",
     "SILENT_S",
     "UNJUDGED_REASON",
     "UNJUDGED_S",
     "Rule",
     "load_rules",
 ]
-
-SHIPPED = SHIPPED_RULES
-"""The rules that come with Evenkeel."""
 
 SEVERITIES = ("info", "warning", "critical")
 
@@ -86,8 +82,6 @@ _KEEP_MS = 3_600_000
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
-
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)

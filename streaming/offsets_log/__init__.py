@@ -13,14 +13,14 @@ from streaming.offsets_log.codec.consumer_protocol import (
     decode_subscription,
 )
 from streaming.offsets_log.codec.decode_json import decode_line
-from streaming.offsets_log.codec.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.partitioner import partition_for
 from streaming.offsets_log.codec.record import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
-from streaming.offsets_log.codec.record_types import RECORD_TYPES, RecordValue, decode_record_value
+from streaming.offsets_log.codec.record_types import RECORD_TYPES, decode_record_value
 from streaming.offsets_log.codec.topic_id import printed
 from streaming.offsets_log.fold.partition import Compactor
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
@@ -35,13 +35,11 @@ __all__ = [
     "Compactor",
     "GroupKey",
     "Ints",
-    "Key",
     "LogRecord",
     "OffsetCommit",
     "OffsetKey",
     "OtherKey",
     "RecordColumns",
-    "RecordValue",
     "Rejected",
     "StretchEnd",
     "Subscription",

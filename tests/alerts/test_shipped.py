@@ -11,10 +11,11 @@ import pytest
 
 from streaming.alerts.conditions import Conditions
 from streaming.alerts.feed import Chunk, Round
-from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.alerts.rules import load_rules
+from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named
 
-_RULES = {rule.name: rule for rule in load_rules(SHIPPED)}
+_RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES)}
 
 
 def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
