@@ -16,7 +16,7 @@ from typing import Any
 from dashboards.query import columns_read, queries
 from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
-from streaming.tables import ALL_TABLES, LakeMirror, Wanted
+from streaming.tables import ALL_TABLES, TableCache, Wanted
 
 __all__ = ["PageLake"]
 
@@ -83,7 +83,7 @@ class PageLake:
         self.reach = 1.25 * heartbeat + timedelta(minutes=1)
         self.problem: str | None = None
         self._refresh_s = refresh.total_seconds()
-        self._mirror = LakeMirror(root, _wanted(past, self.reach), past)
+        self._cache = TableCache(root, _wanted(past, self.reach), past)
         self._version = 0
         self._answers: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
         self._lock = threading.Lock()
@@ -101,7 +101,7 @@ class PageLake:
     @property
     def unread(self) -> float:
         """Unread share of the files that existed at the start, 0 to 1."""
-        return self._mirror.behind / self._files if self._files else 0.0
+        return self._cache.behind / self._files if self._files else 0.0
 
     def ask(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
         """The rows of a query. Callers share the list until something changes, so do not modify it."""
@@ -111,7 +111,7 @@ class PageLake:
             version, known = self._version, self._answers.get(key)
         if known is not None:
             return known
-        rows = self._mirror.rows(queries()[name].duckdb, given)
+        rows = self._cache.rows(queries()[name].duckdb, given)
         with self._lock:
             if version == self._version:
                 if len(self._answers) >= _MOST_ANSWERS:
@@ -126,7 +126,7 @@ class PageLake:
 
     def _see_rounds(self) -> None:
         now = datetime.now(UTC)
-        for row in self._mirror.rows(queries()["rounds"].duckdb):
+        for row in self._cache.rows(queries()["rounds"].duckdb):
             known = self._rounds.get(row["cluster"])
             if known is not None and row["round"] <= known.round:
                 continue
@@ -137,7 +137,7 @@ class PageLake:
     def look(self) -> None:
         """Read the new files; the thread calls it again and again."""
         try:
-            changed = self._mirror.update()
+            changed = self._cache.update()
             self._see_rounds()
             self.problem = None
         except EvenkeelError as error:
@@ -148,17 +148,17 @@ class PageLake:
 
     def read_on(self) -> bool:
         """Read some of the older files; False when nothing is left."""
-        if not self._mirror.behind:
+        if not self._cache.behind:
             return False
-        self._files = max(self._files, self._mirror.behind)
+        self._files = max(self._files, self._cache.behind)
         try:
-            self._mirror.read_on()
+            self._cache.read_on()
         except EvenkeelError as error:
             self.problem = str(error)
             return False
         self.forget()
-        if not self._mirror.behind:
-            self._mirror.tidy()
+        if not self._cache.behind:
+            self._cache.tidy()
         return True
 
     def _run(self) -> None:
@@ -172,13 +172,13 @@ class PageLake:
                     if time.monotonic() - began > self._refresh_s:
                         break
                 if time.monotonic() - tidied > _TIDY_EVERY_S:
-                    self._mirror.tidy()
+                    self._cache.tidy()
                     tidied = time.monotonic()
             except Exception:  # noqa: BLE001 - the thread must not die: the page would show an old hour as the present
                 _log.exception("reading the lake failed")
                 self.problem = "Reading the lake failed; the page's log says why. It is tried again."
             pause = _AGAIN_S if self.problem else self._refresh_s
-            if not self._mirror.behind:
+            if not self._cache.behind:
                 time.sleep(max(0.1, pause - (time.monotonic() - began)))
 
     def forget(self) -> None:

@@ -41,6 +41,7 @@ def room(packages: str = "", rooms: str = "", doors: str = "") -> Room:
 ROOMS = {
     "assignors": room("numpy", doors="assignors.brokers assignors.rocketmq assignors.measures assignors.jsonl"),
     "streaming.exceptions": room(),
+    "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.terminal": room(),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
@@ -49,7 +50,7 @@ ROOMS = {
     "streaming.config": room(
         "pydantic pydantic_settings yaml", "streaming.exceptions streaming.places streaming.terminal streaming.times"
     ),
-    "streaming.process": room("supervisor", "streaming.exceptions streaming.places"),
+    "streaming.process": room("supervisor", "streaming.exceptions streaming.lifecycle streaming.places"),
     "streaming.events": room("msgspec", "streaming.terminal"),
     "streaming.records": room("msgspec"),
     "streaming.offsets_log": room("numpy", "streaming.records streaming.terminal"),
@@ -59,20 +60,21 @@ ROOMS = {
     "streaming.tables": room("deltalake duckdb pyarrow", "streaming.exceptions streaming.times"),
     "streaming.probe": room(
         "kafka tenacity",
-        "streaming.config streaming.events streaming.exceptions streaming.offsets_log streaming.record_batches "
-        "streaming.terminal",
+        "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
+        "streaming.record_batches streaming.terminal",
     ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.log_health "
-        "streaming.offsets_log streaming.places streaming.process streaming.record_batches streaming.records "
-        "streaming.tables streaming.terminal streaming.times",
+        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.lifecycle "
+        "streaming.log_health streaming.offsets_log streaming.places streaming.process streaming.record_batches "
+        "streaming.records streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow",
-        "streaming.config streaming.exceptions streaming.process streaming.tables streaming.terminal streaming.times",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.process streaming.records "
+        "streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
         "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables", "dashboards.serve"
@@ -80,11 +82,13 @@ ROOMS = {
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
         "psutil pyspark",
-        "streaming.config streaming.exceptions streaming.java streaming.job streaming.places streaming.process",
+        "streaming.config streaming.exceptions streaming.java streaming.job streaming.lifecycle streaming.places "
+        "streaming.process",
     ),
     "streaming.up": room(
         "deltalake duckdb rich",
-        "streaming.config streaming.exceptions streaming.probe streaming.process streaming.tables streaming.terminal",
+        "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
+        "streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

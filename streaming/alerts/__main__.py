@@ -6,10 +6,6 @@ import sys
 
 from streaming.alerts.run import main
 from streaming.config import load_settings
-from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.lifecycle import exit_code
 
-try:
-    sys.exit(main(load_settings()))
-except SetupError as error:
-    sys.stderr.write(f"{error}\n")
-    sys.exit(SETUP_EXIT_CODE)
+sys.exit(exit_code(lambda: main(load_settings())))

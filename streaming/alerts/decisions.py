@@ -20,7 +20,7 @@ from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.alerts.rules import EVENTS
-from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, table_named, to_arrow
+from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 __all__ = ["Decided", "Decisions", "Remembered", "decided_of"]
@@ -33,12 +33,12 @@ class Remembered:
     Attributes:
         round: The round up to which everything is decided; None when nothing ever was.
         active: Alerts that are pending or firing.
-        seen: By table of events, the version up to which it was judged.
+        versions: By table of events, the version up to which it was judged.
     """
 
     round: int | None
     active: Mapping[Key, Active]
-    seen: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Decided:
         return self.state in CLOSED
 
     @property
-    def told(self) -> bool:
+    def notifies(self) -> bool:
         """Whether people hear of it: never of a pending alert, nor of the end of one that was only pending."""
         return self.state != PENDING and not (self.closes and self.from_state == PENDING)
 
@@ -117,7 +117,11 @@ class Decisions:
         return Remembered(
             self._table.transaction_version(self._round_id),
             {(row["rule"], row["entity"]): _active(row) for row in rows},
-            {name: seen for name in EVENTS if (seen := self._table.transaction_version(self._seen(name))) is not None},
+            {
+                name: at
+                for name in EVENTS
+                if (at := self._table.transaction_version(self._version_id(name))) is not None
+            },
         )
 
     def have_moved(self) -> bool:
@@ -131,7 +135,7 @@ class Decisions:
         up_to: int | None,
         now: int,
         late: Sequence[bool],
-        seen: Mapping[str, int],
+        versions: Mapping[str, int],
     ) -> list[Decided]:
         """Write transitions, and the round up to which everything is decided; both or neither.
 
@@ -140,7 +144,7 @@ class Decisions:
             up_to: The round; None before the first.
             now: The alerter's clock, ms.
             late: For each transition, whether it was found late.
-            seen: By table of events, the version up to which it was judged.
+            versions: By table of events, the version up to which it was judged.
 
         Raises:
             AnotherAlerterError: Another alerter has decided meanwhile.
@@ -148,16 +152,15 @@ class Decisions:
         if self.have_moved():
             raise _another(self._cluster)
         number = self._decision
-        names = [column.name for column in table_named("alerts").columns]
-        named = [self._row(t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
+        named = [_row(self._cluster, t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
         ids = [Transaction(self._decision_id, number + 1)]
         if up_to is not None:
             ids.append(Transaction(self._round_id, up_to))
-        ids += [Transaction(self._seen(name), version) for name, version in seen.items()]
+        ids += [Transaction(self._version_id(name), version) for name, version in versions.items()]
         try:
             write_deltalake(
                 self._table,
-                to_arrow(table_named("alerts"), [[row[name] for name in names] for row in named]),
+                named_to_arrow(table_named("alerts"), named),
                 mode="append",
                 commit_properties=CommitProperties(app_transactions=ids),
             )
@@ -166,7 +169,7 @@ class Decisions:
         self._decision = number + 1
         return [_decided(row) for row in named]
 
-    def _seen(self, table: str) -> str:
+    def _version_id(self, table: str) -> str:
         return f"alerts/{self._cluster}/seen/{table}"
 
     @property
@@ -194,9 +197,6 @@ class Decisions:
             connection.register("alerts", all_rows(table_named("alerts"), self._table, self._lake.path("alerts")))
             rows: list[dict[str, Any]] = fetched(connection, sql, given).to_pylist()
             return rows
-
-    def _row(self, transition: Transition, now: int, late: bool, decision: int) -> dict[str, Any]:
-        return _row(self._cluster, transition, now, late, decision)
 
 
 def decided_of(cluster: str, transition: Transition, now: int, late: bool) -> Decided:
@@ -254,24 +254,24 @@ def _active(row: Mapping[str, Any]) -> Active:
 
 def _decided(row: Mapping[str, Any]) -> Decided:
     return Decided(
-        row["transition_id"],
-        row["alert_id"],
-        row["cluster"],
-        row["rule"],
-        row["severity"],
-        row["group_id"],
-        row["topic"],
-        row["partition"],
-        _labels(row["labels"]),
-        row["state"],
-        row["from_state"],
-        row["since"],
-        row["round_time"],
-        row["round"],
-        row["late"],
-        row["value"],
-        row["message"],
-        row["decided_time"],
+        transition_id=row["transition_id"],
+        alert_id=row["alert_id"],
+        cluster=row["cluster"],
+        rule=row["rule"],
+        severity=row["severity"],
+        group_id=row["group_id"],
+        topic=row["topic"],
+        partition=row["partition"],
+        labels=_labels(row["labels"]),
+        state=row["state"],
+        from_state=row["from_state"],
+        since=row["since"],
+        time=row["round_time"],
+        round=row["round"],
+        late=row["late"],
+        value=row["value"],
+        message=row["message"],
+        decided=row["decided_time"],
     )
 
 

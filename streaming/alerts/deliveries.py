@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery_queues import DELIVERED, FAILED, Delivery
-from streaming.tables import DeltaLake, all_rows, table_named, to_arrow
+from streaming.tables import DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 __all__ = ["Deliveries", "Known"]
@@ -118,7 +118,5 @@ class Deliveries:
         )
 
     def _append(self, rows: Sequence[Mapping[str, object]]) -> None:
-        names = [column.name for column in table_named("alert_deliveries").columns]
         dated = [{**row, "event_date": int(str(row["attempt_time"])) // DAY_MS} for row in rows]
-        made = to_arrow(table_named("alert_deliveries"), [[row.get(name) for name in names] for row in dated])
-        write_deltalake(self._table, made, mode="append")
+        write_deltalake(self._table, named_to_arrow(table_named("alert_deliveries"), dated), mode="append")

@@ -18,26 +18,27 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.digests import Open, chosen, told
-from streaming.alerts.exceptions import LostLaneError
+from streaming.alerts.digests import OpenAlerts, chosen, message_for
+from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.firing import FIRING
 from streaming.alerts.messages import Message
 from streaming.alerts.targets import Outcome
 from streaming.config import Owner
+from streaming.lifecycle import room_log
 
-__all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "Lane", "Patience", "Way"]
+__all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "DeliveryQueue", "RetryPolicy", "Sender"]
 
 DELIVERED = "delivered"
 FAILED = "failed"
 GIVEN_UP = "given_up"
 SKIPPED = "skipped"
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
 _FIRST_PAUSE_S = 1.0
 
 
-class Way(Protocol):
+class Sender(Protocol):
     """Sends messages to a target."""
 
     @property
@@ -49,7 +50,7 @@ class Way(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How long a queue retries.
 
     Attributes:
@@ -99,14 +100,14 @@ class _Item:
         self.due = 0.0
 
 
-class Lane:
+class DeliveryQueue:
     """The delivery queue of one target. Methods may be called from any thread."""
 
     def __init__(
         self,
         name: str,
-        way: Way,
-        patience: Patience,
+        sender: Sender,
+        retry: RetryPolicy,
         results: queue.SimpleQueue[Delivery],
         wake: threading.Event,
         digest_above: int,
@@ -116,19 +117,19 @@ class Lane:
 
         Args:
             name: Name of the target.
-            way: Sends to it.
-            patience: How long to retry.
+            sender: Sends to it.
+            retry: How long to retry.
             results: Where the outcome of each attempt goes.
             wake: Set when there is a new outcome.
             digest_above: Up to this many waiting transitions, each is a message of its own.
             owners: Teams and their groups, for the messages.
         """
         self.name = name
-        self._way = way
-        self._patience = patience
+        self._sender = sender
+        self._retry = retry
         self._results = results
         self._wake = wake
-        self._open = Open({})
+        self._open = OpenAlerts({})
         self._digest_above = digest_above
         self._owners = owners
         self._items: list[_Item] = []
@@ -160,13 +161,13 @@ class Lane:
             fresh: The newest round is new: what is firing now is still true. Late transitions wait for this.
 
         Raises:
-            LostLaneError: The queue's thread has ended because of a bug.
+            LostQueueError: The queue's thread has ended because of a bug.
         """
         if self._lost is not None:
-            raise LostLaneError(self.name, self._lost) from self._lost
+            raise LostQueueError(self.name, self._lost) from self._lost
         with self._changed:
             for transition in decided:
-                if not transition.told:
+                if not transition.notifies:
                     continue
                 if transition.closes:
                     self._ended.add(transition.alert_id)
@@ -201,8 +202,8 @@ class Lane:
     def _deliver(self) -> None:
         while (items := self._next()) is not None:
             decided = [item.decided for item in items]
-            message = told(decided, self._open, self._owners)
-            outcome = self._way.send(message)
+            message = message_for(decided, self._open, self._owners)
+            outcome = self._sender.send(message)
             done = outcome.reason is None or outcome.unsent
             with self._changed:
                 for item in items:
@@ -215,13 +216,13 @@ class Lane:
                 else:
                     self._refused = frozenset(items)
                     self._failures += 1
-                    pause = self._patience.pause_s(self._failures)
+                    pause = self._retry.pause_s(self._failures)
                     now = time.monotonic()
                     self._rests_until = now + pause
                     for item in items:
-                        item.due = now + self._patience.pause_s(item.attempts)
+                        item.due = now + self._retry.pause_s(item.attempts)
             self._log(decided, outcome, 0.0 if done else pause)
-            self._tell_all(items, message, outcome)
+            self._report_all(items, message, outcome)
 
     def _log(self, decided: Sequence[Decided], outcome: Outcome, pause: float) -> None:
         first = decided[0]
@@ -235,7 +236,7 @@ class Lane:
             level = logging.WARNING if self._failures == 1 else logging.INFO
             _LOG.log(level, "%s did not take %s: %s; again in %.0f s", self.name, what, outcome.reason, pause)
 
-    def _tell_all(self, items: Sequence[_Item], message: Message, outcome: Outcome) -> None:
+    def _report_all(self, items: Sequence[_Item], message: Message, outcome: Outcome) -> None:
         """Report the outcome of an attempt: one for a failure, otherwise one for each transition in it."""
         now, reason = _now(), outcome.reason
         result = DELIVERED if reason is None else SKIPPED if outcome.unsent else FAILED
@@ -244,7 +245,7 @@ class Lane:
         for item in items[:1] if result == FAILED else items:
             attempt, duration = (None, None) if outcome.unsent else (item.attempts, outcome.duration_ms)
             incident = message.incident if result == DELIVERED else None
-            self._tell(Delivery(item.decided, self.name, attempt, result, reason, duration, now, incident))
+            self._report(Delivery(item.decided, self.name, attempt, result, reason, duration, now, incident))
 
     def _keep_open(self, decided: Sequence[Decided], message: Message) -> None:
         for transition in decided:
@@ -266,7 +267,7 @@ class Lane:
                 due = [item for item in due if item not in self._refused] or due
                 if due and self._rests_until <= now:
                     waiting = {item.decided.alert_id: item for item in due}
-                    found = chosen([item.decided for item in due], self._open, self._way.reads, self._digest_above)
+                    found = chosen([item.decided for item in due], self._open, self._sender.reads, self._digest_above)
                     return [waiting[transition.alert_id] for transition in found]
                 first = min((max(item.due, self._rests_until) for item in ready), default=None)
                 self._changed.wait(None if first is None else first - now)
@@ -287,7 +288,7 @@ class Lane:
 
     def _drop(self) -> None:
         """Drop items that are not to be sent any more, with the reason."""
-        oldest = _now() - self._patience.give_up_ms
+        oldest = _now() - self._retry.give_up_ms
         waiting: set[str] = set()
         dropped: list[_Item] = []
         for item in self._items:
@@ -295,7 +296,7 @@ class Lane:
             reason, outcome = None, SKIPPED
             if decided.decided < oldest:
                 outcome = GIVEN_UP
-                reason = f"it could not be delivered within {self._patience.give_up_ms // 1000} s"
+                reason = f"it could not be delivered within {self._retry.give_up_ms // 1000} s"
             elif decided.state == FIRING and decided.late and decided.alert_id in self._ended:
                 reason = "it was found late and is no longer true"
             elif decided.closes and decided.alert_id not in self._open and decided.alert_id not in waiting:
@@ -309,7 +310,7 @@ class Lane:
                 self._open.end(decided.alert_id)
             if outcome == GIVEN_UP:
                 _LOG.error("gave up telling %s of %s (%s)", self.name, decided.rule, decided.transition_id)
-            self._tell(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, _now()))
+            self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, _now()))
         if dropped:
             self._remove(dropped)
 
@@ -317,7 +318,7 @@ class Lane:
         gone = {id(item) for item in items}
         self._items = [item for item in self._items if id(item) not in gone]
 
-    def _tell(self, delivery: Delivery) -> None:
+    def _report(self, delivery: Delivery) -> None:
         self._results.put(delivery)
         self._wake.set()
 

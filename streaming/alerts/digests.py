@@ -19,10 +19,10 @@ from streaming.alerts.rules import SEVERITIES
 from streaming.alerts.targets import INCIDENTS, RECORDS
 from streaming.config import Owner, owner_of
 
-__all__ = ["Open", "chosen", "rule_incident", "told"]
+__all__ = ["OpenAlerts", "chosen", "message_for", "rule_incident"]
 
 
-class Open:
+class OpenAlerts:
     """Alerts whose firing was sent to a target, but not their end; each with the key of its incident."""
 
     def __init__(self, sent: Mapping[str, str]) -> None:
@@ -63,7 +63,7 @@ def rule_incident(cluster: str, rule: str) -> str:
     return hashlib.sha256(json.dumps([cluster, rule]).encode()).hexdigest()[:32]
 
 
-def chosen(ready: Sequence[Decided], opened: Open, reads: str, digest_above: int) -> list[Decided]:
+def chosen(ready: Sequence[Decided], opened: OpenAlerts, reads: str, digest_above: int) -> list[Decided]:
     """The transitions to send next, in one message.
 
     Args:
@@ -88,7 +88,7 @@ def chosen(ready: Sequence[Decided], opened: Open, reads: str, digest_above: int
     ]
 
 
-def told(decided: Sequence[Decided], opened: Open, owners: Sequence[Owner] = ()) -> Message:
+def message_for(decided: Sequence[Decided], opened: OpenAlerts, owners: Sequence[Owner] = ()) -> Message:
     """The message for the chosen transitions."""
     first = decided[0]
     of_rule = rule_incident(first.cluster, first.rule)

@@ -13,12 +13,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from streaming.alerts.conditions import ByClock, Conditions
 from streaming.alerts.decisions import Remembered
 from streaming.alerts.events import EventFeed
 from streaming.alerts.feed import Chunk, Feed, Round
 from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen, State, Transition, step
 from streaming.alerts.rules import SILENT_S, Rule
-from streaming.alerts.truths import ByClock, Judge
 
 __all__ = ["Evaluation"]
 
@@ -30,20 +30,26 @@ class Evaluation:
     """
 
     def __init__(
-        self, cluster: str, rules: Sequence[Rule], judge: Judge, feed: Feed, events: EventFeed, look_back_ms: int
+        self,
+        cluster: str,
+        rules: Sequence[Rule],
+        conditions: Conditions,
+        feed: Feed,
+        events: EventFeed,
+        look_back_ms: int,
     ) -> None:
         """Prepare; nothing is read yet.
 
         Args:
             cluster: The cluster.
             rules: The rules.
-            judge: Judges rows by them.
+            conditions: Evaluates them over rows.
             feed: Returns the cluster's rows.
             events: Returns its events.
             look_back_ms: How far back the first start on a lake looks.
         """
         self._rules = {rule.name: rule for rule in rules}
-        self._judge, self._feed, self._events = judge, feed, events
+        self._conditions, self._feed, self._events = conditions, feed, events
         self._look_back_ms = look_back_ms
         self._cluster = cluster
         self._state = State(cluster, self._rules)
@@ -68,14 +74,14 @@ class Evaluation:
     @property
     def is_silent(self) -> bool:
         """Whether a rule about silence fires."""
-        return any(self._tells_silence(rule) for rule, _ in self._state.active)
+        return any(self._is_about_silence(rule) for rule, _ in self._state.active)
 
     def by_clock(self, rule: str) -> bool:
         """Whether a rule is judged by the clock."""
         known = self._rules.get(rule)
         return known is not None and known.by_clock
 
-    def _tells_silence(self, rule: str) -> bool:
+    def _is_about_silence(self, rule: str) -> bool:
         known = self._rules.get(rule)
         return known is not None and SILENT_S in known.when.columns
 
@@ -96,7 +102,7 @@ class Evaluation:
             by_clock = {key: alert for key, alert in remembered.active.items() if self.by_clock(key[0])}
             known = (replace(self._state, active=by_clock), *known[1:])
         try:
-            self._events.begin(remembered.seen, now - self._look_back_ms)
+            self._events.begin(remembered.versions, now - self._look_back_ms)
             self._begin(remembered)
         except BaseException:
             self._state, self._newest, self._newest_row, self._left = known
@@ -151,9 +157,9 @@ class Evaluation:
         return found
 
     @property
-    def seen(self) -> dict[str, int]:
+    def versions(self) -> dict[str, int]:
         """By table of events, the version up to which it was judged."""
-        return self._events.seen
+        return self._events.versions
 
     def look_at_events(self, now: int) -> list[Transition]:
         """Judge the new events (`now` in ms).
@@ -164,12 +170,12 @@ class Evaluation:
         rows = self._events.look()
         if not rows:
             return []
-        self._state, found = step(self._state, self._judge.events(rows, self._newest, now))
+        self._state, found = step(self._state, self._conditions.events(rows, self._newest, now))
         return list(found)
 
     def judge_by_clock(self, now: int, known: ByClock) -> list[Transition]:
         """Judge the rules by the clock (`now` in ms)."""
-        observed = self._judge.by_clock(self._cluster, self._newest_row, self._newest, now, known)
+        observed = self._conditions.by_clock(self._cluster, self._newest_row, self._newest, now, known)
         self._state, found = step(self._state, observed)
         return list(found)
 
@@ -177,7 +183,7 @@ class Evaluation:
         rounds = chunk.rows["rounds"]
         self._newest = chunk.rounds[-1]
         self._newest_row = rounds.filter(pc.equal(rounds["round"], self._newest.number)).slice(0, 1)
-        return self._judge.rounds(chunk, active)
+        return self._conditions.rounds(chunk, active)
 
     def _advance(self, observed: Observed) -> None:
         self._state, found = step(self._state, observed)

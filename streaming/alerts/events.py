@@ -6,19 +6,19 @@ The position in a table is a version of it, which is committed with the decision
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.tables import TableFollower, table_named
+from streaming.lifecycle import room_log
+from streaming.tables import DeltaLogTail, table_named
 
 __all__ = ["EventFeed"]
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
-# Time columns of the tables; the follower requires them, but nothing here uses them.
+# Time columns of the tables; the tail requires them, but nothing here uses them.
 _TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
 
 
@@ -35,26 +35,26 @@ class EventFeed:
         """
         self._cluster = cluster
         self._columns = columns
-        self._followers = {name: TableFollower(lake.rstrip("/"), table_named(name), _TIMES[name]) for name in columns}
+        self._log_tails = {name: DeltaLogTail(lake.rstrip("/"), table_named(name), _TIMES[name]) for name in columns}
         self._written_after = 0
 
     @property
-    def seen(self) -> dict[str, int]:
+    def versions(self) -> dict[str, int]:
         """The version up to which each table was read; without tables that do not exist yet."""
-        return {name: f.version for name, f in self._followers.items() if f.version >= 0}
+        return {name: f.version for name, f in self._log_tails.items() if f.version >= 0}
 
-    def begin(self, seen: Mapping[str, int], written_after: int) -> None:
+    def begin(self, versions: Mapping[str, int], written_after: int) -> None:
         """Continue after these versions.
 
         Args:
-            seen: By table; one that is missing was never read.
+            versions: By table; one that is missing was never read.
             written_after: For a table that was never read, or whose commits since then were cleaned up, only files
                 written after this time (ms, by the clock of the writers) count as new.
         """
         self._written_after = written_after
-        for name, follower in self._followers.items():
-            follower.forget()
-            if name in seen and not follower.go_on_after(seen[name]):
+        for name, log_tail in self._log_tails.items():
+            log_tail.forget()
+            if name in versions and not log_tail.go_on_after(versions[name]):
                 _LOG.warning("commits of the table %s that came since the last decision are gone", name)
 
     def look(self) -> dict[str, pa.Table]:
@@ -64,14 +64,14 @@ class EventFeed:
             LakeUnreadableError: A table exists but cannot be read: begin again.
         """
         found = {}
-        for name, follower in self._followers.items():
-            news = follower.look()
-            files = [f for f in news.files if not news.anew or f.written > self._written_after]
+        for name, log_tail in self._log_tails.items():
+            new = log_tail.look()
+            files = [f for f in new.files if not new.is_snapshot or f.written > self._written_after]
             if not files:
                 continue
             table = table_named(name)
             wanted = {"cluster", *table.key, *table.newest_by, *self._columns[name]}
-            rows = follower.read(files, wanted)
+            rows = log_tail.read(files, wanted)
             rows = rows.filter(pc.equal(rows["cluster"], self._cluster))
             if rows.num_rows:
                 found[name] = rows

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from streaming.exceptions import EvenkeelError, SetupError
 
-__all__ = ["AnotherAlerterError", "LostLaneError", "RulesError"]
+__all__ = ["AnotherAlerterError", "LostQueueError", "LostTrackError", "RulesError"]
 
 
 class RulesError(SetupError):
@@ -21,7 +21,11 @@ class AnotherAlerterError(EvenkeelError):
     """Another alerter has decided on this cluster's alerts: our knowledge of them may be old."""
 
 
-class LostLaneError(EvenkeelError):
+class LostTrackError(Exception):
+    """Commits or files that should come next do not exist: start again from a snapshot."""
+
+
+class LostQueueError(EvenkeelError):
     """The thread that delivers to a target has ended because of a bug: nothing more would be delivered there."""
 
     def __init__(self, target: str, error: Exception) -> None:

@@ -1,19 +1,20 @@
 """SQL of the rules: expressions over one row, read-only, whose result depends on that row alone.
 
-So an alert does not depend on when, or in what portions, the tables are read: the truth of a rule about a key changes
+So an alert does not depend on when, or in what portions, the tables are read: whether a rule holds for a key changes
 only with a new row of that key. Therefore anything that reads a clock, a random number, another row or another table is
 refused at the start.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
+
+from streaming.tables import SqlError, parsed
 
 __all__ = ["Expression", "ExpressionError", "check", "connect", "fetched"]
 
@@ -102,7 +103,7 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
     try:
         found = connection.execute(f"DESCRIBE SELECT (\n{sql}\n) AS x FROM row_of_rule").fetchall()[0][1]  # noqa: S608
     except duckdb.Error as error:
-        raise ExpressionError(_told(error)) from None
+        raise ExpressionError(_first_line(error)) from None
     finally:
         connection.unregister("row_of_rule")
     if types and found not in types:
@@ -113,12 +114,11 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
 
 def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\n)") -> dict[str, Any]:
     whole = "SELECT " + frame.replace("{}", sql)
-    text = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [whole]).fetchall()[0][0]
-    parsed = json.loads(text)
-    if parsed.get("error"):
-        message = f"{sql!r} is no SQL expression ({_one_line(parsed.get('error_message', ''))})"
-        raise ExpressionError(message)
-    statements = parsed["statements"]
+    try:
+        statements = parsed(connection, whole)
+    except SqlError as error:
+        message = f"{sql!r} is no SQL expression ({error})"
+        raise ExpressionError(message) from None
     node = statements[0]["node"] if len(statements) == 1 else {}
     plain = (
         node.get("type") == "SELECT_NODE"
@@ -222,9 +222,5 @@ def _by_the_clock(name: str) -> str:
     return f"{name} gives another answer at another time: use the row's own times"
 
 
-def _told(error: duckdb.Error) -> str:
-    return _one_line(str(error).split("\n\n", maxsplit=1)[0])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split()).rstrip(".")
+def _first_line(error: duckdb.Error) -> str:
+    return " ".join(str(error).split("\n\n", maxsplit=1)[0].split()).rstrip(".")

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import passed_ms
-from streaming.alerts.tail import File, LostTrackError, Tail, newest_first
+from streaming.alerts.waiting_rows import File, WaitingRows, newest_first
 from streaming.tables import table_named
 
-__all__ = ["Chunk", "Feed", "LostTrackError", "Round"]
+__all__ = ["Chunk", "Feed", "Round"]
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120
@@ -84,7 +84,7 @@ class Feed:
             self._columns["group_health"] = self._columns.get("group_health", frozenset()) | {"incarnation"}
             self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
-        self._tails: dict[str, Tail] = {}
+        self._tables: dict[str, WaitingRows] = {}
         # (`rounds` first: rows of a round that it shows are then in the other tables.)
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
@@ -92,7 +92,7 @@ class Feed:
                 {"ended"} if table.closes else set()
             )
             names = tuple(column.name for column in table.columns if column.name in wanted)
-            self._tails[name] = Tail(lake.rstrip("/"), table, names, cluster)
+            self._tables[name] = WaitingRows(lake.rstrip("/"), table, names, cluster)
 
     def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
         """Read from a round on: first the rows current at it, then in chunks the rows after it.
@@ -107,7 +107,7 @@ class Feed:
         Raises:
             LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
-        sets = {name: tail.snapshot() for name, tail in self._tails.items()}
+        sets = {name: table.snapshot() for name, table in self._tables.items()}
         before, rounds = self._rounds(sets["rounds"], since, look_back_ms)
         if not rounds:
             # There may be rows of rounds that are not closed yet: all of them still wait.
@@ -125,7 +125,7 @@ class Feed:
             piece = rounds[start : start + _CHUNK_ROUNDS]
             after = rounds[start - 1].number
             until = piece[-1].number
-            yield Chunk(piece, {n: self._tails[n].rows(found, after, until) for n, found in sets.items()})
+            yield Chunk(piece, {n: self._tables[n].rows(found, after, until) for n, found in sets.items()})
         for name, found in sets.items():
             self._keep(name, found, after=rounds[-1].number)
 
@@ -135,14 +135,14 @@ class Feed:
         Raises:
             LostTrackError: Start again with `begin`.
         """
-        for tail in self._tails.values():
-            tail.read()
-        found = _as_rounds(self._tails["rounds"].waiting)
+        for table in self._tables.values():
+            table.read()
+        found = _as_rounds(self._tables["rounds"].waiting)
         rounds = tuple(r for r in found if newest is None or r.number > newest)
         if not rounds:
             return None
         until = rounds[-1].number
-        return Chunk(rounds, {name: tail.take(until) for name, tail in self._tails.items()})
+        return Chunk(rounds, {name: table.take(until) for name, table in self._tables.items()})
 
     def _rounds(self, found: list[File], since: int | None, look_back_ms: int) -> tuple[int | None, tuple[Round, ...]]:
         """Rounds from one on, or of the last `look_back_ms`.
@@ -151,12 +151,12 @@ class Feed:
             A round far enough before the first of them that every current key has a row after it (None when there is
             none so far back), and the rounds.
         """
-        tail = self._tails["rounds"]
+        table = self._tables["rounds"]
         files = sorted(found, key=newest_first, reverse=True)
         rounds: list[Round] = []
         # The newest files first, until the wanted round is there: it is hardly ever far back.
         for start in range(0, len(files), _SCANNED_FILES):
-            rounds = _as_rounds(tail.rows(files[start : start + _SCANNED_FILES], None, None), rounds)
+            rounds = _as_rounds(table.rows(files[start : start + _SCANNED_FILES], None, None), rounds)
             left = files[start + _SCANNED_FILES :]
             if not rounds or (left and newest_first(left[0]) >= rounds[0].number):
                 continue
@@ -176,7 +176,7 @@ class Feed:
         oldest = before if name in _WITH_HEARTBEAT else None
         if name == "rounds":
             oldest = at - 1
-        return _newest_of(name, self._tails[name].rows(found, oldest, at))
+        return _newest_of(name, self._tables[name].rows(found, oldest, at))
 
     def _current_drift(self, found: list[File], at: int, health: pa.Table) -> pa.Table:
         """The newest verdict of each present group, but not of an earlier group with the same name."""
@@ -184,12 +184,12 @@ class Feed:
             connection.register("health", health)
             sql = "SELECT group_id FROM health WHERE NOT ended AND incarnation IS NOT NULL"
             wanted = {row[0] for row in connection.execute(sql).fetchall()}
-        tail = self._tails["drift"]
+        table = self._tables["drift"]
         files = sorted(found, key=newest_first, reverse=True)
-        rows = tail.waiting
+        rows = table.waiting
         # A verdict has no heartbeat, so it may be old: the newest files first, until each group has one.
         for start in range(0, len(files), _SCANNED_FILES):
-            rows = pa.concat_tables([rows, tail.rows(files[start : start + _SCANNED_FILES], None, at)])
+            rows = pa.concat_tables([rows, table.rows(files[start : start + _SCANNED_FILES], None, at)])
             rows = _newest_of("drift", rows)
             left = files[start + _SCANNED_FILES :]
             if left:
@@ -201,8 +201,8 @@ class Feed:
         return _of_living(rows, health)
 
     def _keep(self, name: str, found: list[File], after: int) -> None:
-        tail = self._tails[name]
-        tail.keep(tail.rows(found, after, None), after)
+        table = self._tables[name]
+        table.keep(table.rows(found, after, None), after)
 
 
 def _newest_of(name: str, rows: pa.Table) -> pa.Table:

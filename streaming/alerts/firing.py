@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias
 
 from streaming.alerts.rules import Rule
+from streaming.records import SILENT_INTERVALS
 
 __all__ = [
     "CLOSED",
@@ -44,9 +45,6 @@ GONE: Final = "gone"
 
 CLOSED: Final = (RESOLVED, GONE)
 """States that end an occurrence."""
-
-# After this many intervals without a round there is silence, and earlier truths are no longer known to hold.
-_COUNTED_INTERVALS = 3
 
 Key: TypeAlias = "tuple[str, str]"
 """Rule and entity (`Subject.entity`)."""
@@ -76,16 +74,16 @@ class Seen:
     Attributes:
         rule: Name of the rule.
         subject: What the row is about.
-        truth: The predicate; None when it is not known.
+        condition: Whether the rule holds; None when it is not known.
         gone: The row ends its key: the rest of it does not count.
         value: The rule's number; None when it has none.
-        message: The message, filled in; used where truth is true.
-        labels: The labels, filled in; used where truth is true.
+        message: The message, filled in; used where the condition is true.
+        labels: The labels, filled in; used where the condition is true.
     """
 
     rule: str
     subject: Subject
-    truth: bool | None
+    condition: bool | None
     gone: bool = False
     value: float | None = None
     message: str = ""
@@ -215,7 +213,7 @@ def passed_ms(time: int, elapsed: int | None, after: _Moment) -> int:
         after: The round after it.
     """
     step = after.time - time if elapsed is None or after.elapsed is None else after.elapsed - elapsed
-    return max(0, min(step, _COUNTED_INTERVALS * after.interval_ms))
+    return max(0, min(step, SILENT_INTERVALS * after.interval_ms))
 
 
 def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...]]:
@@ -238,11 +236,11 @@ def step(state: State, observed: Observed) -> tuple[State, tuple[Transition, ...
         known = active.get(key)
         rule = state.rules[seen.rule]
         if known is None:
-            if seen.truth and not seen.gone:
+            if seen.condition and not seen.gone:
                 alert = _begin(state.cluster, rule, seen, observed)
                 active[key] = alert
                 found.append(_transition(rule.name, alert, alert.state, None, observed, seen.value))
-        elif seen.gone or seen.truth is False:
+        elif seen.gone or seen.condition is False:
             del active[key]
             to = GONE if seen.gone else RESOLVED
             found.append(_transition(rule.name, known, to, known.state, observed, None if seen.gone else seen.value))
@@ -298,7 +296,7 @@ def _begin(cluster: str, rule: Rule, seen: Seen, observed: Observed) -> Active:
 
 
 def _go_on(alert: Active, seen: Seen) -> Active:
-    if seen.truth is None:
+    if seen.condition is None:
         return replace(alert, known=False)
     if alert.state == FIRING:
         return replace(alert, known=True, quiet_ms=0)

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.feed import Round
-from streaming.tables import DataFile, LakeUnreadableError, TableFollower, table_named
+from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, table_named
 
 __all__ = ["Liveness", "NewestRound"]
 
@@ -35,7 +35,7 @@ class NewestRound:
     def __init__(self, lake: str, cluster: str) -> None:
         """Prepare; nothing is read before `read`."""
         self._cluster = cluster
-        self._follower = TableFollower(lake.rstrip("/"), table_named("rounds"), "round_time")
+        self._log_tail = DeltaLogTail(lake.rstrip("/"), table_named("rounds"), "round_time")
         self._broken: LakeUnreadableError | None = None
 
     def read(self) -> int | None:
@@ -44,19 +44,19 @@ class NewestRound:
         Raises:
             LakeUnreadableError: The table cannot be read, or none of its newest files.
         """
-        news = self._follower.look()
-        if not news.anew:
-            return max((n for file in news.files if (n := self._newest_of(file)) is not None), default=None)
+        new = self._log_tail.look()
+        if not new.is_snapshot:
+            return max((n for file in new.files if (n := self._newest_of(file)) is not None), default=None)
         # Not only the newest file: the newest readable one, so that a broken file does not hide the others.
-        found = next((n for file in news.files[:_TRIED] if (n := self._newest_of(file)) is not None), None)
+        found = next((n for file in new.files[:_TRIED] if (n := self._newest_of(file)) is not None), None)
         if found is None and self._broken is not None:
-            self._follower.forget()
+            self._log_tail.forget()
             raise self._broken
         return found
 
     def _newest_of(self, file: DataFile) -> int | None:
         try:
-            rows = self._follower.read([file], ("cluster", "round"))
+            rows = self._log_tail.read([file], ("cluster", "round"))
         except LakeUnreadableError as error:
             self._broken = error
             return None

@@ -33,25 +33,21 @@ import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
 from streaming.alerts.expressions import Expression, ExpressionError, check, connect
-from streaming.alerts.text import placeholders
-from streaming.config import SHIPPED_RULES, Thresholds, read_rules_file, rules_file
-from streaming.tables import Table, table_named
+from streaming.alerts.templates import placeholders
+from streaming.config import Thresholds, read_rules_file, rules_file
+from streaming.tables import Table, table_named, with_parameters
 from streaming.times import DAY_MS
 
 __all__ = [
     "CLOCK_COLUMNS",
     "EVENTS",
     "SEVERITIES",
-    "SHIPPED",
     "SILENT_S",
     "UNJUDGED_REASON",
     "UNJUDGED_S",
     "Rule",
     "load_rules",
 ]
-
-SHIPPED = SHIPPED_RULES
-"""The rules that come with Evenkeel."""
 
 SEVERITIES = ("info", "warning", "critical")
 
@@ -83,14 +79,9 @@ _NEEDED = ("name", "view", "when", "severity", "message")
 # How long an alert over events lasts after the last of them, unless the rule says otherwise.
 _KEEP_MS = 3_600_000
 
-# A text literal, or a threshold in an expression; not the cast `::DOUBLE`.
-_THRESHOLD = re.compile(r"'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
-
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FOR = re.compile(r"(\d+)\s*(ms|s|m|h|d|rounds?)")
 _UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": DAY_MS}
-
-_NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "FLOAT", "DOUBLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +99,7 @@ class Rule:
         value: A number to show; None for none.
         message: Template of the message.
         columns: Columns of the row that predicate, value, message and labels read.
-        per: Columns that identify what an alert is about, beside the cluster.
+        key: Columns that identify what an alert is about, beside the cluster.
         keep_ms: For a rule over events: how long after the last true row it resolves, by the rounds' clock; 0 for a
             rule over current rows.
     """
@@ -123,13 +114,8 @@ class Rule:
     value: Expression | None
     message: str
     columns: frozenset[str]
-    per: tuple[str, ...]
+    key: tuple[str, ...]
     keep_ms: int = 0
-
-    @property
-    def key(self) -> tuple[str, ...]:
-        """Columns that identify what an alert is about, beside the cluster."""
-        return self.per
 
     @property
     def by_clock(self) -> bool:
@@ -184,19 +170,7 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thresholds: Mapping[str, float]) -> Rule:
-    unknown = [str(key) for key in given if key not in _KEYS]
-    if unknown:
-        _refuse(f"it has no key {unknown[0]!r}, only {', '.join(_KEYS)}")
-    for key in _NEEDED:
-        if key not in given:
-            _refuse(f"it has no {key}")
-    texts = {key: given.get(key) for key in ("name", "view", "severity", "message")}
-    for key, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            _refuse(f"{key} must be a text")
-    name, view, severity, message = (str(texts[key]) for key in ("name", "view", "severity", "message"))
-    if not _NAME.fullmatch(name):
-        _refuse("a name has small letters, digits and '_', and begins with a letter")
+    name, view, severity, message = _texts(given)
     table = _VIEWS.get(view) or _EVENTS.get(view)
     if table is None:
         _refuse(f"it cannot read {view}, only {', '.join(_VIEWS)}, and the events {', '.join(_EVENTS)}")
@@ -209,53 +183,79 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
     when = check(connection, schema, _bounded(_sql(given["when"], "when"), thresholds), ("BOOLEAN",))
     value = None
     if given.get("value") is not None:
-        value = check(
-            connection, schema, f"({_bounded(_sql(given['value'], 'value'), thresholds)})::DOUBLE", ("DOUBLE",)
-        )
+        number = f"({_bounded(_sql(given['value'], 'value'), thresholds)})::DOUBLE"
+        value = check(connection, schema, number, ("DOUBLE",))
     labels = _labels(given.get("labels"))
-    named = {word for template in (message, *(text for _, text in labels)) for word in placeholders(template)}
+    shown = _shown(message, labels, schema, view, has_value=value is not None)
+    hold_ms, hold_rounds = _hold(given.get("for"))
+    rule = Rule(
+        name=name,
+        table=table,
+        when=when,
+        hold_ms=hold_ms,
+        hold_rounds=hold_rounds,
+        severity=severity,
+        labels=labels,
+        value=value,
+        message=message,
+        columns=when.columns | (value.columns if value is not None else set()) | shown,
+        key=_per(given.get("per"), table, is_event=view in _EVENTS),
+        keep_ms=_keep(given.get("keep"), is_event=view in _EVENTS),
+    )
+    _check_time(rule, view)
+    return rule
+
+
+def _texts(given: dict[Any, Any]) -> tuple[str, str, str, str]:
+    """Check the keys of a rule; returns its name, view, severity and message."""
+    unknown = [str(key) for key in given if key not in _KEYS]
+    if unknown:
+        _refuse(f"it has no key {unknown[0]!r}, only {', '.join(_KEYS)}")
+    for key in _NEEDED:
+        if key not in given:
+            _refuse(f"it has no {key}")
+    texts = {key: given[key] for key in ("name", "view", "severity", "message")}
+    for key, text in texts.items():
+        if not isinstance(text, str) or not text.strip():
+            _refuse(f"{key} must be a text")
+    if not _NAME.fullmatch(texts["name"]):
+        _refuse("a name has small letters, digits and '_', and begins with a letter")
+    return texts["name"], texts["view"], texts["severity"], texts["message"]
+
+
+def _shown(
+    message: str, labels: tuple[tuple[str, str], ...], schema: pa.Schema, view: str, *, has_value: bool
+) -> frozenset[str]:
+    """Columns that message and labels show."""
+    named = placeholders(message).union(*(placeholders(text) for _, text in labels))
     strange = sorted(named - set(schema.names) - {"value"})
     if strange:
         _refuse(f"{{{strange[0]}}} is no column of {view}")
-    if "value" in named and value is None:
+    if "value" in named and not has_value:
         _refuse("{value} is used, but the rule has no value")
-    columns = set(when.columns) | (set(value.columns) if value is not None else set()) | (named - {"value"})
-    hold_ms, hold_rounds = _hold(given.get("for"))
-    rule = Rule(
-        name,
-        table,
-        when,
-        hold_ms,
-        hold_rounds,
-        severity,
-        labels,
-        value,
-        message,
-        frozenset(columns & set(schema.names)),
-        _per(given.get("per"), table, is_event=view in _EVENTS),
-        _keep(given.get("keep"), is_event=view in _EVENTS),
-    )
-    by_clock = sorted(CLOCK_COLUMNS & columns)
-    if rule.by_clock and (hold_ms or hold_rounds):
+    return named - {"value"}
+
+
+def _check_time(rule: Rule, view: str) -> None:
+    """Check that a rule's `for` goes with what it reads, and that only a rule by the clock reads the clock."""
+    by_clock = sorted(CLOCK_COLUMNS & rule.columns)
+    if rule.by_clock and (rule.hold_ms or rule.hold_rounds):
         _refuse(f"{by_clock[0]} is already a time: the rule can have no for")
     if by_clock and not rule.by_clock:
         _refuse(f"only a rule with {by_clock[0]} in its when can show it")
-    if rule.of_events and (hold_ms or hold_rounds):
+    if rule.of_events and (rule.hold_ms or rule.hold_rounds):
         _refuse(f"{view} holds events: each row is judged once, so the rule can have no for")
-    return rule
 
 
 def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
     """Replace thresholds by their numbers."""
 
-    def number(found: re.Match[str]) -> str:
-        if found[1] is None:
-            return found[0]
-        if found[1] not in thresholds:
-            _refuse(f":{found[1]} is none of the thresholds {', '.join(thresholds)}")
-        return f"({thresholds[found[1]]!r}::DOUBLE)"
+    def number(name: str) -> str:
+        if name not in thresholds:
+            _refuse(f":{name} is none of the thresholds {', '.join(thresholds)}")
+        return f"({thresholds[name]!r}::DOUBLE)"
 
-    return _THRESHOLD.sub(number, sql)
+    return with_parameters(sql, number)
 
 
 def _per(given: object, table: Table, *, is_event: bool) -> tuple[str, ...]:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import logging
 import math
-import queue
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from queue import SimpleQueue
 
+from streaming.alerts.conditions import ByClock, Conditions
 from streaming.alerts.decisions import Decided, Decisions, decided_of
 from streaming.alerts.deliveries import Deliveries
-from streaming.alerts.delivery_queues import Delivery, Lane, Patience, Way
+from streaming.alerts.delivery_queues import Delivery, DeliveryQueue, RetryPolicy, Sender
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.events import EventFeed
 from streaming.alerts.exceptions import AnotherAlerterError
@@ -25,14 +24,14 @@ from streaming.alerts.messages import trial_message
 from streaming.alerts.rules import SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.targets import Target
 from streaming.alerts.trouble import PASSING, Trouble, one_line
-from streaming.alerts.truths import ByClock, Judge
 from streaming.config import Settings
-from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+from streaming.exceptions import SetupError
+from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.process import ALERTER, only_one
 
 __all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
 # The position of the evaluation is written with every transition, and otherwise this often: a restart repeats no more
 # rounds than these. Every round would be 8,640 commits a day for nothing.
@@ -56,7 +55,7 @@ class Alerter:
         self,
         settings: Settings,
         rules: Sequence[Rule],
-        targets: Mapping[str, Way],
+        targets: Mapping[str, Sender],
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,10 +72,10 @@ class Alerter:
         self._clock, self._steady = clock, steady
         self._decisions: Decisions | None = None
         self._deliveries: Deliveries | None = None
-        judge = Judge(rules)
-        feed = Feed(settings.lake, settings.cluster, judge.columns, settings.job.heartbeat_ms)
-        events = EventFeed(settings.lake, settings.cluster, judge.event_columns)
-        self._evaluation = Evaluation(settings.cluster, rules, judge, feed, events, self._alerts.look_back_ms)
+        conditions = Conditions(rules)
+        feed = Feed(settings.lake, settings.cluster, conditions.columns, settings.job.heartbeat_ms)
+        events = EventFeed(settings.lake, settings.cluster, conditions.event_columns)
+        self._evaluation = Evaluation(settings.cluster, rules, conditions, feed, events, self._alerts.look_back_ms)
         self._rounds = NewestRound(settings.lake, settings.cluster)
         self._liveness = Liveness(steady, self._alerts.start_grace_ms / 1000)
         self._placed_at = self._ms()
@@ -89,26 +88,26 @@ class Alerter:
         self._unwritten: list[tuple[Transition, bool]] = []
         self._unwritten_since: float | None = None
         self._sent_directly: set[str] = set()
-        self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
+        self._results: SimpleQueue[Delivery] = SimpleQueue()
         self.wake = threading.Event()
         """Set when a queue has an outcome to write."""
-        patience = Patience(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
-        self._lanes = [
-            Lane(name, way, patience, self._results, self.wake, self._alerts.digest_above, settings.owners)
-            for name, way in targets.items()
+        retry = RetryPolicy(self._alerts.longest_retry_ms / 1000, self._alerts.give_up_after_ms)
+        self._queues = [
+            DeliveryQueue(name, sender, retry, self._results, self.wake, self._alerts.digest_above, settings.owners)
+            for name, sender in targets.items()
         ]
 
     def __enter__(self) -> Alerter:
-        for lane in self._lanes:
-            lane.start()
+        for queue in self._queues:
+            queue.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for lane in self._lanes:
-            lane.stop()
+        for queue in self._queues:
+            queue.stop()
         until = time.monotonic() + 2 * self._alerts.timeout_ms / 1000  # one to connect, one to answer
-        for lane in self._lanes:
-            lane.join(until - time.monotonic())
+        for queue in self._queues:
+            queue.join(until - time.monotonic())
         try:
             self._write_results()
             if not self._behind:
@@ -119,7 +118,7 @@ class Alerter:
     @property
     def idle(self) -> bool:
         """Whether nothing is left to deliver."""
-        return all(lane.idle for lane in self._lanes) and self._results.empty()
+        return all(queue.idle for queue in self._queues) and self._results.empty()
 
     def look(self) -> list[Decided]:
         """Look once; returns the decisions. Temporary failures are logged, and retried at the next look."""
@@ -206,7 +205,7 @@ class Alerter:
         self._unwritten_since = self._unwritten_since or self._steady()
         transitions, late = [t for t, _ in self._unwritten], [is_late for _, is_late in self._unwritten]
         try:
-            decided = self._decisions.commit(transitions, self._evaluation.round, now, late, self._evaluation.seen)
+            decided = self._decisions.commit(transitions, self._evaluation.round, now, late, self._evaluation.versions)
         except AnotherAlerterError:
             self._behind = True
             raise
@@ -237,15 +236,15 @@ class Alerter:
             _log_decided(transition)
         self._sent_directly |= {d.transition_id for d in decided}
         noted = [replace(d, message=f"{d.message} ({_NOT_WRITTEN})") for d in decided]
-        for lane in self._lanes:
-            lane.offer(noted, self._is_fresh())
+        for queue in self._queues:
+            queue.offer(noted, self._is_fresh())
         return noted
 
     def _offer(self, decided: Sequence[Decided]) -> None:
-        untold = [d for d in decided if d.transition_id not in self._sent_directly]
+        left = [d for d in decided if d.transition_id not in self._sent_directly]
         fresh = self._is_fresh()
-        for lane in self._lanes:
-            lane.offer(untold, fresh)
+        for queue in self._queues:
+            queue.offer(left, fresh)
 
     def _is_fresh(self) -> bool:
         """Whether alerts of the newest round are still true: it shows the present, by the clock or by its pace."""
@@ -261,14 +260,18 @@ class Alerter:
         now = self._ms()
         firing = {alert.alert_id for alert in decisions.remember().active.values()}
         decided = decisions.since(now - self._alerts.give_up_after_ms)
-        known = deliveries.know([lane.name for lane in self._lanes], [d.transition_id for d in decided], now)
+        known = deliveries.know([queue.name for queue in self._queues], [d.transition_id for d in decided], now)
         self._offered = decisions.number
-        for lane in self._lanes:
-            lane.remember(known[lane.name].sent)
-            left = [d for d in known[lane.name].left(decided, firing) if d.transition_id not in self._sent_directly]
+        for queue in self._queues:
+            queue.remember(known[queue.name].sent)
+            left = [d for d in known[queue.name].left(decided, firing) if d.transition_id not in self._sent_directly]
             if left:
-                _LOG.info("%d transitions of before are still to be sent to %s", sum(d.told for d in left), lane.name)
-            lane.offer(left, fresh=False)
+                _LOG.info(
+                    "%d transitions of before are still to be sent to %s",
+                    sum(d.notifies for d in left),
+                    queue.name,
+                )
+            queue.offer(left, fresh=False)
         return decisions, deliveries
 
     def _write_results(self) -> None:
@@ -292,7 +295,7 @@ class Alerter:
 
 def _log_decided(transition: Decided) -> None:
     level = logging.WARNING if transition.state == FIRING else logging.INFO
-    if not transition.told:
+    if not transition.notifies:
         level = logging.DEBUG
     when = " (found late)" if transition.late else ""
     _LOG.log(level, "%s %s%s: %s", transition.state, transition.rule, when, transition.message)
@@ -352,28 +355,22 @@ def send_test(settings: Settings, say: Callable[[str], None]) -> int:
 
 def main(settings: Settings) -> int:
     """Run the alerter until SIGINT or SIGTERM; returns the exit code."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("urllib3").setLevel(logging.ERROR)  # its warnings contain paths of URLs
-    stop = threading.Event()
-    try:
-        rules = load_rules(settings.alerts.rules)
-        targets = open_targets(settings)
-        with only_one(ALERTER, settings.lake, settings.cluster), Alerter(settings, rules, targets) as alerter:
+    set_up_log({"urllib3": logging.ERROR})  # its warnings contain paths of URLs
+    return exit_code(lambda: _run(settings))
 
-            def end(*_: object) -> None:
-                stop.set()
-                alerter.wake.set()
 
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, end)
-            named = ", ".join(targets) or "no target: alerts are written to the table only"
-            for sentence in _unwatched(rules):
-                _LOG.warning("%s", sentence)
-            _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
-            return 0 if alerter.run(stop) else 1
-    except SetupError as error:
-        sys.stderr.write(f"{error}\n")
-        return SETUP_EXIT_CODE
-    except EvenkeelError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
+def _run(settings: Settings) -> int:
+    rules = load_rules(settings.alerts.rules)
+    targets = open_targets(settings)
+    stop, alerter = threading.Event(), Alerter(settings, rules, targets)
+
+    def end(_: int) -> None:
+        stop.set()
+        alerter.wake.set()
+
+    with only_one(ALERTER, settings.lake, settings.cluster), on_stop_signals(end), alerter:
+        named = ", ".join(targets) or "no target: alerts are written to the table only"
+        for sentence in _unwatched(rules):
+            _LOG.warning("%s", sentence)
+        _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
+        return 0 if alerter.run(stop) else 1

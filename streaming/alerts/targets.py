@@ -91,13 +91,13 @@ class Target:
 
     def send(self, message: Message) -> Outcome:
         """Send a message, once."""
-        told = arguments_of(self._schema, self._given, message)
-        if isinstance(told, Unsent):
-            return Outcome(told.reason, 0, unsent=True)
+        found = arguments_of(self._schema, self._given, message)
+        if isinstance(found, Unsent):
+            return Outcome(found.reason, 0, unsent=True)
         began = time.monotonic()
         _SAID.lines = []
         try:
-            taken = self._send({**self._given, **told}, message)
+            taken = self._send({**self._given, **found}, message)
         except Exception as error:  # noqa: BLE001 - a hundred third-party plug-ins; none of them may end the alerter
             taken = False
             _SAID.lines.append(type(error).__name__)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final, TypeVar
 
@@ -10,14 +9,14 @@ import duckdb
 import pyarrow as pa
 from deltalake.exceptions import DeltaError
 
-from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.feed import LostTrackError
+from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
+from streaming.lifecycle import room_log
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
 
 __all__ = ["PASSING", "Trouble", "one_line"]
 
-_LOG = logging.getLogger("streaming.alerts")
+_LOG = room_log(__name__)
 
 PASSING: Final = (
     OSError,

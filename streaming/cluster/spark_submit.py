@@ -23,6 +23,7 @@ import pyspark
 from streaming.config import KAFKA_SECRETS, Settings, environment_of, secret_variable
 from streaming.exceptions import SetupError
 from streaming.java import find_java
+from streaming.lifecycle import on_stop_signals
 from streaming.places import shipped, shipped_folder
 from streaming.process import SAFE_PATH, GuardedProcess
 
@@ -130,15 +131,11 @@ def _refuse_secrets_of_the_environment(settings: Settings) -> None:
 def _passed_on(submitted: int) -> Iterator[None]:
     """Pass SIGINT and SIGTERM on to the driver alone; to all processes until it has started."""
 
-    def ask(_number: int, _frame: object) -> None:
+    def ask(_number: int) -> None:
         (_driver(submitted) or psutil.Process(submitted)).send_signal(signal.SIGTERM)
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
+    with on_stop_signals(ask):
         yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _driver(submitted: int) -> psutil.Process | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 
 from streaming.config import load_settings
-from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 from streaming.job.log import set_up_log
+from streaming.lifecycle import exit_code, room_log
 from streaming.process import JOB, only_one
 
-_LOG = logging.getLogger("streaming.job")
+_LOG = room_log("streaming.job")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -26,17 +25,12 @@ def main(arguments: list[str] | None = None) -> int:
     def done(number: int, written: dict[str, int]) -> None:
         _LOG.info("batch %d: %s", number, ", ".join(f"{n} {table}" for table, n in written.items()) or "no rows")
 
-    try:
+    def work() -> None:
         settings = load_settings()
         with only_one(JOB, settings.lake, settings.cluster):
             run(settings, available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done)
-    except SetupError as error:
-        sys.stderr.write(f"{error}\n")
-        return SETUP_EXIT_CODE
-    except EvenkeelError as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    return 0
+
+    return exit_code(work)
 
 
 if __name__ == "__main__":

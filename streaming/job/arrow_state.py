@@ -13,7 +13,6 @@ The class is half private, like the class of kafka-python that the source extend
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
@@ -27,11 +26,13 @@ from pyspark.sql.pandas.serializers import (
 )
 from pyspark.sql.pandas.types import to_arrow_type
 
+from streaming.lifecycle import room_log
+
 __all__ = ["ArrowState", "install"]
 
 _KNOWN = "4.2.0"
 
-_LOG = logging.getLogger("streaming.job")
+_LOG = room_log(__name__)
 
 # Output is sent once it has this many bytes, so that neither side ever holds a whole partition.
 _SEND_BYTES = 4 << 20

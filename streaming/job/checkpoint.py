@@ -5,17 +5,16 @@ A query that starts over beside these rows would read everything again, and writ
 
 from __future__ import annotations
 
-import logging
-
 import pyarrow.fs as pa_fs
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
+from streaming.lifecycle import room_log
 from streaming.tables import TABLES, file_system, has_rows_of
 
 __all__ = ["refuse_lost_checkpoint"]
 
-_LOG = logging.getLogger("streaming.job")
+_LOG = room_log(__name__)
 
 
 def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:

@@ -9,18 +9,18 @@ from typing import Any
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.errors import PySparkRuntimeError
 
+from streaming import lifecycle
+
 __all__ = ["set_up_log"]
 
-_LOG = logging.getLogger("streaming.job")
+_LOG = lifecycle.room_log(__name__)
 
 _BROKEN = (EOFError, OSError, PySparkRuntimeError)
 
 
 def set_up_log() -> None:
     """Log to stderr. We report a lost JVM in one line and silence the library tracebacks."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("kafka").setLevel(logging.ERROR)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    lifecycle.set_up_log({"kafka": logging.ERROR, "py4j": logging.CRITICAL})
     # (py4j 0.10.9.9 logs one line on the root logger, to which its own level does not apply.)
     logging.getLogger().addFilter(_is_not_py4js)
     # Spark's accumulator server reports the lost JVM from its own thread, sometimes after our line.

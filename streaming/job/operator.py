@@ -71,7 +71,6 @@ def advance_key(
 
     Returns:
         The state to store, None to remove it, and the rows that follow.
-    The state to store (None to remove it), and the resulting rows.
     """
     group = group_of(key)
     if group is not None:
@@ -84,8 +83,8 @@ def advance_key(
         rounds = [item for payload in payloads for item in decode_closed_rounds(payload)]
         seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)
         return encode_reserved(seen), rows
-    unread = [item for payload in payloads for item in decode_partition_inputs(payload)]
-    counted, rows = advance_partition(decode_reserved(state, PartitionState), unread, config.cluster)
+    unreadable = [item for payload in payloads for item in decode_partition_inputs(payload)]
+    counted, rows = advance_partition(decode_reserved(state, PartitionState), unreadable, config.cluster)
     return encode_reserved(counted), rows
 
 

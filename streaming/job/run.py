@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 import re
-import signal
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 from py4j.protocol import Py4JError, Py4JNetworkError
@@ -24,6 +20,7 @@ from streaming.job.exceptions import QueryEndedError
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
+from streaming.lifecycle import room_log, stop_signals
 from streaming.tables import DeltaLake
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["checkpoint_of", "run", "start_query"]
 
-_LOG = logging.getLogger("streaming.job")
+_LOG = room_log(__name__)
 
 _GONE = "Spark's JVM is gone (killed, or out of memory?): started again, the job goes on where it was"
 
@@ -109,7 +106,7 @@ def run(
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
-    with _stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
+    with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
         lake = DeltaLake(settings.lake)
         lake.create()
@@ -158,21 +155,6 @@ def _stop_between_batches(query: StreamingQuery) -> None:
     query.stop()
 
 
-@contextmanager
-def _stop_signals() -> Iterator[threading.Event]:
-    stop = threading.Event()
-
-    def ask(_signal: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 # The line after the indented frames of a Python traceback: "module.Class: message". Not every class ends in Error.
 _RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n|\n)+(\S.*)")
 
@@ -189,5 +171,5 @@ def _cause(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # (The bridge's own exception only says that Java has raised one.)
     raised = [line for line in _RAISED.findall(text) if not line.startswith("py4j.")]
-    told = raised or _CAUSED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
-    return f"the Spark query has ended: {(told or lines or ['no reason given'])[-1][:500]}"
+    named = raised or _CAUSED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
+    return f"the Spark query has ended: {(named or lines or ['no reason given'])[-1][:500]}"

@@ -93,13 +93,13 @@ def advance_partition(state: PartitionState, inputs: list[PartitionInput], clust
     """
     rows = Rows()
     day = _Day(state, cluster, rows)
-    unread: list[QuarantinedRecord | CountedRecords] = []
+    unreadable: list[QuarantinedRecord | CountedRecords] = []
     for item in inputs:
         if isinstance(item, LogGap):
             rows.gaps.append(_gap_row(cluster, item))
         else:
-            unread.append(item)
-    for window, items in _by_window(unread):
+            unreadable.append(item)
+    for window, items in _by_window(unreadable):
         day.enter(window)
         for item in items:
             day.take(item)
@@ -155,11 +155,11 @@ class _Day:
 
 
 def _by_window(
-    unread: Iterable[QuarantinedRecord | CountedRecords],
+    unreadable: Iterable[QuarantinedRecord | CountedRecords],
 ) -> Iterator[tuple[Window, list[QuarantinedRecord | CountedRecords]]]:
     """Windows in log order, each with its records: counted ones come after those that are kept."""
     windows: dict[int, list[QuarantinedRecord | CountedRecords]] = {}
-    for item in sorted(unread, key=_first_offset):
+    for item in sorted(unreadable, key=_first_offset):
         windows.setdefault(item.window.round, []).append(item)
     for items in windows.values():
         yield items[0].window, sorted(items, key=lambda item: isinstance(item, CountedRecords))

@@ -5,10 +5,11 @@ Closed rounds have their own key, and come in the order of their closing records
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
-from streaming.groups import GapRow, RoundRow, Rows
-from streaming.log_health.open_transactions import open_transactions
+from streaming.groups import GapRow, OpenTransactionRow, RoundRow, Rows
 from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition
 from streaming.times import RoundClock, day_of, read_clock
 
@@ -50,7 +51,7 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
     for item in sorted(rounds, key=lambda r: r.round):
         rows.gaps.extend(_gaps(state, item, cluster))
         if item.holds is not None:
-            holds, changed = open_transactions(holds, item.holds, cluster, item.round, item.time)
+            holds, changed = _open_transactions(holds, item.holds, cluster, item.round, item.time)
             rows.open_transactions.extend(changed)
         rows.rounds.append(
             RoundRow(
@@ -75,6 +76,50 @@ def advance_rounds(state: RoundsState, rounds: list[ClosedRound], cluster: str) 
     return state, rows
 
 
+def _open_transactions(
+    before: Mapping[int, HeldPartition], held: Sequence[HeldPartition], cluster: str, number: int, time: int
+) -> tuple[dict[int, HeldPartition], list[OpenTransactionRow]]:
+    """Update the holds with one round.
+
+    Args:
+        before: By partition: the hold in its last row.
+        held: The holds of the round.
+        cluster: Configured name of the cluster.
+        number: Number of the round.
+        time: Its time, ms.
+
+    Returns:
+        The present holds, and a row for each partition that changed: the hold began or ended, its producer or
+        transactional id became known, or the number of groups changed. The number of waiting records grows all the time
+        and causes no row.
+    """
+    now = {hold.partition: hold for hold in held}
+    ended = [hold for partition, hold in sorted(before.items()) if partition not in now]
+    rows = [_held_row(cluster, number, time, hold, is_held=False) for hold in ended]
+    for partition, hold in sorted(now.items()):
+        known = before.get(partition)
+        if known is None or msgspec.structs.replace(hold, end=known.end) != known:
+            rows.append(_held_row(cluster, number, time, hold, is_held=True))
+    return now, rows
+
+
+def _held_row(cluster: str, number: int, time: int, hold: HeldPartition, *, is_held: bool) -> OpenTransactionRow:
+    return OpenTransactionRow(
+        cluster=cluster,
+        log_partition=hold.partition,
+        round=number,
+        round_time=time,
+        event_date=day_of(time),
+        held=is_held,
+        held_since=hold.since,
+        held_offset=hold.position,
+        waiting=hold.end - hold.position if is_held else 0,
+        groups=hold.groups if is_held else 0,
+        producer_id=hold.producer_id,
+        transactional_id=hold.transactional_id,
+    )
+
+
 def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
     """Gaps before a round; updates the state with its time."""
     before, jump, was_sure = state.time, state.jump, state.clock.sure
@@ -89,15 +134,15 @@ def _gaps(state: RoundsState, item: ClosedRound, cluster: str) -> list[GapRow]:
         before = item.time
     if state.clock.other is not None:
         state.time, state.jump = before, (before, item.time)
-        return _rows(spans, cluster)
+        return _gap_rows(spans, cluster)
     # (With a jump, a round with a wrong time lies between the two.)
     if item.time - before > silent * (1 if jump is None else 2):
         spans.append((before, item.time))
     state.time, state.jump = max(before, item.time), None
-    return _rows(spans, cluster)
+    return _gap_rows(spans, cluster)
 
 
-def _rows(spans: list[tuple[int, int]], cluster: str) -> list[GapRow]:
+def _gap_rows(spans: list[tuple[int, int]], cluster: str) -> list[GapRow]:
     return [
         GapRow(
             cluster=cluster,

@@ -1,7 +1,7 @@
 """The codec of Kafka's `__consumer_offsets` and of the consumer protocol inside it.
 
 Bytes in, values out; nothing here knows a Kafka client or Spark. Undecodable bytes become a value too (`Rejected`, and
-in `Compactor.unread`), never an exception.
+in `Compactor.unreadable`), never an exception.
 """
 
 from __future__ import annotations
@@ -13,18 +13,17 @@ from streaming.offsets_log.codec.consumer_protocol import (
     decode_subscription,
 )
 from streaming.offsets_log.codec.decode_json import decode_line
-from streaming.offsets_log.codec.keys import GroupKey, Key, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.partitioner import partition_for
-from streaming.offsets_log.codec.record import LogRecord
+from streaming.offsets_log.codec.record import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
-from streaming.offsets_log.codec.record_types import RECORD_TYPES, RecordValue, decode_record_value
-from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
+from streaming.offsets_log.codec.record_types import RECORD_TYPES, decode_record_value
 from streaming.offsets_log.codec.topic_id import printed
 from streaming.offsets_log.fold.partition import Compactor
-from streaming.offsets_log.fold.unreadable import Unread, Windows
+from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
 from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 
 __all__ = [
@@ -36,19 +35,17 @@ __all__ = [
     "Compactor",
     "GroupKey",
     "Ints",
-    "Key",
     "LogRecord",
     "OffsetCommit",
     "OffsetKey",
     "OtherKey",
     "RecordColumns",
-    "RecordValue",
     "Rejected",
     "StretchEnd",
     "Subscription",
     "UnknownKey",
     "UnknownVersion",
-    "Unread",
+    "UnreadableRecords",
     "Windows",
     "decode_assignment",
     "decode_key",

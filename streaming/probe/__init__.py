@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError, StopRequestedError
-from streaming.probe.preflight import Problem, check
+from streaming.probe.preflight import check
 from streaming.probe.run import Probe, main
 
 __all__ = [
     "NoOffsetsLogError",
     "Probe",
-    "Problem",
     "RoundAbandonedError",
     "StopRequestedError",
     "check",

@@ -17,7 +17,7 @@ from kafka.errors import KafkaError, NodeNotReadyError
 from kafka.protocol.metadata import MetadataRequest
 
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, told
+from streaming.probe.exceptions import RoundAbandonedError, error_text
 
 __all__ = ["Connections", "chunks_by_node"]
 
@@ -86,7 +86,7 @@ class Connections:
                 await self._manager._net.sleep(_NOT_READY_PAUSE_S)  # noqa: SLF001  (see the module's docstring)
             except KafkaError as error:
                 place = "a broker" if node is None else f"broker {node}"
-                message = f"{place} did not answer {request.name.removesuffix('Request')} ({told(error)})"
+                message = f"{place} did not answer {request.name.removesuffix('Request')} ({error_text(error)})"
                 raise RoundAbandonedError(message) from error
             else:
                 if isinstance(request, MetadataRequest):

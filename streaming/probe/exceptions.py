@@ -11,7 +11,7 @@ from kafka.errors import KafkaError
 from streaming.exceptions import EvenkeelError
 from streaming.terminal import visible
 
-__all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "told"]
+__all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "error_text"]
 
 
 class RoundAbandonedError(EvenkeelError):
@@ -26,7 +26,7 @@ class StopRequestedError(EvenkeelError):
     """The probe was asked to stop while it waited; its round is abandoned."""
 
 
-def told(error: KafkaError) -> str:
+def error_text(error: KafkaError) -> str:
     """An error of kafka-python as a readable text: its class once, and its message (`str` repeats the class)."""
     message = visible(" ".join(str(argument) for argument in error.args if argument))
     return f"{type(error).__name__}: {message}" if message else type(error).__name__

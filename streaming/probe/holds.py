@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 
 from streaming.events import LogHold, RoundClosed
 
-__all__ = ["HELD_ROUNDS", "Hold", "Holder", "advance_holds", "lasting", "recalled_holds", "told_holds", "with_holders"]
+__all__ = [
+    "HELD_ROUNDS",
+    "Hold",
+    "Holder",
+    "advance_holds",
+    "lasting",
+    "recalled_holds",
+    "reported_holds",
+    "with_holders",
+]
 
 HELD_ROUNDS = 3
 """How many rounds a hold must exceed to be reported.
@@ -91,7 +100,7 @@ def with_holders(holds: tuple[Hold | None, ...], holders: Mapping[int, Holder]) 
     )
 
 
-def told_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[int]) -> tuple[LogHold, ...]:
+def reported_holds(holds: tuple[Hold | None, ...], partitions_of_groups: Iterable[int]) -> tuple[LogHold, ...]:
     """The holds as a closing record reports them.
 
     Args:

@@ -16,13 +16,13 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["IDLE_ROUNDS", "Rest", "Told", "rest_after", "told_as"]
+__all__ = ["IDLE_ROUNDS", "Reporting", "Rest", "reporting", "rest_after"]
 
 IDLE_ROUNDS = 12
 """Longer than the judgement of lag looks back (ten rounds, `groups/lag/trend.py`), so that lag is settled by then."""
 
 
-class Told(enum.Enum):
+class Reporting(enum.Enum):
     """How a round reports a group."""
 
     FULLY = enum.auto()
@@ -61,7 +61,7 @@ def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
     )
 
 
-def told_as(group: str, before: Rest, now: Rest, period_ms: int) -> Told:
+def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:
     """How this round reports a group.
 
     Args:
@@ -72,9 +72,9 @@ def told_as(group: str, before: Rest, now: Rest, period_ms: int) -> Told:
     """
     rested = now.rounds.get(group, 0)
     if rested < IDLE_ROUNDS:
-        return Told.FULLY
+        return Reporting.FULLY
     if rested == IDLE_ROUNDS:
-        return Told.AS_IDLE
+        return Reporting.AS_IDLE
     moment = zlib.crc32(group.encode("utf-8", "surrogateescape")) % period_ms
     passed = (now.time - moment) // period_ms > (before.time - moment) // period_ms
-    return Told.AS_IDLE if passed else Told.NOT_AT_ALL
+    return Reporting.AS_IDLE if passed else Reporting.NOT_AT_ALL

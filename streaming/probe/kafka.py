@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from streaming.config import Filters
+from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
 from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
@@ -29,7 +29,7 @@ from streaming.terminal import visible
 
 __all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 
-_LOG = logging.getLogger(__name__)
+_LOG = room_log(__name__)
 
 _EMPTY = "Empty"
 _CONSUMER = "consumer"
@@ -40,7 +40,7 @@ _DEAD = "Dead"
 _CLASSIC_TYPES = ("classic", None)
 
 # In these states the answer has the subscriptions of all members.
-_TOLD_STATES = ("Stable", "Empty")
+_STATES_WITH_SUBSCRIPTIONS = ("Stable", "Empty")
 
 _UNKNOWN_OFFSET = -1
 
@@ -85,7 +85,7 @@ class KafkaCluster:
         self._ask_partitions = PartitionRequests(self._connections)
         self._offsets_topic = offsets_topic
         self._filters = filters
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
 
     @property
     def sent(self) -> Counter[str]:
@@ -212,7 +212,7 @@ class KafkaCluster:
         """
         coordinators = {group: log.leaders[partition_for(group, len(log.leaders))] for group in missing}
         answers = self._ask_groups.describe_groups(coordinators, deadline)
-        self._tell_forbidden("Describe on Group", answers)
+        self._warn_of_forbidden("Describe on Group", answers)
         hidden = [
             Group(name, coordinators[name], None, None, None)
             for name, answer in answers.items()
@@ -223,14 +223,14 @@ class KafkaCluster:
 
     def _descriptions(self, groups: Mapping[str, Group], deadline: Deadline) -> dict[str, Description]:
         # An empty group has no members, so no subscriptions: simple groups cost nothing here.
-        told = [group for group in groups.values() if group.state != _EMPTY]
+        with_members = [group for group in groups.values() if group.state != _EMPTY]
         classic = self._ask_groups.describe_groups(
-            {group.group: group.node for group in told if group.group_type in _CLASSIC_TYPES}, deadline
+            {group.group: group.node for group in with_members if group.group_type in _CLASSIC_TYPES}, deadline
         )
         consumer = self._ask_groups.describe_consumer_groups(
-            {group.group: group.node for group in told if group.group_type == _CONSUMER}, deadline
+            {group.group: group.node for group in with_members if group.group_type == _CONSUMER}, deadline
         )
-        self._tell_forbidden("Describe on Group", classic | consumer)
+        self._warn_of_forbidden("Describe on Group", classic | consumer)
         found = {name: _classic(answer) for name, answer in classic.items() if not isinstance(answer, Refused)}
         found |= {name: _consumer(answer) for name, answer in consumer.items() if not isinstance(answer, Refused)}
         # Before DescribeGroups version 6 "Dead" is the answer for a group that does not exist, or is not a classic one;
@@ -241,14 +241,14 @@ class KafkaCluster:
         # A share group has no committed offsets (KIP-932).
         asked = {name: group.node for name, group in groups.items() if group.group_type != "share"}
         answers = self._ask_groups.committed(asked, deadline)
-        self._tell_forbidden("Describe on Group", answers)
+        self._warn_of_forbidden("Describe on Group", answers)
         return {name: answer for name, answer in answers.items() if not isinstance(answer, Refused)}
 
     # -- topics
 
     def _topics(self, names: set[str], deadline: Deadline) -> dict[str, Topic]:
         metadata = self._ask_topics.metadata(sorted(names), deadline)
-        self._tell_forbidden("Describe on Topic", metadata.topics)
+        self._warn_of_forbidden("Describe on Topic", metadata.topics)
         leaders = _led(metadata.topics)
         offsets = {kind: self._ask_partitions.offsets(kind, leaders, deadline) for kind in OffsetKind}
         if not all(place in found for found in offsets.values() for place in leaders):
@@ -267,12 +267,12 @@ class KafkaCluster:
             if places is not Refused.FORBIDDEN
         }
 
-    def _tell_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
+    def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
         for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):
             if (
                 sentence := f"{right} '{visible(name)}' is missing, so it stays unseen: grant it, or ignore it"
-            ) not in self._told:
-                self._told.add(sentence)
+            ) not in self._warned:
+                self._warned.add(sentence)
                 _LOG.warning("The right %s.", sentence)
 
 
@@ -282,7 +282,7 @@ def _classic(answer: Any) -> Description:
         return Description(answer.group_state, answer.protocol_type, frozenset(), complete=True)
     subscribed: set[str] = set()
     # During a rebalance coordinators list members without their metadata, or none yet.
-    complete = answer.group_state in _TOLD_STATES
+    complete = answer.group_state in _STATES_WITH_SUBSCRIPTIONS
     for member in answer.members:
         subscription = decode_subscription(bytes(member.member_metadata)) if member.member_metadata else None
         if subscription is None or isinstance(subscription, Rejected):

@@ -13,7 +13,7 @@ from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
-from streaming.probe.idle import Rest, Told, rest_after, told_as
+from streaming.probe.idle import Reporting, Rest, reporting, rest_after
 
 __all__ = [
     "Description",
@@ -199,9 +199,9 @@ def round_events(
         if group not in look.groups:
             resting.append((group, _gone(head, group, filters)))
             continue
-        told = told_as(group, memory.rest, after.rest, period_ms)
-        if told is not Told.NOT_AT_ALL:
-            idle = told is Told.AS_IDLE
+        reported = reporting(group, memory.rest, after.rest, period_ms)
+        if reported is not Reporting.NOT_AT_ALL:
+            idle = reported is Reporting.AS_IDLE
             events = _events_of_group(head, look, group, idle=idle)
             (resting if idle else others).extend((group, event) for event in events)
     return resting + others

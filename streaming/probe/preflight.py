@@ -26,7 +26,7 @@ from streaming.exceptions import EvenkeelError, SetupError
 from streaming.probe.clients import open_admin
 from streaming.probe.connections import Connections
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import told
+from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.topics import creation_problem, wrong_settings
 
@@ -86,7 +86,7 @@ def _checked(section: str, kafka: KafkaSettings, lacks: Callable[[Any], Iterator
     try:
         return [Problem(sentence) for sentence in lacks(admin)]
     except (KafkaError, EvenkeelError) as error:
-        why = told(error) if isinstance(error, KafkaError) else str(error)
+        why = error_text(error) if isinstance(error, KafkaError) else str(error)
         addresses = kafka.bootstrap_servers
         return [Problem(f"The Kafka cluster at {addresses} stopped answering ({why}): look at its brokers.")]
     finally:
@@ -118,17 +118,17 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
     addresses = kafka.bootstrap_servers
     if isinstance(error, (SaslAuthenticationFailedError, AuthorizationError)):
         return (
-            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({told(error)}): correct "
+            f"The Kafka cluster at {addresses} refused the user {kafka.sasl_username!r} ({error_text(error)}): correct "
             f"{section}.sasl_username and its password."
         )
     if isinstance(error, UnsupportedSaslMechanismError):
         return (
-            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({told(error)}): correct "
+            f"The Kafka cluster at {addresses} does not offer {kafka.sasl_mechanism} ({error_text(error)}): correct "
             f"{section}.sasl_mechanism."
         )
     return (
         f"{addresses} takes connections, but no Kafka broker answers there by {kafka.security_protocol} "
-        f"({told(error)}): correct {section}.security_protocol, or the address."
+        f"({error_text(error)}): correct {section}.security_protocol, or the address."
     )
 
 

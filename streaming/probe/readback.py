@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,15 +11,16 @@ from kafka.errors import CorruptRecordError, KafkaError
 
 from streaming.config import Settings
 from streaming.events import Event, Rejected, RoundClosed, UnknownType, decode_event, decode_round
+from streaming.lifecycle import room_log
 from streaming.probe.clients import open_consumer
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, told
+from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.observe import Memory, recall
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk
 
 __all__ = ["remember"]
 
-_LOG = logging.getLogger("streaming.probe")
+_LOG = room_log(__name__)
 
 _LOOKBACK = 16
 """The last closing record is among the last two records, unless rounds failed; each further step goes 16 times back."""
@@ -49,7 +49,7 @@ def remember(settings: Settings, deadline: Deadline) -> Memory:
         finally:
             consumer.close()
     except KafkaError as error:
-        message = f"the last round could not be read back ({told(error)})"
+        message = f"the last round could not be read back ({error_text(error)})"
         raise RoundAbandonedError(message) from error
 
 
@@ -137,7 +137,6 @@ def _records(
 
     Returns:
         Partition, offset and value of each.
-        Place, offset and value of each.
     """
     waiting = {place: deque(each for each in of_place if each[0] < each[1]) for place, of_place in ranges.items()}
     waiting = {place: of_place for place, of_place in waiting.items() if of_place}
@@ -172,4 +171,4 @@ def _values(item: FetchedRun | FetchedBatch | Missing, place: Any, end: int) -> 
                 yield offset, value
         except CorruptRecordError as error:
             where = f"{place.topic}-{place.partition}, offsets {batch.base_offset} to {batch.offset}"
-            _LOG.warning("Passed over a record batch (%s) that cannot be taken apart: %s", where, told(error))
+            _LOG.warning("Passed over a record batch (%s) that cannot be taken apart: %s", where, error_text(error))

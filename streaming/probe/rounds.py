@@ -15,7 +15,7 @@ from streaming.config import Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe.deadline import Deadline
-from streaming.probe.holds import advance_holds, told_holds
+from streaming.probe.holds import advance_holds, reported_holds
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory, RoundHead, memory_after, round_events
 from streaming.probe.writer import RoundWriter
@@ -68,7 +68,7 @@ def one_round(
         (positions.stable, positions.end),
         log.metadata.cluster_id,
         deadline,
-        told_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
+        reported_holds(head.holds, (partition_for(group, len(head.log)) for group in look.groups)),
         untold=len(look.groups.keys() - {group for group, _ in events}),
     )
     return closed, after

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,10 +22,11 @@ from tenacity.nap import sleep_using_event
 
 from streaming.config import KafkaSettings, Settings, load_settings
 from streaming.events import RoundClosed
-from streaming.exceptions import SETUP_EXIT_CODE, SetupError
+from streaming.exceptions import SetupError
+from streaming.lifecycle import exit_code, room_log, set_up_log, stop_signals
 from streaming.probe.clients import open_admin
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, told
+from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError, error_text
 from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory
 from streaming.probe.preflight import check
@@ -39,7 +37,7 @@ from streaming.probe.writer import RoundWriter
 
 __all__ = ["Probe", "main", "run"]
 
-_LOG = logging.getLogger("streaming.probe")
+_LOG = room_log(__name__)
 
 _LEAST_ROUND_S = 10.0
 """Interval settings can be shorter, for demos and tests; a broker's election takes seconds there as well."""
@@ -95,7 +93,7 @@ class Probe:
             closed, self._memory = one_round(cluster, writer, self._settings, memory, deadline)
         except KafkaError as error:
             self.close()
-            message = f"the cluster did not answer ({told(error)})"
+            message = f"the cluster did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
         except BaseException:
             self.close()
@@ -141,7 +139,7 @@ class Probe:
                 admin.close()
         except KafkaError as error:
             # Named, because another team may run it than the watched cluster.
-            message = f"the bus did not answer ({told(error)})"
+            message = f"the bus did not answer ({error_text(error)})"
             raise RoundAbandonedError(message) from error
 
     def _writer_by(self, admin: Any, kafka: KafkaSettings) -> RoundWriter:
@@ -175,26 +173,20 @@ def main(settings: Settings | None = None) -> int:
 
     Problems found at the start are printed, one sentence a line, and end it with `SETUP_EXIT_CODE`.
     """
-    logging.basicConfig(format="%(asctime)s %(levelname)s %(name)s: %(message)s", level=logging.INFO)
     # Its clients report each failed connection, some with a stack trace; we report an outage once.
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    stop = threading.Event()
-    with _stopped_by_signals(stop):
-        try:
-            chosen = settings or load_settings()
-            if problems := check(chosen):
-                for problem in problems:
-                    print(problem, file=sys.stderr)  # noqa: T201  (for the person who started it)
-                return SETUP_EXIT_CODE
-            _LOG.info("Watching cluster %r at %s.", chosen.cluster, chosen.kafka.bootstrap_servers)
-            if chosen.bus is not None:
-                _LOG.info("Rounds are written to %s.", chosen.bus.bootstrap_servers)
-            run(chosen, stop)
-        except SetupError as error:
-            print(error, file=sys.stderr)  # noqa: T201  (for the person who started it)
-            return SETUP_EXIT_CODE
+    set_up_log({"kafka": logging.CRITICAL})
+    with stop_signals() as stop:
+        return exit_code(lambda: _watch(settings or load_settings(), stop))
+
+
+def _watch(settings: Settings, stop: threading.Event) -> None:
+    if problems := check(settings):
+        raise SetupError("\n".join(map(str, problems)))
+    _LOG.info("Watching cluster %r at %s.", settings.cluster, settings.kafka.bootstrap_servers)
+    if settings.bus is not None:
+        _LOG.info("Rounds are written to %s.", settings.bus.bootstrap_servers)
+    run(settings, stop)
     _LOG.info("Stopped.")
-    return 0
 
 
 def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
@@ -235,13 +227,3 @@ def _ticks(interval: float, stop: threading.Event, clock: Callable[[], float] = 
         yield
         late = max(0.0, clock() - due)
         due += (int(late / interval) + 1) * interval
-
-
-@contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -21,7 +21,7 @@ from kafka.errors import (
 from streaming.config import ProbeSettings
 from streaming.events import MAX_RECORD_BYTES
 from streaming.exceptions import SetupError
-from streaming.probe.exceptions import told
+from streaming.probe.exceptions import error_text
 
 __all__ = ["create_missing", "creation_problem", "wrong_settings"]
 
@@ -161,7 +161,7 @@ def _not_created(name: str, error: KafkaError) -> str:
             f"Topic {name} does not exist (or may not be described) and may not be created: the right Create on "
             f"Topic {name!r} is missing; grant it, or create the topic and grant Read and Write on it."
         )
-    return f"Topic {name} could not be created ({told(error)}): correct the section probe, or create it."
+    return f"Topic {name} could not be created ({error_text(error)}): correct the section probe, or create it."
 
 
 def _configs(admin: Any, names: list[str]) -> Mapping[str, dict[str, str]]:

@@ -25,7 +25,7 @@ from streaming.events import (
 from streaming.exceptions import SetupError
 from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
-from streaming.probe.exceptions import RoundAbandonedError, told
+from streaming.probe.exceptions import RoundAbandonedError, error_text
 
 __all__ = ["Opened", "RoundWriter", "Written"]
 
@@ -239,4 +239,4 @@ def _acknowledged(ack: Any, topic: str) -> Any:
 
 
 def _not_written(topic: str, error: KafkaError) -> RoundAbandonedError:
-    return RoundAbandonedError(f"topic {topic} did not take a record ({told(error)})")
+    return RoundAbandonedError(f"topic {topic} did not take a record ({error_text(error)})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.process.guarded import SAFE_PATH, GuardedProcess, guarded_command, last_line
+from streaming.process.guarded import SAFE_PATH, GuardedProcess
 from streaming.process.lock import ALERTER, JOB, UP, only_one
 from streaming.process.logs import LogFollower, logs_of
 from streaming.process.programs import Program, Programs
@@ -16,8 +16,6 @@ __all__ = [
     "LogFollower",
     "Program",
     "Programs",
-    "guarded_command",
-    "last_line",
     "logs_of",
     "only_one",
 ]

@@ -144,9 +144,9 @@ def guarded_command(
     """
     order, runs = folder / f"{name}.json", folder / f"{name}.runs"
     runs.unlink(missing_ok=True)
-    told = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
+    content = {"command": list(command), "grace_s": grace_s, "runs": str(runs), "without": list(without)}
     with os.fdopen(_private(order, os.O_WRONLY | os.O_TRUNC), "w", encoding="utf-8") as file:
-        json.dump(told, file)
+        json.dump(content, file)
     return [sys.executable, "-I", "-S", str(_GUARD), "--order", str(order)], runs
 
 

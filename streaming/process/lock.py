@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import hashlib
-import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -18,13 +17,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from streaming.exceptions import SetupError
+from streaming.lifecycle import room_log
 from streaming.places import open_private, private_folder
 
 __all__ = ["ALERTER", "JOB", "UP", "only_one"]
 
 JOB, ALERTER, UP = "job", "alerter", "evenkeel up"
 
-_LOG = logging.getLogger("streaming.process.lock")
+_LOG = room_log(__name__)
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 """The errors of a file system without locks, such as some network file systems."""

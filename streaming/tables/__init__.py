@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from streaming.tables.cache import LakeMirror, Wanted
-from streaming.tables.columns import to_arrow
+from streaming.tables.cache import TableCache, Wanted
+from streaming.tables.columns import named_to_arrow, to_arrow
 from streaming.tables.current import VIEWS
 from streaming.tables.dataset import all_rows, file_system
 from streaming.tables.exceptions import LakeUnreadableError
 from streaming.tables.lake import DeltaLake, Lake
-from streaming.tables.log_tail import DataFile, TableFollower
+from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
+from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 
 __all__ = [
     "ALERT_TABLES",
@@ -19,17 +20,22 @@ __all__ = [
     "VIEWS",
     "DataFile",
     "DeltaLake",
+    "DeltaLogTail",
     "Lake",
-    "LakeMirror",
     "LakeReader",
     "LakeUnreadableError",
+    "SqlError",
     "Table",
-    "TableFollower",
+    "TableCache",
     "Wanted",
     "all_rows",
     "ddl",
     "file_system",
     "has_rows_of",
+    "named_to_arrow",
+    "parsed",
+    "reads",
     "table_named",
     "to_arrow",
+    "with_parameters",
 ]

@@ -18,10 +18,10 @@ from typing import Any
 import duckdb
 
 from streaming.tables.current import VIEWS, current_sql
-from streaming.tables.log_tail import DataFile, TableFollower
+from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.schema import Table, table_named
 
-__all__ = ["LakeMirror", "Wanted"]
+__all__ = ["TableCache", "Wanted"]
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -59,7 +59,7 @@ class _Held:
     current: tuple[str, ...]
     past: tuple[str, ...]
     reach: timedelta | None
-    follower: TableFollower
+    log_tail: DeltaLogTail
     grouped: bool
     """Whether a row speaks of a group."""
     todo: list[tuple[DataFile, bool]] = field(default_factory=list)
@@ -71,7 +71,7 @@ class _Held:
         return tuple(c for c in self.past if not (self.grouped and c in _GROUP))
 
 
-class LakeMirror:
+class TableCache:
     """SQL over the present and the recent past of one lake.
 
     One thread calls `update` and, until `behind` is 0, `read_on`; any number of threads call `rows`. Each sees a
@@ -116,11 +116,11 @@ class LakeMirror:
         with self._whole():
             # A batch writes `rounds` last: looked at first, everything of the rounds that it shows is there.
             ordered = sorted(self._held, key=lambda h: h.table.name != "rounds")
-            news = {held.table.name: held.follower.look() for held in ordered}
+            new_files = {held.table.name: held.log_tail.look() for held in ordered}
             changed = False
             for held in self._held:
-                found = news[held.table.name]
-                if found.anew:
+                found = new_files[held.table.name]
+                if found.is_snapshot:
                     changed = True
                     self._empty(held)
                     held.todo = self._worth_reading(held, found.files)
@@ -176,7 +176,7 @@ class LakeMirror:
         except BaseException:
             self._connection.rollback()
             for held in self._held:
-                held.follower.forget()
+                held.log_tail.forget()
                 held.todo.clear()
             raise
         self._connection.commit()
@@ -229,7 +229,7 @@ class LakeMirror:
             if not part:
                 continue
             columns = {*held.past, *(held.current if near else ())}
-            self._connection.register("incoming", held.follower.read(part, columns))
+            self._connection.register("incoming", held.log_tail.read(part, columns))
             if near and held.current:
                 self._merge(held)
             if held.past:
@@ -283,7 +283,7 @@ def _held(root: str, table: Table, wish: Wanted) -> _Held:
         current=tuple(c.name for c in table.columns if wish.current and c.name in wish.current | of_view),
         past=tuple(c.name for c in table.columns if wish.past and c.name in wish.past | needed),
         reach=wish.reach,
-        follower=TableFollower(root, table, time),
+        log_tail=DeltaLogTail(root, table, time),
         grouped="group_id" in table.key,
     )
 

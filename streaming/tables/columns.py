@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ from streaming.tables.schema import Column, Table
 from streaming.tables.schema.types import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
 from streaming.times import DAY_MS
 
-__all__ = ["to_arrow"]
+__all__ = ["named_to_arrow", "to_arrow"]
 
 # 9999-12-31, the last day that every engine and Python can show. A timestamp in a broken record can be any int64:
 # what is no time becomes NULL.
@@ -28,6 +29,11 @@ def to_arrow(table: Table, rows: list[list[Any]]) -> pa.Table:
     values = zip(*rows, strict=True) if rows else ([] for _ in table.columns)
     arrays = [_array(column, list(cells)) for column, cells in zip(table.columns, values, strict=True)]
     return pa.Table.from_arrays(arrays, names=[column.name for column in table.columns])
+
+
+def named_to_arrow(table: Table, rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """The same of rows by name; a column that a row does not name is NULL."""
+    return to_arrow(table, [[row.get(column.name) for column in table.columns] for row in rows])
 
 
 def _array(column: Column, cells: list[Any]) -> pa.Array:

@@ -21,7 +21,7 @@ from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
 from streaming.tables.exceptions import LakeUnreadableError
 from streaming.tables.schema import Table
 
-__all__ = ["DataFile", "News", "TableFollower"]
+__all__ = ["DataFile", "DeltaLogTail", "NewFiles"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,19 +44,19 @@ class DataFile:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
+class NewFiles:
     """What a look has found.
 
     Attributes:
         files: New files with new rows, the newest first.
-        anew: What was read before counts no more: these are all files there are.
+        is_snapshot: What was read before counts no more: these are all files there are.
     """
 
     files: tuple[DataFile, ...]
-    anew: bool
+    is_snapshot: bool
 
 
-class TableFollower:
+class DeltaLogTail:
     """One table. Not thread-safe.
 
     Files that were only rewritten (compaction) are no news: their rows were seen before.
@@ -78,7 +78,7 @@ class TableFollower:
         self._fs: Any = None
         self._schema = table.arrow_schema
 
-    def look(self) -> News:
+    def look(self) -> NewFiles:
         """Find what is new since the last look; the first finds everything, an absent table nothing.
 
         Raises:
@@ -96,12 +96,12 @@ class TableFollower:
                 self._version += 1
         except TableNotFoundError:
             was_there, self._fs = self._fs is not None, None
-            return News((), anew=was_there)
+            return NewFiles((), is_snapshot=was_there)
         except LakeUnreadableError:
             raise
         except Exception as error:  # delta-rs and Arrow raise whatever their storage does
             raise self._unreadable(error) from error
-        return News(tuple(reversed(files)), anew=False)
+        return NewFiles(tuple(reversed(files)), is_snapshot=False)
 
     @property
     def version(self) -> int:
@@ -136,7 +136,7 @@ class TableFollower:
         except (OSError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
 
-    def _open(self) -> News:
+    def _open(self) -> NewFiles:
         table = DeltaTable(self._uri)
         refuse_features(table, self._uri)
         self._fs = file_system(self._uri)
@@ -144,7 +144,7 @@ class TableFollower:
         self._stamp = self._stamp_of(self._version)
         actions = pa.table(table.get_add_actions(flatten=True))
         files = [self._file_of(row) for row in _thin(actions, self._time).to_pylist()]
-        return News(tuple(sorted(files, key=lambda f: f.written, reverse=True)), anew=True)
+        return NewFiles(tuple(sorted(files, key=lambda f: f.written, reverse=True)), is_snapshot=True)
 
     def _replaced(self) -> bool:
         """Whether the table was deleted and made again: the commit that was seen last is another one now."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from streaming.process import Program, Programs
 from streaming.up.cells import lines
 from streaming.up.run import ALERTER, JOB, PAGE, PROBE, environment_of, page_url, stop_signals, up, watch
 from streaming.up.summary import print_summary
@@ -12,8 +11,6 @@ __all__ = [
     "JOB",
     "PAGE",
     "PROBE",
-    "Program",
-    "Programs",
     "environment_of",
     "lines",
     "page_url",

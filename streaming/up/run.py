@@ -19,6 +19,7 @@ from rich.live import Live
 
 from streaming.config import KAFKA_SECRETS, Settings, Thresholds, environment_of, secret_variable
 from streaming.exceptions import SetupError
+from streaming.lifecycle import on_stop_signals
 from streaming.probe import check
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.tables import LakeReader, LakeUnreadableError
@@ -172,15 +173,11 @@ def stop_signals() -> Iterator[threading.Event]:
     """Turn SIGINT, SIGTERM and SIGHUP (closed terminal) into an event; a second one ends the process at once."""
     stop = threading.Event()
 
-    def ask(number: int, _frame: object) -> None:
+    def ask(number: int) -> None:
         if stop.is_set():
             sys.stderr.write("ended at once\n")
             os._exit(128 + number)  # the guards end the children
         stop.set()
 
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-    try:
+    with on_stop_signals(ask, signal.SIGHUP):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -18,9 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery_queues import DELIVERED, FAILED, SKIPPED, Delivery, Lane, Patience
-from streaming.alerts.digests import Open, rule_incident, told
-from streaming.alerts.exceptions import LostLaneError
+from streaming.alerts.delivery_queues import DELIVERED, FAILED, SKIPPED, Delivery, DeliveryQueue, RetryPolicy
+from streaming.alerts.digests import OpenAlerts, message_for, rule_incident
+from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
 from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.config import Owner
@@ -69,32 +69,32 @@ class _Way:
         return Outcome(None, 1)
 
 
-class _Lane:
-    """A delivery lane to a target in memory; a context manager."""
+class _Queue:
+    """A delivery queue to a target in memory; a context manager."""
 
     def __init__(self, way: _Way, sent: Mapping[str, str] | None = None, digest_above: int = 10) -> None:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._wake = threading.Event()
-        self.lane = Lane("ops", way, Patience(1, 86_400_000), self._results, self._wake, digest_above)
-        self.lane.remember(sent or {})
+        self.queue = DeliveryQueue("ops", way, RetryPolicy(1, 86_400_000), self._results, self._wake, digest_above)
+        self.queue.remember(sent or {})
 
     def tell(self, *looks: Iterable[Decided]) -> list[Delivery]:
         """Offer the transitions of each pass after the previous ones were delivered; returns the deliveries."""
         for number, look in enumerate(looks):
-            self.lane.offer(list(look), fresh=True)
+            self.queue.offer(list(look), fresh=True)
             if number == 0:
-                self.lane.start()
+                self.queue.start()
             deadline = time.monotonic() + 60
-            while not self.lane.idle and time.monotonic() < deadline:
+            while not self.queue.idle and time.monotonic() < deadline:
                 self._wake.wait(1)
                 self._wake.clear()
-        self.lane.stop()
-        self.lane.join(60)
+        self.queue.stop()
+        self.queue.join(60)
         return [self._results.get() for _ in range(self._results.qsize())]
 
 
 def _tell(way: _Way, *looks: Iterable[Decided], sent: Mapping[str, str] | None = None) -> list[Delivery]:
-    return _Lane(way, sent).tell(*looks)
+    return _Queue(way, sent).tell(*looks)
 
 
 _NAMES = [f"g{n}" for n in range(_MANY)]
@@ -104,7 +104,7 @@ def test_a_message_names_the_owner_of_its_group_and_a_digest_the_owners_of_all()
     owners = (Owner(team="search", groups=("/^s/",)), Owner(team="billing", groups=("b",)))
 
     def lines(*groups: str) -> tuple[list[str], str | None]:
-        message = told([_decided(group) for group in groups], Open({}), owners)
+        message = message_for([_decided(group) for group in groups], OpenAlerts({}), owners)
         return [line for line in message.body.splitlines() if line.startswith("owner")], message.fields.get("owner")
 
     assert lines("s1") == (["owner: search"], "search")
@@ -157,19 +157,19 @@ def test_the_gravest_goes_first_and_silence_before_all_that_is_as_grave() -> Non
 def test_grave_alerts_overtake_what_waits_already() -> None:
     way = _Way(RECORDS)
     way.goes_on.clear()
-    made = _Lane(way)
-    made.lane.offer([_decided(name, rule="imbalance", severity="warning") for name in _NAMES[:20]], fresh=True)
-    made.lane.start()
-    made.lane.offer(
+    made = _Queue(way)
+    made.queue.offer([_decided(name, rule="imbalance", severity="warning") for name in _NAMES[:20]], fresh=True)
+    made.queue.start()
+    made.queue.offer(
         [_decided("", rule="silence"), _decided("g7", "resolved", rule="imbalance", severity="warning")], True
     )
     way.goes_on.set()
     deadline = time.monotonic() + 60
-    while not made.lane.idle and time.monotonic() < deadline:
+    while not made.queue.idle and time.monotonic() < deadline:
         made._wake.wait(1)
         made._wake.clear()
-    made.lane.stop()
-    made.lane.join(60)
+    made.queue.stop()
+    made.queue.join(60)
     told = [(message.state, message.subject.split(" ")[1]) for message in way.messages]
     assert told.index(("firing", "c")) <= 1
     assert told.index(("firing", "g7")) < told.index(("resolved", "g7"))
@@ -243,7 +243,7 @@ def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires
             look.append(replace(made, alert_id=alert, transition_id=f"{alert} {made.state}"))
         looks.append(look)
     way = _Way(reads)
-    rows = _Lane(way, digest_above=3).tell(*looks)
+    rows = _Queue(way, digest_above=3).tell(*looks)
 
     asked = [d.transition_id for look in looks for d in look]
     assert sorted(row.decided.transition_id for row in rows) == sorted(asked)
@@ -267,18 +267,18 @@ def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires
         assert opened == {str(kept[alert]) for alert in still}
 
 
-def test_a_lane_whose_thread_has_ended_is_not_offered_anything_in_silence() -> None:
+def test_a_queue_whose_thread_has_ended_is_not_offered_anything_in_silence() -> None:
     class Broken(_Way):
         def send(self, message: Message) -> Outcome:
             message = "no such thing"
             raise KeyError(message)
 
-    made = _Lane(Broken(PEOPLE))
-    made.lane.offer([_decided("g")], fresh=True)
-    made.lane.start()
-    made.lane.join(60)
-    with pytest.raises(LostLaneError, match=r"Nothing is delivered to ops any more \(KeyError\): "):
-        made.lane.offer([], fresh=True)
+    made = _Queue(Broken(PEOPLE))
+    made.queue.offer([_decided("g")], fresh=True)
+    made.queue.start()
+    made.queue.join(60)
+    with pytest.raises(LostQueueError, match=r"Nothing is delivered to ops any more \(KeyError\): "):
+        made.queue.offer([], fresh=True)
 
 
 def _pager(services: Services) -> list[tuple[str, str]]:

@@ -12,11 +12,12 @@ import pytest
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.messages import message_of, trial_message
-from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.alerts.rules import load_rules
 from streaming.alerts.targets import Target
+from streaming.config import SHIPPED_RULES
 from tests.alerts.receiver import Receiver
 
-_PAGE = (SHIPPED.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
+_PAGE = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
 
 
 def _examples(language: str) -> list[str]:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from streaming.alerts.feed import Chunk, Feed, LostTrackError
+from streaming.alerts.exceptions import LostTrackError
+from streaming.alerts.feed import Chunk, Feed
 from streaming.tables import table_named
 from tests.alerts.build import Writer, time_of
 

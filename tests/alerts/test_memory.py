@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from streaming.alerts.decisions import Decisions
+from streaming.alerts.decisions import Decisions, _row
 from streaming.alerts.deliveries import Deliveries
 from streaming.alerts.delivery_queues import DELIVERED, Delivery
 from streaming.alerts.firing import Observed, Seen, State, Subject, step
+from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules, time_of
 
 
@@ -34,12 +35,13 @@ def test_nothing_is_forgotten_where_files_have_no_statistics(tmp_path: Path) -> 
     decisions.remember()
     decided = decisions.commit(transitions, 7, time_of(8), [False], {"gaps": 3})
     assert [t.state for t in decided] == ["firing"]
+    assert _row("c", transitions[0], 0, False, 1).keys() == {c.name for c in table_named("alerts").columns}
     forget_statistics(lake, "alerts")
 
     again = Decisions(lake, "c")
 
     assert again.remember().active.keys() == state.active.keys()
-    assert again.remember().seen == {"gaps": 3}
+    assert again.remember().versions == {"gaps": 3}
     assert again.after(0) == decided
     assert again.since(time_of(8)) == decided
 

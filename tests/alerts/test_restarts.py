@@ -58,7 +58,7 @@ class _Rows:
         by_round = {r.number: self.seen(r.number) for r in chunk.rounds}
         if "current" in chunk.rows:
             by_round[first] = {key: row for n in range(first + 1) for key, row in self.seen(n).items()}
-        wanted = {*active, *(key for seen in by_round.values() for key, row in seen.items() if row.truth)}
+        wanted = {*active, *(key for seen in by_round.values() for key, row in seen.items() if row.condition)}
         return [
             Observed(r.number, r.time, r.interval_ms, tuple(s for k, s in by_round[r.number].items() if k in wanted))
             for r in chunk.rounds

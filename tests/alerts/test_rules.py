@@ -10,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.rules import SHIPPED, load_rules
+from streaming.alerts.rules import load_rules
 from streaming.cli import app
+from streaming.config import SHIPPED_RULES
 from streaming.exceptions import SetupError
 from tests.alerts.build import DRIFT, UNEVEN, rules
 
@@ -129,7 +130,7 @@ def test_the_shipped_rules_are_right_and_the_rules_of_the_working_folder_win(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     shipped = [rule.name for rule in load_rules()]
-    assert shipped == [rule.name for rule in load_rules(SHIPPED)]
+    assert shipped == [rule.name for rule in load_rules(SHIPPED_RULES)]
     assert {"drift", "imbalance", "lag", "silence"} <= set(shipped)
     (tmp_path / "conf").mkdir()
     _file(tmp_path / "conf").rename(tmp_path / "conf" / "alerts.yaml")
@@ -137,8 +138,8 @@ def test_the_shipped_rules_are_right_and_the_rules_of_the_working_folder_win(
 
 
 def test_every_shipped_rule_is_explained() -> None:
-    page = (SHIPPED.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
-    assert [rule.name for rule in load_rules(SHIPPED) if f"| `{rule.name}` |" not in page] == []
+    page = (SHIPPED_RULES.parents[1] / "docs" / "alerts.md").read_text(encoding="utf-8")
+    assert [rule.name for rule in load_rules(SHIPPED_RULES) if f"| `{rule.name}` |" not in page] == []
 
 
 def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path: Path) -> None:
@@ -147,7 +148,7 @@ def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path
     done = subprocess.run(
         [sys.executable, "-m", "streaming.alerts"],
         env=environment,
-        cwd=SHIPPED.parents[1],
+        cwd=SHIPPED_RULES.parents[1],
         capture_output=True,
         text=True,
         check=False,

@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from streaming.alerts.conditions import Conditions
 from streaming.alerts.feed import Chunk, Round
-from streaming.alerts.rules import SHIPPED, load_rules
-from streaming.alerts.truths import Judge
+from streaming.alerts.rules import load_rules
+from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named
 
-_RULES = {rule.name: rule for rule in load_rules(SHIPPED)}
+_RULES = {rule.name: rule for rule in load_rules(SHIPPED_RULES)}
 
 
 def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
@@ -23,11 +24,11 @@ def _truth(rule: str, **row: Any) -> tuple[bool | None, str]:
     named = {"cluster": "c", "group_id": "g", "round": 1, "findings": [], "ended": False, **row}
     rows = pa.Table.from_pylist([{c.name: named.get(c.name) for c in table_named(made.table.name).columns}], schema)
     chunk = Chunk((Round(1, 1_000, 10_000),), {made.table.name: rows})
-    judge = Judge([made])
+    judge = Conditions([made])
     active = [(rule, json.dumps({name: named[name] for name in made.key if name in named}, separators=(",", ":")))]
     (observed,) = judge.rounds(chunk, active)
     (seen,) = observed.seen
-    return seen.truth, seen.message
+    return seen.condition, seen.message
 
 
 def _finding(name: str, detail: str = "x") -> list[dict[str, Any]]:
@@ -101,7 +102,7 @@ def test_each_shipped_rule_over_events_fires_on_its_event_and_says_what_it_was()
         name: pa.Table.from_pylist([{"cluster": "c", **row} for row in found], table_named(name).arrow_schema)
         for name, found in rows.items()
     }
-    observed = Judge([rule for rule in _RULES.values() if rule.of_events]).events(tables, None, 0)
+    observed = Conditions([rule for rule in _RULES.values() if rule.of_events]).events(tables, None, 0)
     assert {(seen.rule, seen.subject.entity): seen.message for seen in observed.seen} == {
         ("undecodable", '{"topic":"t"}'): "records of t cannot be decoded, now at partition 1, offset 7: too short",
         ("unknown_records", '{"topic":"t"}'): (
@@ -120,7 +121,7 @@ def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all
         made = pa.Table.from_pylist(named, table_named(table).arrow_schema)
         return Chunk((Round(number, number * 1_000, 10_000),), {table: made})
 
-    judge = Judge([_RULES["drift"]])
+    judge = Conditions([_RULES["drift"]])
     topics = (None, "a", "b")
     rows = [{"topic": topic, "verdict": "drifted", "drifted_count": 1} for topic in topics]
     (first,) = judge.rounds(chunk(1, "drift", *rows), ())
@@ -128,7 +129,7 @@ def test_a_group_that_decides_topic_by_topic_has_an_alert_for_each_and_takes_all
     assert sorted(seen.subject.entity for seen in first.seen) == entities
     active = [("drift", entity) for entity in entities]
     (sound,) = judge.rounds(chunk(2, "drift", *({"topic": t, "verdict": "identical"} for t in topics)), active)
-    assert sorted((seen.subject.entity, seen.truth) for seen in sound.seen) == [(e, False) for e in entities]
+    assert sorted((seen.subject.entity, seen.condition) for seen in sound.seen) == [(e, False) for e in entities]
     (last,) = judge.rounds(chunk(3, "group_health", {"ended": True}), active)
     assert sorted((seen.subject.entity, seen.gone) for seen in last.seen) == [(e, True) for e in entities]
 
@@ -174,5 +175,5 @@ def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
         rule.table.arrow_schema,
     )
     active = [("drift", f'{{"group_id":"{g}"}}') for g in "abc"]
-    (observed,) = Judge([rule]).rounds(Chunk((Round(1, 1_000, 10_000),), {"drift": rows}), active)
-    assert {s.subject.group_id: s.truth for s in observed.seen} == {"a": None, "b": True, "c": False}
+    (observed,) = Conditions([rule]).rounds(Chunk((Round(1, 1_000, 10_000),), {"drift": rows}), active)
+    assert {s.subject.group_id: s.condition for s in observed.seen} == {"a": None, "b": True, "c": False}

@@ -13,7 +13,7 @@ import pytest
 from deltalake import write_deltalake
 
 from streaming.alerts import Alerter
-from streaming.alerts.feed import LostTrackError
+from streaming.alerts.exceptions import LostTrackError
 from streaming.config import JobSettings, Settings
 from streaming.config.settings import AlertSettings
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of

@@ -20,7 +20,7 @@ from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from tests.benchmarks import decode
 from tests.benchmarks.alerts import alerts
 from tests.benchmarks.assign import assignments
-from tests.benchmarks.bench_cluster import Place, bench_place
+from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
 from tests.benchmarks.catch_up import CatchUpSize, catch_up
 from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
@@ -34,7 +34,7 @@ from tests.benchmarks.verdict_inputs import inputs
 
 __all__ = ["main"]
 
-_MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
+_MEASURES: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
     "reading": reading,
     "catch-up": catch_up,
     "downtime": downtime,
@@ -43,13 +43,13 @@ _MEASURES: dict[str, Callable[[Place, Say], list[Figure]]] = {
 }
 """Benchmarks that need a broker, in the order of the table."""
 
-_FULL: dict[str, Callable[[Place, Say], list[Figure]]] = {
-    "catch-up": lambda place, say: catch_up(place, say, CatchUpSize.full()),
-    "downtime": lambda place, say: downtime(place, say, DowntimeSize.full()),
-    "steady-state": lambda place, say: [
+_FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
+    "catch-up": lambda cluster, say: catch_up(cluster, say, CatchUpSize.full()),
+    "downtime": lambda cluster, say: downtime(cluster, say, DowntimeSize.full()),
+    "steady-state": lambda cluster, say: [
         figure
         for size in (SteadySize(), SteadySize.resting(), SteadySize.full(), SteadySize.large_group())
-        for figure in steady_state(place, say, size)
+        for figure in steady_state(cluster, say, size)
     ],
 }
 """Benchmarks that `--full` runs at another size."""
@@ -97,7 +97,7 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
     figures: list[Figure] = []
     failed = False
     with ExitStack() as stack, console.status("starting") as status:
-        place: Place | None = None
+        cluster: BenchCluster | None = None
         for name in names:
 
             def say(text: str, name: str = name) -> None:
@@ -118,10 +118,10 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
                 elif name == _PAGE:
                     figures.extend(page(say))
                 else:
-                    if place is None:
+                    if cluster is None:
                         say("the broker starts")
-                        place = stack.enter_context(bench_place())
-                    figures.extend(measures[name](place, say))
+                        cluster = stack.enter_context(bench_cluster())
+                    figures.extend(measures[name](cluster, say))
             except RuntimeError as error:
                 failed = True
                 figures.append(Figure(name, "not measured", "", str(error)))

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from streaming.alerts import Alerter
-from streaming.alerts.rules import SHIPPED, load_rules
-from streaming.config import Settings
+from streaming.alerts.rules import load_rules
+from streaming.config import SHIPPED_RULES, Settings
 from streaming.tables import DeltaLake, table_named
 from tests.benchmarks.figure import Figure, Say
 
@@ -47,7 +47,7 @@ def alerts(say: Say) -> list[Figure]:
     logging.getLogger("streaming.alerts").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="evenkeel-bench-") as folder:
         file = Path(folder) / "alerts.yaml"
-        file.write_text(SHIPPED.read_text(encoding="utf-8") + _PER_PARTITION, encoding="utf-8")
+        file.write_text(SHIPPED_RULES.read_text(encoding="utf-8") + _PER_PARTITION, encoding="utf-8")
         rules, clock = load_rules(file), _Clock()
         settings = Settings(cluster="bench", lake=str(Path(folder) / "lake"))
         lake = DeltaLake(settings.lake)

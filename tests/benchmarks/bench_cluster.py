@@ -1,4 +1,4 @@
-"""The place of a benchmark: its own folder and broker, both removed when it ends.
+"""The cluster of a benchmark: its own folder and broker, both removed when it ends.
 
 Every process that a benchmark starts is guarded by it, so even a kill -9 leaves only the folder, which the next
 benchmark removes.
@@ -18,13 +18,13 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 
-__all__ = ["Place", "bench_place"]
+__all__ = ["BenchCluster", "bench_cluster"]
 
 _PREFIX = "evenkeel-bench-"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BenchCluster:
     """One running broker and a folder.
 
     Attributes:
@@ -55,7 +55,7 @@ class Place:
 
 
 @contextmanager
-def bench_place() -> Iterator[Place]:
+def bench_cluster() -> Iterator[BenchCluster]:
     """Start a broker in a temporary folder; both end with the block.
 
     Raises:
@@ -67,7 +67,7 @@ def bench_place() -> Iterator[Place]:
         tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{pid}-", ignore_cleanup_errors=True) as folder,
         EmbeddedBroker(Path(folder) / "broker") as broker,
     ):
-        yield Place(Path(folder), broker.bootstrap)
+        yield BenchCluster(Path(folder), broker.bootstrap)
 
 
 def _remove_left_behind() -> None:

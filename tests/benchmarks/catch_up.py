@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
@@ -42,16 +42,16 @@ class CatchUpSize:
         return cls(partitions=50, cold=20, warm=400)
 
 
-def catch_up(place: Place, say: Say, size: CatchUpSize | None = None) -> list[Figure]:
+def catch_up(cluster: BenchCluster, say: Say, size: CatchUpSize | None = None) -> list[Figure]:
     """Run the benchmark.
 
     Args:
-        place: Broker and folder.
+        cluster: Broker and folder.
         say: Shows the progress.
         size: Size; None for that of docs/performance.md.
     """
     size = size or CatchUpSize()
-    settings = place.settings(_NAME, max_rounds=1)
+    settings = cluster.settings(_NAME, max_rounds=1)
     each = size.groups * size.partitions
     with MadeGroups(settings, size.groups, size.partitions) as made:
         made.rebalance(made.groups)
@@ -60,7 +60,7 @@ def catch_up(place: Place, say: Say, size: CatchUpSize | None = None) -> list[Fi
                 made.commit(min(_SAY_EVERY, commits - begun))
                 say(f"written {made.records:,} of {each * (size.cold + size.warm):,} records")
             made.round()
-    return _figures(size, measure_job(settings, place.folder, say))
+    return _figures(size, measure_job(settings, cluster.folder, say))
 
 
 def _figures(size: CatchUpSize, job: JobReport) -> list[Figure]:

@@ -96,7 +96,7 @@ def records_per_second(count: int = _RECORDS) -> float:
     started = time.thread_time()
     windows = sum(len(inputs) for _, inputs in compactor.groups())
     spent += time.thread_time() - started
-    if not windows or compactor.unread():
+    if not windows or compactor.unreadable():
         message = "the benchmark's own records did not decode; its figure would mean nothing"
         raise RuntimeError(message)
     return count / spent

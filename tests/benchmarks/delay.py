@@ -23,7 +23,7 @@ from streaming.config import ProbeSettings, Settings
 from streaming.process import Programs
 from streaming.tables import LakeReader
 from streaming.up import JOB, PROBE, environment_of
-from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 
 __all__ = ["DelaySize", "delay"]
@@ -57,11 +57,11 @@ class DelaySize:
     interval_ms: int | None = None
 
 
-def delay(place: Place, say: Say, size: DelaySize | None = None) -> list[Figure]:
+def delay(cluster: BenchCluster, say: Say, size: DelaySize | None = None) -> list[Figure]:
     """Run the benchmark.
 
     Args:
-        place: Broker and folder.
+        cluster: Broker and folder.
         say: Shows the progress.
         size: Size; None for that of docs/performance.md.
 
@@ -69,12 +69,12 @@ def delay(place: Place, say: Say, size: DelaySize | None = None) -> list[Figure]
         RuntimeError: Rows did not come, or the probe or the job could not start.
     """
     size = size or DelaySize()
-    settings = _settings(place, size)
-    folder = place.folder / _NAME
-    admin: Any = KafkaAdminClient(bootstrap_servers=place.bootstrap)
+    settings = _settings(cluster, size)
+    folder = cluster.folder / _NAME
+    admin: Any = KafkaAdminClient(bootstrap_servers=cluster.bootstrap)
     admin.create_topics([NewTopic(_TOPIC, 10, 1)])
     admin.close()
-    with _member(place.bootstrap), Programs(folder, environment_of(settings), say) as programs:
+    with _member(cluster.bootstrap), Programs(folder, environment_of(settings), say) as programs:
         programs.start(PROBE)
         programs.start(JOB)
         watch = _Watch(settings.lake)
@@ -83,7 +83,7 @@ def delay(place: Place, say: Say, size: DelaySize | None = None) -> list[Figure]
         before = watch.rows
         for number in range(0, size.rebalances, 2):
             say(f"rebalance {number + 1} of {size.rebalances}")
-            with _member(place.bootstrap):
+            with _member(cluster.bootstrap):
                 watch.during(size.apart_s, programs)
             watch.during(size.apart_s, programs)
         say("waiting for the last rows")
@@ -91,10 +91,10 @@ def delay(place: Place, say: Say, size: DelaySize | None = None) -> list[Figure]
     return _figures(watch, settings, before)
 
 
-def _settings(place: Place, size: DelaySize) -> Settings:
+def _settings(cluster: BenchCluster, size: DelaySize) -> Settings:
     probe = ProbeSettings() if size.interval_ms is None else ProbeSettings(interval_ms=size.interval_ms)
     job = {} if size.interval_ms is None else {"trigger_ms": size.interval_ms}
-    settings = place.settings(_NAME, probe=probe, **job)
+    settings = cluster.settings(_NAME, probe=probe, **job)
     # The broker's own log instead of the stand-in topic.
     real = settings.job.model_copy(update={"offsets_topic": "__consumer_offsets"})
     return settings.model_copy(update={"job": real})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
@@ -43,23 +43,23 @@ class DowntimeSize:
         return cls(rounds=720, rounds_a_batch=60)
 
 
-def downtime(place: Place, say: Say, size: DowntimeSize | None = None) -> list[Figure]:
+def downtime(cluster: BenchCluster, say: Say, size: DowntimeSize | None = None) -> list[Figure]:
     """Run the benchmark.
 
     Args:
-        place: Broker and folder.
+        cluster: Broker and folder.
         say: Shows the progress.
         size: Size; None for a short run.
     """
     size = size or DowntimeSize()
-    settings = place.settings(_NAME, max_rounds=size.rounds_a_batch)
+    settings = cluster.settings(_NAME, max_rounds=size.rounds_a_batch)
     with MadeGroups(settings, size.groups, size.partitions) as made:
         made.rebalance(made.groups)
         for number in range(size.rounds):
             say(f"writing round {number + 1} of {size.rounds}")
             made.commit(_COMMITS_A_ROUND)
             made.round()
-    return _figures(size, measure_job(settings, place.folder, say))
+    return _figures(size, measure_job(settings, cluster.folder, say))
 
 
 def _figures(size: DowntimeSize, job: JobReport) -> list[Figure]:

@@ -22,7 +22,7 @@ from streaming.job.source.connection import kept_reader
 from streaming.job.source.fetch import FetchedRun, OffsetRange, RangeReader
 from streaming.job.source.read import task_rows
 from streaming.job.source.tasks import LogShare, SourceTask
-from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.log_records import commit_key, commit_value
 
@@ -66,15 +66,15 @@ READINGS = (
 )
 
 
-def reading(place: Place, say: Say) -> list[Figure]:
+def reading(cluster: BenchCluster, say: Say) -> list[Figure]:
     """Measure all logs, the best of three each."""
     figures: list[Figure] = []
     for wanted in READINGS:
         say(f"writes {wanted.records:,} records, {wanted.per_batch} a batch, compression {wanted.codec}")
-        write(place.bootstrap, wanted)
+        write(cluster.bootstrap, wanted)
         say(f"reads them, {wanted.per_batch} a batch, compression {wanted.codec}")
-        whole = min(processor_seconds(place.bootstrap, wanted) for _ in range(_TIMES))
-        fetch, parse = map(min, zip(*(_stages(place.bootstrap, wanted) for _ in range(_TIMES)), strict=True))
+        whole = min(processor_seconds(cluster.bootstrap, wanted) for _ in range(_TIMES))
+        fetch, parse = map(min, zip(*(_stages(cluster.bootstrap, wanted) for _ in range(_TIMES)), strict=True))
         each = 1e9 / wanted.records
         figures.append(
             Figure(

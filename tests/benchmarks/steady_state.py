@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.measured_job import JobReport, Spent, measure_job, memory_of
@@ -62,17 +62,17 @@ class SteadySize:
         return cls(groups=1, partitions=10_000)
 
 
-def steady_state(place: Place, say: Say, size: SteadySize | None = None) -> list[Figure]:
+def steady_state(cluster: BenchCluster, say: Say, size: SteadySize | None = None) -> list[Figure]:
     """Run the benchmark.
 
     Args:
-        place: Broker and folder.
+        cluster: Broker and folder.
         say: Shows the progress.
         size: Size; None for that of docs/performance.md.
     """
     size = size or SteadySize()
     name = f"steady-{size.groups}-{size.partitions}-{size.idle}"
-    settings = place.settings(name, max_rounds=1)
+    settings = cluster.settings(name, max_rounds=1)
     with MadeGroups(settings, size.groups, size.partitions, size.idle) as made:
         made.rebalance(made.groups)
         made.rest()
@@ -83,9 +83,9 @@ def steady_state(place: Place, say: Say, size: SteadySize | None = None) -> list
             first = number * share % size.groups
             made.rebalance(made.groups[first : first + share])
             made.round()
-    job = measure_job(settings, place.folder, say)
+    job = measure_job(settings, cluster.folder, say)
     say("the stages, without Spark")
-    return _figures(size, job, stage_seconds(settings, place.folder / name, size.rounds))
+    return _figures(size, job, stage_seconds(settings, cluster.folder / name, size.rounds))
 
 
 def _figures(size: SteadySize, job: JobReport, stages: dict[str, float]) -> list[Figure]:

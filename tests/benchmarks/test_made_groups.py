@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from streaming.tables import LakeReader
-from tests.benchmarks.bench_cluster import Place
+from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.made_groups import MadeGroups
 from tests.benchmarks.stages import STAGES, stage_seconds
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 def test_made_groups_are_read_as_healthy_groups_with_every_commit_counted(
     bootstrap: str, unique: str, tmp_path: Path
 ) -> None:
-    settings = Place(tmp_path, bootstrap).settings(unique, max_rounds=1)
+    settings = BenchCluster(tmp_path, bootstrap).settings(unique, max_rounds=1)
     with MadeGroups(settings, groups=12, partitions=3) as made:
         made.rebalance(made.groups)
         for _ in range(3):

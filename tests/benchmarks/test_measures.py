@@ -8,7 +8,7 @@ import psutil  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from tests.benchmarks import __main__ as bench
-from tests.benchmarks.bench_cluster import _PREFIX, Place, _remove_left_behind
+from tests.benchmarks.bench_cluster import _PREFIX, BenchCluster, _remove_left_behind
 from tests.benchmarks.catch_up import CatchUpSize, catch_up
 from tests.benchmarks.measured_job import BatchReport, JobReport, Spent, _lines
 from tests.benchmarks.steady_state import SteadySize, _figures
@@ -22,7 +22,9 @@ def test_the_measured_job_reads_the_whole_backlog_and_leaves_no_process(bootstra
     before = set(psutil.Process().children(recursive=True))
     said: list[str] = []
 
-    figures = catch_up(Place(tmp_path, bootstrap), said.append, CatchUpSize(groups=5, partitions=2, cold=3, warm=3))
+    figures = catch_up(
+        BenchCluster(tmp_path, bootstrap), said.append, CatchUpSize(groups=5, partitions=2, cold=3, warm=3)
+    )
 
     assert figures[0].note.startswith("30 commits of 5 groups x 2 partitions")
     assert said[-1] == "the job has done 2 batches"

@@ -17,8 +17,8 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.alerts import Alerter
 from streaming.alerts.decisions import Decided
-from streaming.alerts.rules import SHIPPED, load_rules
-from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
+from streaming.alerts.rules import load_rules
+from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.java_tools import run_java
 from streaming.events import RoundClosed
 from streaming.groups import Rows
@@ -62,7 +62,7 @@ class Monitor:
         self._job = PlainJob(SourceSettings.of(self.settings), kept_reader)
         self._lake = DeltaLake(self.settings.lake)
         self._lake.create()
-        rules = [rule for rule in load_rules(SHIPPED) if not rule.by_clock]
+        rules = [rule for rule in load_rules(SHIPPED_RULES) if not rule.by_clock]
         self._alerter = Alerter(self.settings, rules, {})
         self._batch = 0
 

@@ -19,7 +19,7 @@ def read(log: Sequence[Written], start: int = 10, positions: Iterable[int] = ())
     codec = Compactor(0, 1, list(positions), lambda _: True, lambda _: True)
     for offset, (key, value) in enumerate(log, start):
         codec.add(offset, START + offset * SECOND, key, value)
-    assert codec.unread() == []
+    assert codec.unreadable() == []
     return [item for _, inputs in codec.groups() for item in inputs]
 
 

@@ -63,7 +63,7 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int]) -> Rows:
             if not isinstance(item, GroupObservation):
                 codec.add(*written(item))
         life.take(*observations, *(found for _, inputs in codec.groups() for found in inputs))
-        assert codec.unread() == []
+        assert codec.unreadable() == []
     return life.rows
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streaming.groups import QuarantineRow, Rows, encode_reserved
 from streaming.log_health import PartitionState, advance_partition
 from streaming.log_health import quarantine as quarantine_module
-from streaming.offsets_log import LogRecord, Unread, Windows
+from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
 from streaming.offsets_log.fold import unreadable as unread_module
 from streaming.offsets_log.fold.unreadable import unknown_type
 from streaming.records import (
@@ -133,8 +133,8 @@ def test_what_is_remembered_stays_small_whatever_is_written() -> None:
     large = make_quarantined(0, key=bytes(65_536), value=bytes(65_536), key_size=10**6, value_size=10**6)
     for at in range(1_000):
         kind = make_unknown(at, kind=f"{at}/{at}", round=at).sample
-        unread = CountedRecords(f"{at}/{at}", 1, at, large, kind.window)
-        state, rows = advance_partition(state, [unread, make_quarantined(at, window=kind.window)], "test")
+        unreadable = CountedRecords(f"{at}/{at}", 1, at, large, kind.window)
+        state, rows = advance_partition(state, [unreadable, make_quarantined(at, window=kind.window)], "test")
         assert len(rows.quarantine) <= 3
     assert len(state.counted) == 34
     assert len(encode_reserved(state)[1]) < 34 * 10_000
@@ -163,7 +163,7 @@ def test_the_state_handed_in_is_not_changed() -> None:
 KEYS = [None, b"\x00", b"\x00\x18", b"\x00\x19", b"\x00\x1a"]
 
 
-def unread_of(log: list[bytes | None], rounds: list[tuple[int, int]], start: int, end: int) -> list[PartitionInput]:
+def unreadable_of(log: list[bytes | None], rounds: list[tuple[int, int]], start: int, end: int) -> list[PartitionInput]:
     """A task's inputs from [start, end), which ends at a round's position, or after the last one.
 
     Args:
@@ -175,14 +175,14 @@ def unread_of(log: list[bytes | None], rounds: list[tuple[int, int]], start: int
     closed = end in {position for position, _ in rounds}
     below = [Window(-1, 0, closed), *(Window(n, day, closed) for n, (_, day) in enumerate(rounds))]
     positions = [position for position, _ in rounds]
-    unread = Unread(0, Windows(positions, below))
+    unreadable = UnreadableRecords(0, Windows(positions, below))
     for offset in range(start, end):
         record = LogRecord(offset, 1_000 * offset, log[offset], b"value")
         if len(log[offset] or b"") < 2:
-            unread.reject(record, "it has no type")
+            unreadable.reject(record, "it has no type")
         else:
-            unread.unknown(record, *unknown_type(record))
-    return unread.inputs()
+            unreadable.unknown(record, *unknown_type(record))
+    return unreadable.inputs()
 
 
 @settings(deadline=None, max_examples=150)
@@ -198,7 +198,7 @@ def test_the_rows_do_not_depend_on_how_the_log_was_cut_into_batches(data: st.Dat
     def rows(ends: list[int]) -> Counter[QuarantineRow]:
         state, found, start = PartitionState(), Counter[QuarantineRow](), 0
         for end in ends:
-            state, more = advance_partition(state, unread_of(log, rounds, start, end), "test")
+            state, more = advance_partition(state, unreadable_of(log, rounds, start, end), "test")
             found.update(more.quarantine)
             start = end
         return found

@@ -24,14 +24,14 @@ def compacted(
     for record in records:
         compactor.add(*record)
     groups = dict(compactor.groups())
-    return groups, compactor.unread(), compactor.dropped
+    return groups, compactor.unreadable(), compactor.dropped
 
 
 def numbered(pairs: Sequence[tuple[bytes | None, bytes | None]], start: int = 100) -> list[Record]:
     return [Record(start + i, 1_000 + i, key, value) for i, (key, value) in enumerate(pairs)]
 
 
-def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -> int:
+def counted(groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput]) -> int:
     total = 0
     for inputs in groups.values():
         for item in inputs:
@@ -39,7 +39,7 @@ def counted(groups: dict[str, list[GroupInput]], unread: list[PartitionInput]) -
                 total += item.commits + item.tombstones
             else:
                 total += 1
-    return total + sum(item.records if isinstance(item, CountedRecords) else 1 for item in unread)
+    return total + sum(item.records if isinstance(item, CountedRecords) else 1 for item in unreadable)
 
 
 def columns(records: Sequence[Record]) -> RecordColumns:

@@ -165,17 +165,17 @@ def _window(key: OffsetKey, record: Record, commit: OffsetCommit | None) -> Comm
 
 
 def as_folded(
-    groups: dict[str, list[GroupInput]], unread: list[PartitionInput], boundaries: Sequence[int], dropped: int
+    groups: dict[str, list[GroupInput]], unreadable: list[PartitionInput], boundaries: Sequence[int], dropped: int
 ) -> Folded:
     """The result of a compactor in the form of `fold_one_by_one`."""
-    quarantined = [(item.offset, item.reason) for item in unread if isinstance(item, QuarantinedRecord)]
+    quarantined = [(item.offset, item.reason) for item in unreadable if isinstance(item, QuarantinedRecord)]
     unknown = {
         (item.kind, bisect_right(sorted(boundaries), item.sample.offset)): (
             item.sample.offset,
             item.last_offset,
             item.records,
         )
-        for item in unread
+        for item in unreadable
         if isinstance(item, CountedRecords)
     }
     return Folded(groups, quarantined, unknown, dropped)

@@ -40,11 +40,11 @@ def decoded_log(bootstrap: str, watched: str) -> tuple[dict[str, list[GroupInput
     finally:
         reader.close()
     groups: dict[str, list[GroupInput]] = {}
-    unread: list[PartitionInput] = []
+    unreadable: list[PartitionInput] = []
     for compactor in compactors.values():
         groups.update(compactor.groups())
-        unread.extend(compactor.unread())
-    return groups, unread
+        unreadable.extend(compactor.unreadable())
+    return groups, unreadable
 
 
 def test_a_real_group_is_decoded_as_the_broker_tells_it(bootstrap: str, unique: str) -> None:
@@ -71,8 +71,8 @@ def test_a_real_group_is_decoded_as_the_broker_tells_it(bootstrap: str, unique: 
             if seen:
                 member.commit()
         told = admin.list_group_offsets(group)[group]
-        groups, unread = decoded_log(bootstrap, group)
-        assert not unread
+        groups, unreadable = decoded_log(bootstrap, group)
+        assert not unreadable
         last = {(item.topic, item.partition): item.offset for item in groups[group] if isinstance(item, CommitWindow)}
         assert last == {(place.topic, place.partition): meta.offset for place, meta in told.items()}
         assert sum(last.values()) == 30

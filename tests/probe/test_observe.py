@@ -8,7 +8,7 @@ import pytest
 
 from streaming.config import Filters
 from streaming.events import Event, GroupEvent, GroupGone, LogHold, RoundClosed, TopicEvent
-from streaming.probe.holds import HELD_ROUNDS, Hold, Holder, advance_holds, told_holds, with_holders
+from streaming.probe.holds import HELD_ROUNDS, Hold, Holder, advance_holds, reported_holds, with_holders
 from streaming.probe.observe import (
     Description,
     Group,
@@ -174,7 +174,7 @@ def test_who_holds_the_log_is_told_with_each_group_and_with_the_round(make_head:
     [(_, event)] = events_of(make_head(holds=holds), look_at({}, g=()), Memory())
     assert isinstance(event, GroupEvent)
     assert (event.held_since, event.held_by_producer, event.held_by) == (300, 4001, "payments-3")
-    told = told_holds(holds, [1, 1, 2])
+    told = reported_holds(holds, [1, 1, 2])
     assert told == (LogHold(1, 300, 2, 4001, "payments-3"),)
     # It is known from then on, also to a restarted probe.
     assert advance_holds(holds, LOG, (11, 21, 30), 1_100)[1] == Hold(20, 300, 5, Holder(4001, "payments-3"))

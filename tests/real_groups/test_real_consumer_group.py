@@ -65,7 +65,7 @@ class Watched:
                     self.group, word = take(self.group, item, born=True)
                     if word is not None:
                         self.said.append(word)
-            assert codec.unread() == []
+            assert codec.unreadable() == []
             self.core.take(*(item for _, inputs in codec.groups() for item in inputs))
 
     def round(self, *topics: TopicObservation) -> Rows:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from streaming.tables import DeltaLake, LakeMirror, LakeReader, LakeUnreadableError, Wanted, table_named
+from streaming.tables import DeltaLake, LakeReader, LakeUnreadableError, TableCache, Wanted, table_named
 
 HOUR = 3_600_000
 
@@ -40,17 +40,17 @@ def lake(tmp_path: Path) -> DeltaLake:
     return lake
 
 
-def mirror(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Wanted) -> LakeMirror:
-    return LakeMirror(lake.root, wanted or {"group_health": HEALTH}, past)
+def cache(lake: DeltaLake, past: timedelta = timedelta(hours=24), **wanted: Wanted) -> TableCache:
+    return TableCache(lake.root, wanted or {"group_health": HEALTH}, past)
 
 
-def read_all(mirror: LakeMirror) -> None:
-    while mirror.behind:
-        mirror.read_on()
+def read_all(cache: TableCache) -> None:
+    while cache.behind:
+        cache.read_on()
 
 
 def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: DeltaLake) -> None:
-    followed = mirror(lake)
+    followed = cache(lake)
     batches = [
         [health("a", 1), health("b", 1)],
         [health("a", 2)],
@@ -62,7 +62,7 @@ def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: Del
         assert followed.update() is True
         assert followed.update() is False
         whole = LakeReader(lake.root)
-        begun_later = mirror(lake)
+        begun_later = cache(lake)
         begun_later.update()
         read_all(begun_later)
         for sql in (CURRENT, PAST):
@@ -75,7 +75,7 @@ def test_batch_by_batch_it_shows_what_a_reader_of_the_whole_lake_shows(lake: Del
 
 def test_a_lake_that_is_not_there_reads_as_empty_until_it_is(tmp_path: Path) -> None:
     lake = DeltaLake(str(tmp_path / "later"))
-    early = mirror(lake)
+    early = cache(lake)
     assert early.update() is False
     assert early.rows(CURRENT) == []
     lake.create()
@@ -87,7 +87,7 @@ def test_a_lake_that_is_not_there_reads_as_empty_until_it_is(tmp_path: Path) -> 
 def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> None:
     for number in range(5):
         lake.append("group_health", [health("a", number)], "query", number)
-    followed = mirror(lake)
+    followed = cache(lake)
     followed.update()
     before = followed.rows(PAST)
     DeltaTable(lake.path("group_health")).optimize.compact()
@@ -96,7 +96,7 @@ def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> N
     lake.append("group_health", [health("a", 9)], "query", 9)
     followed.update()
     assert len(followed.rows(PAST)) == 6
-    begun_later = mirror(lake)
+    begun_later = cache(lake)
     begun_later.update()
     read_all(begun_later)
     assert begun_later.rows(PAST) == followed.rows(PAST)
@@ -104,7 +104,7 @@ def test_files_put_together_are_no_news_and_change_nothing(lake: DeltaLake) -> N
 
 def test_a_table_made_again_is_read_again(lake: DeltaLake, tmp_path: Path) -> None:
     lake.append("group_health", [health("old", 1)], "query", 0)
-    followed = mirror(lake)
+    followed = cache(lake)
     followed.update()
     (tmp_path / "lake").rename(tmp_path / "away")
     assert followed.update() is True
@@ -120,7 +120,7 @@ def test_a_silent_cluster_stays_in_the_present_and_what_is_old_leaves_the_past(l
     lake.append("group_health", [health("silent", 1, cluster="d", hour=0)], "other", 0)
     for number, hour in enumerate((0.0, 30.0, 50.0)):
         lake.append("group_health", [health("g", number, hour=hour)], "query", number)
-    begun = mirror(lake)
+    begun = cache(lake)
     begun.update()
     read_all(begun)
     assert [row["group_id"] for row in begun.rows(CURRENT)] == ["g", "silent"]
@@ -134,7 +134,7 @@ def test_a_silent_cluster_stays_in_the_present_and_what_is_old_leaves_the_past(l
 
 def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lake: DeltaLake) -> None:
     lake.append("group_health", [health("a", 1)], "query", 0)
-    followed = mirror(lake)
+    followed = cache(lake)
     followed.update()
     log = Path(lake.path("group_health")) / "_delta_log"
     whole = max(log.glob("*.json"))
@@ -155,7 +155,7 @@ def test_a_missing_data_file_is_a_sentence(lake: DeltaLake) -> None:
     lake.append("group_health", [health("a", 1)], "query", 0)
     next(Path(lake.path("group_health")).rglob("*.parquet")).unlink()
     with pytest.raises(LakeUnreadableError, match="group_health cannot be read"):
-        mirror(lake).update()
+        cache(lake).update()
 
 
 def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> None:
@@ -170,7 +170,7 @@ def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> Non
         if "add" in line:
             line["add"]["size"] = data.stat().st_size
     commit.write_text("\n".join(map(json.dumps, lines)) + "\n")
-    begun = mirror(lake)
+    begun = cache(lake)
     begun.update()
     assert [row["verdict"] for row in begun.rows(CURRENT)] == [None]
 
@@ -178,11 +178,11 @@ def test_a_column_that_came_later_is_null_in_older_files(lake: DeltaLake) -> Non
 def test_a_round_of_the_future_drops_no_other_group(lake: DeltaLake) -> None:
     now = datetime.now(UTC).timestamp() / 3600
     lake.append("group_health", [health("a", 1, hour=now)], "query", 0)
-    followed = mirror(lake)
+    followed = cache(lake)
     followed.update()
     lake.append("group_health", [health("b", 2, hour=now + 24)], "query", 1)
     lake.append("group_health", [health("c", 3, hour=now)], "query", 2)
-    begun = mirror(lake)
+    begun = cache(lake)
     for reader in (followed, begun):
         reader.update()
         read_all(reader)
@@ -194,7 +194,7 @@ def test_a_round_of_the_future_drops_no_other_group(lake: DeltaLake) -> None:
 def test_rows_that_no_outage_repeats_stay_in_the_present(lake: DeltaLake) -> None:
     # After an outage of five hours nothing is repeated at once: heartbeats are counted in rounds.
     lake.append("group_health", [health("a", 1, hour=0)], "query", 0)
-    followed = mirror(lake)
+    followed = cache(lake)
     followed.update()
     lake.append("group_health", [health("b", 2, hour=5)], "query", 1)
     followed.update()
@@ -207,7 +207,7 @@ def test_partitions_of_brokers_and_verdicts_on_topics_are_kept_apart_and_null_is
         named = {"cluster": "c", "group_id": "g", "ended": False, "event_date": 0, "round_time": 1, **values}
         return [named.get(column.name) for column in table_named(table).columns]
 
-    followed = mirror(
+    followed = cache(
         lake,
         lag=Wanted(current=frozenset({"lag"})),
         drift=Wanted(current=frozenset({"verdict"})),

@@ -1,28 +1,57 @@
 from __future__ import annotations
 
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
 import msgspec
+import pyarrow as pa
 import pytest
 
 from streaming.groups import rows
 from streaming.tables import ALL_TABLES, TABLES, Table, ddl, table_named
 
-_ROW_CLASSES = {
-    "rebalance_churn": rows.ChurnRow,
-    "drift": rows.DriftRow,
-    "lag": rows.LagRow,
-    "group_health": rows.GroupHealthRow,
-    "members": rows.MemberRow,
-    "what_if": rows.WhatIfRow,
-    "quarantine": rows.QuarantineRow,
-    "gaps": rows.GapRow,
-    "open_transactions": rows.OpenTransactionRow,
-    "rounds": rows.RoundRow,
+_ROWS = {field.name: get_args(field.type)[0] for field in msgspec.structs.fields(rows.Rows)}
+
+_PLAIN = {
+    pa.string(): str,
+    pa.int32(): int,
+    pa.int64(): int,
+    pa.timestamp("us", "UTC"): int,
+    pa.date32(): int,
+    pa.float64(): float,
+    pa.bool_(): bool,
+    pa.binary(): bytes,
 }
 
 
+def _misfits(name: str, column: pa.DataType, field: Any) -> list[str]:
+    """Names of what a column of this type could not hold in its order: of the field, or of parts of it."""
+    (kind,) = [part for part in get_args(field) or (field,) if part is not NoneType] if _is_union(field) else [field]
+    if pa.types.is_list(column):
+        is_list = get_origin(kind) in (list, tuple)
+        return _misfits(name, column.value_type, get_args(kind)[0]) if is_list else [name]
+    if not pa.types.is_struct(column):
+        return [] if _PLAIN[column] is kind else [name]
+    parts = msgspec.structs.fields(kind)
+    if [part.name for part in parts] != [column.field(at).name for at in range(column.num_fields)]:
+        return [name]
+    return [
+        bad
+        for at, part in enumerate(parts)
+        for bad in _misfits(f"{name}.{part.name}", column.field(at).type, part.type)
+    ]
+
+
+def _is_union(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType)
+
+
 @pytest.mark.parametrize("table", TABLES, ids=lambda t: t.name)
-def test_a_row_of_the_core_has_the_columns_of_its_table(table: Table) -> None:
-    assert _ROW_CLASSES[table.name].__struct_fields__ == tuple(column.name for column in table.columns)
+def test_a_row_of_the_core_has_the_columns_of_its_table_in_order_and_values_that_they_hold(table: Table) -> None:
+    fields = msgspec.structs.fields(_ROWS[table.name])
+    assert [field.name for field in fields] == [column.name for column in table.columns]
+    pairs = zip(table.columns, fields, strict=True)
+    assert [bad for column, field in pairs for bad in _misfits(column.name, column.type.arrow, field.type)] == []
 
 
 def test_the_core_writes_exactly_the_tables_there_are() -> None:

@@ -84,6 +84,7 @@ def _reader(settings: SourceSettings, until: float) -> RangeReader:
 
 
 def _patiently_connected(kafka: KafkaSettings, until: float) -> KafkaConsumer:
+    # (By tenacity a few lines less, and 37 ms more at the start of every Python worker.)
     while True:
         try:
             return _consumer(kafka)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from streaming.events import Event, GroupEvent, GroupGone, Rejected, TopicEvent, UnknownType, decode_event
 from streaming.job.source.plan import LATEST_MS, TakenRound
-from streaming.offsets_log import LogRecord, Unread, Windows, partition_for
+from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
 from streaming.records import GroupObservation, TopicObservation, Window
 from streaming.times import DAY_MS
@@ -98,7 +98,7 @@ class ObservationAssembler:
 
     Attributes:
         made: Approximate bytes of the observations completed since the last `take`.
-        unread: The records for `quarantine`.
+        unreadable: The records for `quarantine`.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class ObservationAssembler:
         """
         self.made = 0
         self._rounds: Mapping[int, EventRound] = {r.opened: r for r in rounds}
-        self.unread = Unread(partition, _windows(self._rounds.values()), topic, typed=False)
+        self.unreadable = UnreadableRecords(partition, _windows(self._rounds.values()), topic, typed=False)
         self._start = start
         self._watches = watches
         self._watches_topic = watches_topic
@@ -141,9 +141,9 @@ class ObservationAssembler:
         self._gone_below = max(self._gone_below, end)
 
     def reject(self, record: LogRecord, reason: str) -> None:
-        """Put a record in `unread`, unless the batch before has read it."""
+        """Put a record in `unreadable`, unless the batch before has read it."""
         if record.offset >= self._start:
-            self.unread.reject(record, reason)
+            self.unreadable.reject(record, reason)
 
     def add(self, record: Record) -> None:
         """Process the next record. Never raises, whatever the topic holds."""
@@ -157,7 +157,7 @@ class ObservationAssembler:
             return
         if isinstance(event, UnknownType):
             if plain.offset >= self._start:
-                self.unread.unknown(plain, f"event/{event.name}", event.reason)
+                self.unreadable.unknown(plain, f"event/{event.name}", event.reason)
             return
         current = self._rounds.get(event.round)
         if current is None or not current.first <= plain.offset < current.end:
@@ -247,23 +247,23 @@ class ObservationAssembler:
         self, event: GroupEvent | GroupGone, gone: str | None, topics: tuple[TopicObservation, ...], size: int
     ) -> None:
         self._done.add((event.round, event.group))
-        told = event if isinstance(event, GroupEvent) else None
+        of_group = event if isinstance(event, GroupEvent) else None
         current = self._rounds[event.round]
         observation = GroupObservation(
             round=current.round,
             time=event.time,
             log_partition=event.log_partition,
             log_position=event.log_position,
-            state=told.state if told else None,
-            protocol_type=told.protocol_type if told else None,
-            group_type=told.group_type if told else None,
+            state=of_group.state if of_group else None,
+            protocol_type=of_group.protocol_type if of_group else None,
+            group_type=of_group.group_type if of_group else None,
             gone=gone,
-            held_since=told.held_since if told else None,
+            held_since=of_group.held_since if of_group else None,
             topics=topics,
-            cluster_id=told.cluster_id if told else None,
-            held_by_producer=told.held_by_producer if told else None,
-            held_by=told.held_by if told else None,
-            idle=told is not None and told.idle,
+            cluster_id=of_group.cluster_id if of_group else None,
+            held_by_producer=of_group.held_by_producer if of_group else None,
+            held_by=of_group.held_by if of_group else None,
+            idle=of_group is not None and of_group.idle,
             elapsed=current.elapsed,
         )
         self._observations.setdefault(event.group, []).append(observation)
@@ -274,7 +274,7 @@ class ObservationAssembler:
 
     def _reject(self, record: LogRecord, reason: str) -> None:
         # (Before `start`, too: no earlier batch has judged the events of this batch's rounds.)
-        self.unread.reject(record, reason)
+        self.unreadable.reject(record, reason)
 
 
 def _windows(rounds: Iterable[EventRound]) -> Windows:

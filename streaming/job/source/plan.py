@@ -269,9 +269,9 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
         return "the time since when the log is held back is no time"
     if closed.time > record.timestamp + _CLOCKS_APART_MS:
         return f"its time {closed.time} lies after its closing record was appended, at {record.timestamp}"
-    known, told = running.rounds_of, closed.cluster_id
-    if known is not None and told is not None and known != told:
-        return f"a round of the Kafka cluster {told[:100]!r}; so far all were of {known!r}"
+    known, own = running.rounds_of, closed.cluster_id
+    if known is not None and own is not None and known != own:
+        return f"a round of the Kafka cluster {own[:100]!r}; so far all were of {known!r}"
     if running.base + closed.round == running.round:
         return f"round {closed.round} was closed before"
     if running.log and len(closed.log) <= max(running.log):

@@ -7,7 +7,6 @@ topics.
 
 from __future__ import annotations
 
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,6 +34,7 @@ from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
+from streaming.lifecycle import room_log
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, LogGap
 from streaming.terminal import visible
 
@@ -50,7 +50,7 @@ _PAUSE_S = 0.5
 # other clusters that are logged at all.
 _VOID_TOLD = 10
 
-_LOG = logging.getLogger("evenkeel.source")
+_LOG = room_log(__name__)
 
 
 @dataclass(frozen=True, slots=True)

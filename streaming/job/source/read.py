@@ -121,13 +121,13 @@ class _LogTask:
     def _hand_over(self) -> Iterator[Row]:
         """The rows of what was folded so far; afterwards nothing is held, and every partition starts over."""
         for partition in self._shares:
-            unread = self._gaps.pop(partition, [])
+            unreadable = self._gaps.pop(partition, [])
             compactor = self._compactors.pop(partition, None)
             if compactor is not None:
                 for group, inputs in compactor.groups():
                     yield from _group_rows(group, inputs)
-                unread += compactor.unread()
-            yield from partition_rows(self._topic, partition, unread)
+                unreadable += compactor.unreadable()
+            yield from partition_rows(self._topic, partition, unreadable)
         self._held = 0
 
     def _compactor(self, partition: int) -> Compactor:
@@ -236,7 +236,7 @@ class _EventsTask:
         for partition, assembler in self._assemblers.items():
             assembler.finish()
             yield from _observation_rows(assembler)
-            yield from partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unread.inputs()])
+            yield from partition_rows(self._topic, partition, [*self._gaps[partition], *assembler.unreadable.inputs()])
 
     def _gap(self, partition: int, gone: Gone) -> None:
         self._assemblers[partition].gap(gone.end)
@@ -277,8 +277,8 @@ def _group_rows(group: str, inputs: list[GroupInput]) -> Iterator[Row]:
 def _input_size(item: GroupInput) -> int:
     """Approximate bytes of an input, without packing it."""
     if isinstance(item, GroupObservation):
-        told = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
-        return 200 + sum(len(text or "") for text in told) + sum(map(_topic_size, item.topics))
+        texts = (item.state, item.protocol_type, item.group_type, item.gone, item.held_by, item.cluster_id)
+        return 200 + sum(len(text or "") for text in texts) + sum(map(_topic_size, item.topics))
     if isinstance(item, MembershipRecord):
         return 200 + sum(300 + len(member.user_data or b"") + _partitions(member) * 4 for member in item.members)
     return 100

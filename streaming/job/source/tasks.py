@@ -13,7 +13,7 @@ from streaming.job.source.observations import EventRound, event_rounds
 from streaming.job.source.plan import Batch, TakenRound
 from streaming.job.source.positions import Positions
 from streaming.job.source.unreadable import partition_rows
-from streaming.offsets_log import LogRecord, Unread, Windows
+from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
 from streaming.records import ROUNDS_KEY, LogGap, PartitionInput, Window, encode_closed_rounds
 from streaming.times import DAY_MS
 
@@ -149,15 +149,15 @@ def ready_rows(topic: str, start: Positions, batch: Batch, gap: LogGap | None) -
     if batch.rounds:
         rows.append((ROUNDS_KEY, encode_closed_rounds([taken.summary for taken in batch.rounds])))
     marks = ((taken.offset + 1, taken) for taken in batch.rounds)
-    unread = Unread(0, _windows(marks, start, start.rounds, batch), topic, typed=False)
+    unreadable = UnreadableRecords(0, _windows(marks, start, start.rounds, batch), topic, typed=False)
     for void in batch.void:
         record = LogRecord(void.record.offset, void.record.timestamp, void.record.key, void.record.value)
         if isinstance(void.record.content, UnknownType):
-            unread.unknown(record, f"record/{void.record.content.name}", void.reason)
+            unreadable.unknown(record, f"record/{void.record.content.name}", void.reason)
         elif void.keep:
-            unread.reject(record, void.reason, 1 + void.record.more, void.record.last)
+            unreadable.reject(record, void.reason, 1 + void.record.more, void.record.last)
     inputs: list[PartitionInput] = [gap] if gap else []
-    rows.extend(partition_rows(topic, 0, inputs + unread.inputs()))
+    rows.extend(partition_rows(topic, 0, inputs + unreadable.inputs()))
     return rows
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streaming.offsets_log.codec.rejected import Rejected
+from streaming.offsets_log.codec.record import Rejected
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 from streaming.records import TopicPartitions
 

@@ -21,8 +21,8 @@ from streaming.offsets_log.codec.consumer_protocol import (
     decode_subscription,
 )
 from streaming.offsets_log.codec.keys import GROUP_METADATA, GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.record import Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_types import RECORD_TYPES, RecordValue, decode_record_value
-from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
 from streaming.records import TopicPartitions
 
 __all__ = ["decode_line"]

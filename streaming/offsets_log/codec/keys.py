@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streaming.offsets_log.codec.record import Rejected
 from streaming.offsets_log.codec.record_types import RECORD_TYPES, key_of_type
-from streaming.offsets_log.codec.rejected import Rejected
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 
 __all__ = [

@@ -6,8 +6,8 @@ from typing import Any
 
 from streaming.offsets_log.codec.consumer_protocol import decode_assignment, decode_subscription
 from streaming.offsets_log.codec.keys import GROUP_METADATA
+from streaming.offsets_log.codec.record import Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_types import decode_record_value
-from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
 from streaming.records import Member, MembershipRecord
 
 __all__ = ["decode_membership"]

@@ -8,7 +8,7 @@ from typing import Any
 
 from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_layout, value_layout
 from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
-from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
+from streaming.offsets_log.codec.record import Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 
 __all__ = ["RECORD_TYPES", "RecordValue", "decode_record_value", "key_of_type", "value_of_version"]

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from streaming.offsets_log.codec.offset_commit import OffsetCommit
-from streaming.offsets_log.codec.offset_commits import decode_offset_commits, joined
+from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commits, joined
 from streaming.offsets_log.codec.record_columns import RecordColumns
 from streaming.offsets_log.codec.topic_id import printed
 from streaming.offsets_log.fold.window_rows import Ints, WindowRows, concatenated, merged
@@ -171,26 +170,12 @@ def _built(rows: WindowRows, order: Ints, names: Sequence[tuple[str, int]]) -> l
     """Rows as the core's windows, in the given order."""
     topic_ids = rows.topic_id[order].view("V16")[:, 0].tolist()
     texts = {raw: printed(raw) for raw in set(topic_ids)}
-    places = [names[slot] for slot in rows.slot[order].tolist()]
-    columns = (
-        rows.commits,
-        rows.tombstones,
-        rows.first_offset,
-        rows.first_commit_time,
-        rows.first_record,
-        rows.offset,
-        rows.leader_epoch,
-        rows.last_commit_time,
-        rows.last_record,
-        rows.deleted,
-        rows.step_back,
-    )
-    return list(
-        map(
-            CommitWindow,
-            [topic for topic, _ in places],
-            [partition for _, partition in places],
-            *(column[order].tolist() for column in columns),
-            [texts[raw] for raw in topic_ids],
-        )
-    )
+    topic_partitions = [names[slot] for slot in rows.slot[order].tolist()]
+    given = {
+        "topic": [topic for topic, _ in topic_partitions],
+        "partition": [partition for _, partition in topic_partitions],
+        "topic_id": [texts[raw] for raw in topic_ids],
+    }
+    fields = CommitWindow.__struct_fields__
+    columns = (given[name] if name in given else getattr(rows, name)[order].tolist() for name in fields)
+    return list(map(CommitWindow, *columns))

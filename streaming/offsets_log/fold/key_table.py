@@ -3,6 +3,9 @@
 An open-addressing table in NumPy, one for each width of keys (padded with zeros). A key is found by a hash of 64 bits,
 and then all its bytes are compared: keys that collide are never mistaken for each other. The second of them is simply
 not found, and the caller must look it up in another way.
+
+pyarrow's `dictionary_encode` and a dict of the distinct keys need no table of ours, and 50 to 80 ns a record more: a
+quarter of decoding and folding a commit (docs/performance.md).
 """
 
 from __future__ import annotations

@@ -34,12 +34,11 @@ from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
 from streaming.offsets_log.codec.partitioner import partition_for
-from streaming.offsets_log.codec.record import LogRecord
+from streaming.offsets_log.codec.record import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
-from streaming.offsets_log.codec.rejected import Rejected, UnknownVersion
 from streaming.offsets_log.fold.commit_fold import CommitFold, canonical
-from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, Place
-from streaming.offsets_log.fold.unreadable import Unread, Windows, unknown_type
+from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
+from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
 from streaming.records import (
     CommitWindow,
     GroupInput,
@@ -67,9 +66,9 @@ _FEW_RECORDS = 150
 # Records looked up together at first, and again after many new keys.
 _LEAST_CHUNK = 2_048
 
-# Approximate memory in bytes, in addition to names and keys: of a key, its place and its row of the table; of a window,
-# its row, here and merged; of a kept record, with its decoded value; of the name of a group or a topic.
-_PLACE_BYTES = 1_000
+# Approximate memory in bytes, in addition to names and keys: of a key, its partition and its row of the table; of a
+# window, its row, here and merged; of a kept record, with its decoded value; of the name of a group or a topic.
+_PARTITION_BYTES = 1_000
 _WINDOW_BYTES = 300
 _RECORD_BYTES = 500
 _DECODED = 8
@@ -84,17 +83,17 @@ class _Group:
     Attributes:
         number: Number of the group in the fold.
         items: Membership records, records of modern groups, and tombstones of both, in log order.
-        places: Its partitions.
-        open: Places with a slot since the last membership record.
+        committed: Its partitions that were committed for.
+        open: Those with a slot since the last membership record.
     """
 
-    __slots__ = ("items", "number", "open", "places")
+    __slots__ = ("committed", "items", "number", "open")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.items: list[GroupInput] = []
-        self.places: dict[tuple[str, int], Place] = {}
-        self.open: list[Place] = []
+        self.committed: dict[tuple[str, int], CommittedPartition] = {}
+        self.open: list[CommittedPartition] = []
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +106,11 @@ class _Misplaced:
 class Compactor:
     """Folds one partition of the offsets log between two positions.
 
-    Call `add` for every record, or `add_columns` for several, in log order; then `groups` and `unread`.
+    Call `add` for every record, or `add_columns` for several, in log order; then `groups` and `unreadable`.
 
     Attributes:
         dropped: Number of records of groups and topics that are not watched. Every record is accounted for: records
-            added = commits, tombstones and records in the inputs of `groups`, plus records in `unread`, plus `dropped`.
+            added = commits, tombstones and records in the inputs of `groups`, and in `unreadable`, plus `dropped`.
     """
 
     def __init__(
@@ -141,7 +140,7 @@ class Compactor:
         self._boundaries = sorted(boundaries)
         if windows is None:
             windows = Windows(self._boundaries, [Window(number) for number in range(len(self._boundaries) + 1)])
-        self._unread = Unread(partition, windows)
+        self._unreadable = UnreadableRecords(partition, windows)
         self._groups: dict[str, _Group | _Misplaced | None] = {}
         self._topics: dict[str, bool] = {}
         self._keys: dict[bytes, Key] = {}
@@ -200,7 +199,7 @@ class Compactor:
             record: Its first offset and its time.
             reason: What is wrong, in one sentence.
         """
-        self._unread.reject(record, reason)
+        self._unreadable.reject(record, reason)
 
     def fold(self) -> None:
         """Decode now the records that wait to be decoded together."""
@@ -210,12 +209,17 @@ class Compactor:
     def held(self) -> int:
         """Approximate bytes held in memory."""
         windows = len(self._fold) + len(self._slots)
-        return _PLACE_BYTES * self._commit_slots.made + _WINDOW_BYTES * windows + self._kept_bytes + self._unread.held
+        return (
+            _PARTITION_BYTES * self._commit_slots.made
+            + _WINDOW_BYTES * windows
+            + self._kept_bytes
+            + self._unreadable.held
+        )
 
     def groups(self) -> Iterator[tuple[str, list[GroupInput]]]:
         """Every watched group that had records, with its inputs in log order."""
-        places = self._commit_slots.places
-        windows = self._fold.windows([place.owner for place in places], [place.name for place in places])
+        by_slot = self._commit_slots.by_slot
+        windows = self._fold.windows([each.owner for each in by_slot], [each.name for each in by_slot])
         owner, inputs = _next(windows)
         for name, group in self._groups.items():
             if not isinstance(group, _Group):
@@ -229,17 +233,17 @@ class Compactor:
             if found:
                 yield name, found
 
-    def unread(self) -> list[PartitionInput]:
+    def unreadable(self) -> list[PartitionInput]:
         """The unreadable records, in log order."""
         self._fold.fold()
-        return self._unread.inputs()
+        return self._unreadable.inputs()
 
     def _add_slowly(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> None:
         """Process a record whose key has no slot yet, or a tombstone, or a record that is not an offset commit."""
         if key is not None:
-            place = self._commit_slots.place(key) or self._new_place(key)
-            if place is not None:
-                self._put(place, offset, timestamp, value)
+            committed = self._commit_slots.committed(key) or self._new_committed(key)
+            if committed is not None:
+                self._put(committed, offset, timestamp, value)
                 return
         self._add_plain(LogRecord(offset, timestamp, key, value))
 
@@ -256,9 +260,9 @@ class Compactor:
         done = folded = 0
         unknown = np.flatnonzero(numbers == UNKNOWN)
         for row, key in zip(unknown.tolist(), records.keys(unknown), strict=True):
-            place = None if key is None else self._commit_slots.place(key) or self._new_place(key)
-            if place is not None:
-                numbers[row] = self._commit_slots.met(place)
+            committed = None if key is None else self._commit_slots.committed(key) or self._new_committed(key)
+            if committed is not None:
+                numbers[row] = self._commit_slots.met(committed)
                 continue
             # It has no slot itself, and may close open ones.
             numbers[row] = DROPPED
@@ -295,8 +299,8 @@ class Compactor:
             isinstance(group, _Group) and isinstance(key, OffsetKey) and not self._topic(key.topic)
         )
 
-    def _new_place(self, key: bytes) -> Place | None:
-        """The place of a new, valid key of type 1; None for any other key."""
+    def _new_committed(self, key: bytes) -> CommittedPartition | None:
+        """The partition of a new, valid key of type 1; None for any other key."""
         parts = offset_commit_parts(key)
         if parts is None:
             return None
@@ -304,21 +308,21 @@ class Compactor:
         group = self._group(name)
         if not isinstance(group, _Group) or not self._topic(topic):
             return None
-        return self._place(group, (topic, partition), key)
+        return self._committed(group, (topic, partition), key)
 
-    def _place(self, group: _Group, name: tuple[str, int], key: bytes) -> Place:
-        place = group.places[name] = self._commit_slots.make(group.number, group.open, name, key)
+    def _committed(self, group: _Group, name: tuple[str, int], key: bytes) -> CommittedPartition:
+        committed = group.committed[name] = self._commit_slots.make(group.number, group.open, name, key)
         self._kept_bytes += len(key)
-        return place
+        return committed
 
     def _add_plain(self, record: LogRecord) -> None:
         key = self._decoded(record.key)
         if isinstance(key, Rejected):
-            self._leave_unread(record, key)
+            self._quarantine(record, key)
         elif isinstance(key, UnknownKey):
-            self._unread.unknown(record, *unknown_type(record))
+            self._unreadable.unknown(record, *unknown_type(record))
         elif isinstance(group := self._group(key.group), _Misplaced):
-            self._leave_unread(record, Rejected(group.reason))
+            self._quarantine(record, Rejected(group.reason))
         elif group is None or (isinstance(key, OffsetKey) and not self._topic(key.topic)):
             self.dropped += 1
         elif isinstance(key, OffsetKey):
@@ -329,22 +333,22 @@ class Compactor:
             self._add_modern(record, key, group)
 
     def _add_commit(self, record: LogRecord, key: OffsetKey, group: _Group) -> None:
-        """Process a commit of the legacy key type 0; those of type 1 have a place before they could come here."""
+        """Process a commit of the legacy key type 0; those of type 1 are in a slot before they could come here."""
         value = record.value
         if value is not None:
             # Version 0 is its only one, so it is decoded here, and folded as if it were a v4.
             commit = decode_offset_commit(key.key_type, value)
             if not isinstance(commit, OffsetCommit):
-                self._leave_unread(record, commit)
+                self._quarantine(record, commit)
                 return
             value = canonical(commit)
         name = key.topic, key.partition
-        place = group.places.get(name) or self._place(group, name, offset_commit_key(key))
-        self._put(place, record.offset, record.timestamp, value)
+        committed = group.committed.get(name) or self._committed(group, name, offset_commit_key(key))
+        self._put(committed, record.offset, record.timestamp, value)
 
-    def _put(self, place: Place, offset: int, timestamp: int, value: bytes | None) -> None:
-        """Append a record to the fold, under its place's slot."""
-        slot = self._commit_slots.slot(place)
+    def _put(self, committed: CommittedPartition, offset: int, timestamp: int, value: bytes | None) -> None:
+        """Append a record to the fold, under its partition's slot."""
+        slot = self._commit_slots.slot(committed)
         if value is None:
             self._fold.tombstones.append(len(self._slots))
             value = b""
@@ -356,11 +360,11 @@ class Compactor:
             self._fold.fold()
 
     def _decode_plain(self, slot: int, offset: int, timestamp: int, value: bytes) -> OffsetCommit | None:
-        """Decode a value that the fold could not decode, or keep it as unread."""
+        """Decode a value that the fold could not decode, or keep it as unreadable."""
         commit = decode_offset_commit(OFFSET_COMMIT, value)
         if isinstance(commit, OffsetCommit):
             return commit
-        self._leave_unread(LogRecord(offset, timestamp, self._commit_slots.places[slot].key, value), commit)
+        self._quarantine(LogRecord(offset, timestamp, self._commit_slots.by_slot[slot].key, value), commit)
         return None
 
     def _add_membership(self, record: LogRecord, group: _Group) -> None:
@@ -370,7 +374,7 @@ class Compactor:
         else:
             membership = decode_membership(record.offset, record.timestamp, record.value, self._partition)
             if not isinstance(membership, MembershipRecord):
-                self._leave_unread(record, membership)
+                self._quarantine(record, membership)
                 return
             item = membership
         self._commit_slots.close(group.open)
@@ -379,7 +383,7 @@ class Compactor:
     def _add_modern(self, record: LogRecord, key: OtherKey, group: _Group) -> None:
         item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition)
         if isinstance(item, UnknownVersion | Rejected):
-            self._leave_unread(record, item)
+            self._quarantine(record, item)
         else:
             self._keep(record, group, item)
 
@@ -387,11 +391,11 @@ class Compactor:
         self._kept_bytes += _RECORD_BYTES + _DECODED * len(record.value or b"")
         group.items.append(item)
 
-    def _leave_unread(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:
+    def _quarantine(self, record: LogRecord, why: UnknownVersion | Rejected) -> None:
         if isinstance(why, Rejected):
-            self._unread.reject(record, why.reason)
+            self._unreadable.reject(record, why.reason)
         else:
-            self._unread.unknown(record, *unknown_type(record))
+            self._unreadable.unknown(record, *unknown_type(record))
 
     def _decoded(self, key: bytes | None) -> Key:
         if key is None:

@@ -24,7 +24,7 @@ from streaming.records import (
 )
 from streaming.terminal import visible
 
-__all__ = ["OFFSETS_LOG", "Unread", "Windows", "unknown_type"]
+__all__ = ["OFFSETS_LOG", "UnreadableRecords", "Windows", "unknown_type"]
 
 OFFSETS_LOG = "__consumer_offsets"
 
@@ -86,7 +86,7 @@ class _Kinds:
         self.end = _NO_END
 
 
-class Unread:
+class UnreadableRecords:
     """Collects the unreadable records of one partition.
 
     Call `reject` and `unknown` per record, in any order; then `inputs`.

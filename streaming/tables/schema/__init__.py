@@ -3,6 +3,10 @@
 From here come the Delta tables (`create`), the Arrow schemas of the writer, the DDL for Spark SQL, and the names
 that the rows of the core have. All columns may be NULL in Delta's eyes, because a constraint would fail a batch
 for ever; what NULL means stands in the comment.
+
+The names and their order stand a second time in the row classes of the core (`streaming.groups.rows`), which a type
+checker reads. Neither can be made from the other: a class says `int` where a column says INT, BIGINT, DATE or
+TIMESTAMP, and the core loads no Arrow. A test holds both together, in names, order and types, also inside of structs.
 """
 
 from __future__ import annotations
@@ -10,11 +14,10 @@ from __future__ import annotations
 from typing import Final
 
 from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
-from streaming.tables.schema.ddl import PROPERTIES, ddl
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, OPEN_TRANSACTIONS, ROUNDS
-from streaming.tables.schema.table import Column, Table
+from streaming.tables.schema.table import PROPERTIES, Column, Table, ddl
 
 __all__ = ["ALERT_TABLES", "ALL_TABLES", "PROPERTIES", "TABLES", "Column", "Table", "ddl", "table_named"]
 

@@ -19,7 +19,7 @@ from tests.job.source.made_rounds import CLUSTER, FAR, at, closed
 @dataclass
 class Made:
     observations: dict[str, list[GroupObservation]]
-    unread: list[PartitionInput]
+    unreadable: list[PartitionInput]
 
 
 LOG = (100, 200)
@@ -83,15 +83,15 @@ def assemble(
     assembler.finish()
     for name, observations in assembler.take().items():
         taken.setdefault(name, []).extend(observations)
-    return Made(taken, assembler.unread.inputs())
+    return Made(taken, assembler.unreadable.inputs())
 
 
 def told(made: Made) -> list[tuple[int, str]]:
-    return [(record.offset, record.reason) for record in made.unread if isinstance(record, QuarantinedRecord)]
+    return [(record.offset, record.reason) for record in made.unreadable if isinstance(record, QuarantinedRecord)]
 
 
 def passed_over(made: Made) -> list[tuple[str, int]]:
-    return [(item.kind, item.records) for item in made.unread if isinstance(item, CountedRecords)]
+    return [(item.kind, item.records) for item in made.unreadable if isinstance(item, CountedRecords)]
 
 
 def test_a_group_and_its_topics_make_one_observation() -> None:
@@ -106,7 +106,7 @@ def test_a_group_and_its_topics_make_one_observation() -> None:
         7, 1_000, partition, LOG[partition], "Stable", "consumer", "classic", None, None, topics, "abc"
     )
     assert made.observations == {"g": [expected]}
-    assert made.unread == []
+    assert made.unreadable == []
 
 
 def test_observations_may_be_taken_at_any_time() -> None:
@@ -142,7 +142,7 @@ def test_an_unfinished_observation_is_not_made_and_its_head_is_kept() -> None:
 def test_events_of_rounds_that_never_closed_are_skipped() -> None:
     made = assemble([group("g", 1, number=6), topic("g", "a", number=6), group("g", 0)])
     assert [observation.round for observation in made.observations["g"]] == [7]
-    assert made.unread == []
+    assert made.unreadable == []
 
 
 def test_events_outside_their_rounds_positions_are_skipped() -> None:
@@ -196,7 +196,7 @@ def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
     assert told(made)[2][1] == "not one of our records: Object missing required field `cluster`"
     assert passed_over(made) == passed_over(assemble(junk, start=13)) == [("event/quota", 1)]
     assert passed_over(assemble(junk, start=14)) == []
-    (first, *_) = made.unread
+    (first, *_) = made.unreadable
     assert isinstance(first, QuarantinedRecord)
     assert first.topic == "events"
 
@@ -204,7 +204,7 @@ def test_junk_is_kept_once_and_never_when_it_was_read_before() -> None:
 def test_rounds_that_lost_events_to_retention_are_incomplete_without_blame() -> None:
     made = assemble([topic("g", "b"), group("h", 1), topic("h", "a")], at=50, gap=50)
     assert list(made.observations) == ["h"]
-    assert made.unread == []
+    assert made.unreadable == []
 
 
 def test_filters_drop_groups_and_topics_but_not_completeness() -> None:
@@ -214,7 +214,7 @@ def test_filters_drop_groups_and_topics_but_not_completeness() -> None:
         name: [[t.topic for t in observation.topics] for observation in observations]
         for name, observations in made.observations.items()
     } == {"g": [["b"]]}
-    assert made.unread == []
+    assert made.unreadable == []
 
 
 def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
@@ -250,7 +250,7 @@ def test_an_event_of_an_unknown_type_between_the_events_of_an_observation_is_pas
     made = assemble([QUOTA, group("g", 2), QUOTA, topic("g", "a"), QUOTA, topic("g", "b"), QUOTA])
     assert [[t.topic for t in observation.topics] for observation in made.observations["g"]] == [["a", "b"]]
     assert (told(made), passed_over(made)) == ([], [("event/quota", 4)])
-    (item,) = made.unread
+    (item,) = made.unreadable
     assert isinstance(item, CountedRecords)
     assert (item.sample.offset, item.sample.value, item.sample.reason) == (
         10,

@@ -11,7 +11,7 @@ from streaming.job.source.positions import INITIAL
 from streaming.records import CountedRecords, QuarantinedRecord
 from tests.job.source.fake_reader import FakeReader
 from tests.job.source.made_rounds import closed, opened
-from tests.job.source.world import SETTINGS, World, rounds_of, told, unread_of
+from tests.job.source.world import SETTINGS, World, rounds_of, told, unreadable_of
 
 
 @pytest.fixture
@@ -213,10 +213,10 @@ def test_a_flood_of_junk_in_the_rounds_topic_is_passed_in_bounded_steps(world: W
     end = world.planner.latest(INITIAL, 60)
     assert end["round"] == number
     for planner in (world.planner, world.restart()):
-        unread = unread_of(planner.tasks(INITIAL, end))
+        unreadable = unreadable_of(planner.tasks(INITIAL, end))
         # The records that `quarantine` shows one by one, and the count of all others.
-        assert [item.offset for item in unread if isinstance(item, QuarantinedRecord)] == list(range(101))
-        (others,) = (item for item in unread if isinstance(item, CountedRecords))
+        assert [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)] == list(range(101))
+        (others,) = (item for item in unreadable if isinstance(item, CountedRecords))
         assert (others.sample.offset, others.records, others.last_offset) == (100, 24_899, 24_999)
 
 

@@ -87,7 +87,7 @@ class Read:
 
     observations: list[tuple[str, GroupObservation]]
     rounds: list[ClosedRound]
-    unread: list[PartitionInput]
+    unreadable: list[PartitionInput]
 
 
 class Stage:
@@ -126,7 +126,7 @@ class Stage:
             if key == ROUNDS_KEY:
                 found.rounds += decode_closed_rounds(payload)
             elif group is None:
-                found.unread += decode_partition_inputs(payload)
+                found.unreadable += decode_partition_inputs(payload)
             else:
                 found.observations += [
                     (group, item) for item in decode_inputs(payload) if isinstance(item, GroupObservation)
@@ -178,10 +178,10 @@ def test_todays_job_reads_a_probe_of_another_release_like_todays(stage: Stage, c
     assert [observation.gone for group, observation in found.observations if group == leaves] == [None, None, "deleted"]
     assert [told.round for told in found.rounds][:2] == [todays, others]
     if changes is yesterdays:
-        assert found.unread == []
+        assert found.unreadable == []
     else:
-        kinds = {item.kind for item in found.unread if isinstance(item, CountedRecords)}
-        assert len(found.unread) == len([item for item in found.unread if isinstance(item, CountedRecords)])
+        kinds = {item.kind for item in found.unreadable if isinstance(item, CountedRecords)}
+        assert len(found.unreadable) == len([item for item in found.unreadable if isinstance(item, CountedRecords)])
         assert {"event/quota-of-group", "event/quota-of-topic", "record/quota-of-closed"} <= kinds
 
 

@@ -97,12 +97,12 @@ def found_in(rows: Iterator[tuple[str, bytes]]) -> dict[str, Any]:
                 for item in decode_inputs(payload):
                     inputs[type(item).__name__] += 1
             elif key.startswith("p:"):
-                for unread in decode_partition_inputs(payload):
-                    if isinstance(unread, QuarantinedRecord):
-                        kept[unread.topic] += 1
-                        reasons.setdefault(unread.topic, set()).add(unread.reason)
-                    elif isinstance(unread, CountedRecords):
-                        counted[unread.sample.topic] += unread.records
+                for unreadable in decode_partition_inputs(payload):
+                    if isinstance(unreadable, QuarantinedRecord):
+                        kept[unreadable.topic] += 1
+                        reasons.setdefault(unreadable.topic, set()).add(unreadable.reason)
+                    elif isinstance(unreadable, CountedRecords):
+                        counted[unreadable.sample.topic] += unreadable.records
     told = {topic: sorted(of_topic) for topic, of_topic in reasons.items()}
     return {"kept": kept, "counted": counted, "reasons": told, "inputs": inputs, "largest": largest}
 

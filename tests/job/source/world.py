@@ -21,7 +21,7 @@ from streaming.records import (
 from tests.job.source.fake_reader import FakeReader
 from tests.job.source.made_rounds import CLUSTER, closed, opened
 
-__all__ = ["SETTINGS", "World", "closed_rounds", "gaps_of", "rounds_of", "told", "unread_of"]
+__all__ = ["SETTINGS", "World", "closed_rounds", "gaps_of", "rounds_of", "told", "unreadable_of"]
 
 SETTINGS = SourceSettings(
     cluster=CLUSTER, kafka={}, offsets_topic="log", events_topic="events", rounds_topic="rounds", interval_ms=10_000
@@ -77,7 +77,7 @@ def gaps_of(tasks: list[SourceTask]) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def unread_of(tasks: list[SourceTask]) -> list[PartitionInput]:
+def unreadable_of(tasks: list[SourceTask]) -> list[PartitionInput]:
     rows = [payload for task in tasks for key, payload in task.rows if key == partition_key("rounds", 0)]
     return [item for payload in rows for item in decode_partition_inputs(payload)]
 
@@ -85,6 +85,6 @@ def unread_of(tasks: list[SourceTask]) -> list[PartitionInput]:
 def told(tasks: list[SourceTask]) -> list[tuple[str, int, str]]:
     return [
         ("gap", item.from_offset, item.reason) if isinstance(item, LogGap) else ("record", item.offset, item.reason)
-        for item in unread_of(tasks)
+        for item in unreadable_of(tasks)
         if isinstance(item, (LogGap, QuarantinedRecord))
     ]

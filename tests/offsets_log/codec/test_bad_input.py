@@ -53,15 +53,15 @@ def _decode_both_ways(seed: int, mutated: int) -> None:
     compactor = Compactor(0, 1, boundaries, lambda name: name != "g", lambda _: True)
     for record in records:
         compactor.add(*record)
-    groups, unread = dict(compactor.groups()), compactor.unread()
-    assert as_folded(groups, unread, boundaries, compactor.dropped) == fold_one_by_one(
+    groups, unreadable = dict(compactor.groups()), compactor.unreadable()
+    assert as_folded(groups, unreadable, boundaries, compactor.dropped) == fold_one_by_one(
         records, boundaries=boundaries, watches=lambda name: name != "g"
     )
-    assert counted(groups, unread) + compactor.dropped == mutated
+    assert counted(groups, unreadable) + compactor.dropped == mutated
     at_once = Compactor(0, 1, boundaries, lambda name: name != "g", lambda _: True)
     at_once.add_columns(columns(records))
-    found = dict(at_once.groups()), at_once.unread(), at_once.dropped
-    assert found == (groups, unread, compactor.dropped)
+    found = dict(at_once.groups()), at_once.unreadable(), at_once.dropped
+    assert found == (groups, unreadable, compactor.dropped)
 
 
 @pytest.mark.java

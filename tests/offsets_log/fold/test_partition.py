@@ -34,7 +34,7 @@ def test_commits_of_a_partition_fold_into_one_window() -> None:
         offset_value(4, 40, leader_epoch=2),
         offset_value(4, 70, leader_epoch=3, topic_id=topic_id, metadata="x"),
     ]
-    groups, unread, dropped = compacted(numbered([(COMMIT_KEY, value) for value in values]))
+    groups, unreadable, dropped = compacted(numbered([(COMMIT_KEY, value) for value in values]))
     assert groups == {
         "g": [
             CommitWindow(
@@ -55,7 +55,7 @@ def test_commits_of_a_partition_fold_into_one_window() -> None:
             )
         ]
     }
-    assert not unread
+    assert not unreadable
     assert not dropped
 
 
@@ -128,9 +128,9 @@ def test_an_undecodable_membership_record_parts_nothing() -> None:
         (group_key("g"), group_value(3, [])[:-1]),
         (COMMIT_KEY, offset_value(3, 2)),
     ]
-    groups, unread, _ = compacted(numbered(pairs))
+    groups, unreadable, _ = compacted(numbered(pairs))
     assert len(groups["g"]) == 1
-    assert [type(item) for item in unread] == [QuarantinedRecord]
+    assert [type(item) for item in unreadable] == [QuarantinedRecord]
 
 
 def test_records_of_modern_groups_stay_as_they_are_and_part_no_windows() -> None:
@@ -155,14 +155,14 @@ def test_a_value_of_another_type_that_breaks_its_layout_is_quarantined_and_a_new
         (other_key(3, "g"), b"\x00\x01" + group_epoch(1)[2:]),
         (other_key(18, "g"), b"\x00\x00"),
     ]
-    groups, unread, _ = compacted(numbered(pairs))
+    groups, unreadable, _ = compacted(numbered(pairs))
     assert not groups
-    assert [item.reason for item in unread if isinstance(item, QuarantinedRecord)] == [
+    assert [item.reason for item in unreadable if isinstance(item, QuarantinedRecord)] == [
         "value: tag 0 needs 1 bytes at byte 33, but 0 are left",
         "value: 1 bytes follow the end of the value at byte 7",
         "value: no release has written type 18 (StreamsGroupPartitionMetadata), so no layout of it is known",
     ]
-    assert [item.kind for item in unread if isinstance(item, CountedRecords)] == ["3/1"]
+    assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["3/1"]
 
 
 def test_what_is_not_watched_is_dropped_and_counted() -> None:
@@ -172,21 +172,21 @@ def test_what_is_not_watched_is_dropped_and_counted() -> None:
         (offset_key("hidden", "t", 0), offset_value(3, 1)),
         (group_key("hidden"), b"junk"),
     ]
-    groups, unread, dropped = compacted(
+    groups, unreadable, dropped = compacted(
         numbered(pairs), watches=lambda name: name != "hidden", watches_topic=lambda name: name != "hidden"
     )
     assert list(groups) == ["g"]
     assert len(groups["g"]) == 1
-    assert not unread
+    assert not unreadable
     assert dropped == 3
 
 
 def test_a_group_on_a_foreign_partition_is_quarantined_with_both_partitions() -> None:
     home = partition_for("g", 50)
     found = (home + 1) % 50
-    groups, unread, _ = compacted(numbered([(COMMIT_KEY, offset_value(3, 1))]), partition=found, partitions=50)
+    groups, unreadable, _ = compacted(numbered([(COMMIT_KEY, offset_value(3, 1))]), partition=found, partitions=50)
     assert not groups
-    (record,) = unread
+    (record,) = unreadable
     assert isinstance(record, QuarantinedRecord)
     assert record.reason == f"group 'g' belongs to partition {home} of the offsets log, found on {found}"
     assert (record.key_type, record.value_version) == (1, 3)
@@ -200,25 +200,25 @@ def test_a_newer_value_version_is_counted_by_boundary_with_its_first_record_as_s
         Record(12, DAY + 1, COMMIT_KEY, b"\x00\x05" + newer),
         Record(13, DAY + 2, COMMIT_KEY, b"\x00\x05" + newer),
     ]
-    groups, unread, _ = compacted(records, boundaries=[13])
+    groups, unreadable, _ = compacted(records, boundaries=[13])
     assert not groups
     found = [
         (item.kind, item.records, item.sample.offset, item.last_offset)
-        for item in unread
+        for item in unreadable
         if isinstance(item, CountedRecords)
     ]
     assert found == [("1/5", 3, 10, 12), ("1/5", 1, 13, 13)]
 
 
 def test_an_unknown_key_type_is_counted_even_without_a_value() -> None:
-    _, unread, _ = compacted(numbered([(b"\x00\x18", None), (b"\xff\xff", b"\x00\x00")]))
-    assert [item.kind for item in unread if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
+    _, unreadable, _ = compacted(numbered([(b"\x00\x18", None), (b"\xff\xff", b"\x00\x00")]))
+    assert [item.kind for item in unreadable if isinstance(item, CountedRecords)] == ["24/None", "-1/0"]
 
 
 def test_large_junk_is_cut_and_told_by_its_digest() -> None:
     key, value = b"\x00\x01" + bytes(100_000), bytes(70_000)
-    _, unread, _ = compacted(numbered([(key, value)]))
-    (record,) = unread
+    _, unreadable, _ = compacted(numbered([(key, value)]))
+    (record,) = unreadable
     assert isinstance(record, QuarantinedRecord)
     assert record.key is not None
     assert record.value is not None
@@ -228,8 +228,8 @@ def test_large_junk_is_cut_and_told_by_its_digest() -> None:
 
 
 def test_a_null_key_is_quarantined() -> None:
-    _, unread, _ = compacted(numbered([(None, None)]))
-    (record,) = unread
+    _, unreadable, _ = compacted(numbered([(None, None)]))
+    (record,) = unreadable
     assert isinstance(record, QuarantinedRecord)
     assert (record.key, record.value, record.key_type) == (None, None, None)
 
@@ -256,11 +256,11 @@ def test_the_names_of_groups_come_through_as_they_are() -> None:
 @pytest.mark.parametrize("boundaries", [(), (150, 700)])
 def test_a_flood_of_junk_is_kept_up_to_a_number_and_counted(boundaries: tuple[int, ...]) -> None:
     flood = numbered([(None, None) if n % 3 else (COMMIT_KEY, b"\x00\x03") for n in range(1_000)], start=0)
-    _, unread, _ = compacted(flood, boundaries=list(boundaries))
-    kept = [item.offset for item in unread if isinstance(item, QuarantinedRecord)]
+    _, unreadable, _ = compacted(flood, boundaries=list(boundaries))
+    kept = [item.offset for item in unreadable if isinstance(item, QuarantinedRecord)]
     # (Undecodable commits are found later than the others.)
     assert kept == list(range(101))
-    counted_only = [item for item in unread if isinstance(item, CountedRecords)]
+    counted_only = [item for item in unreadable if isinstance(item, CountedRecords)]
     assert {item.kind for item in counted_only} == {"undecodable"}
     found = [(item.sample.offset, item.records, item.last_offset) for item in counted_only]
     assert found == ([(101, 49, 149), (150, 550, 699), (700, 300, 999)] if boundaries else [(101, 899, 999)])

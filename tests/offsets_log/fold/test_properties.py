@@ -99,8 +99,8 @@ def _watches(name: str) -> bool:
 
 
 def _folded(records: list[Record], boundaries: list[int]) -> Folded:
-    groups, unread, dropped = compacted(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)
-    return as_folded(groups, unread, boundaries, dropped)
+    groups, unreadable, dropped = compacted(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)
+    return as_folded(groups, unreadable, boundaries, dropped)
 
 
 @settings(max_examples=400)
@@ -167,8 +167,8 @@ def test_every_record_is_found_again_and_every_input_can_be_packed(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int]
 ) -> None:
     records = _log(steps)
-    groups, unread, dropped = compacted(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)
-    assert counted(groups, unread) + dropped == len(records)
+    groups, unreadable, dropped = compacted(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)
+    assert counted(groups, unreadable) + dropped == len(records)
     for inputs in groups.values():
         assert decode_inputs(encode_inputs(inputs)) == inputs
 
@@ -207,7 +207,7 @@ def test_columns_are_taken_as_record_by_record(
         assert list(groups) == list(
             compacted(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)[0]
         )
-        assert as_folded(groups, compactor.unread(), boundaries, compactor.dropped) == fold_one_by_one(
+        assert as_folded(groups, compactor.unreadable(), boundaries, compactor.dropped) == fold_one_by_one(
             records, boundaries=boundaries, watches=_watches, watches_topic=_watches
         )
 
@@ -234,5 +234,5 @@ def test_columns_of_commits_between_membership_records_are_taken_as_record_by_re
             size = random.randint(1, 80)
             compactor.add_columns(columns(rest[:size]))
             rest = rest[size:]
-        found = as_folded(dict(compactor.groups()), compactor.unread(), boundaries, compactor.dropped)
+        found = as_folded(dict(compactor.groups()), compactor.unreadable(), boundaries, compactor.dropped)
     assert found == fold_one_by_one(records, boundaries=boundaries, watches=_watches, watches_topic=_watches)

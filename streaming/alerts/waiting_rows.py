@@ -14,17 +14,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from streaming.tables import DataFile, LakeUnreadableError, Table, TableFollower
+from streaming.alerts.exceptions import LostTrackError
+from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table
 
-__all__ = ["File", "LostTrackError", "Tail", "newest_first"]
+__all__ = ["File", "WaitingRows", "newest_first"]
 
 _FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round", "max.round")
 
 _ANY_ROUND = 2**63 - 1
-
-
-class LostTrackError(Exception):
-    """Commits or files that should come next do not exist: start again from a snapshot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,14 @@ class File:
     newest: int | None
 
 
-class Tail:
+class WaitingRows:
     """The rows of one table that wait for their round to be closed."""
 
     def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
         self._location = f"{lake}/{table.name}"
         self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
         self._cluster = cluster
-        self._follower = TableFollower(lake, table, "round_time")
+        self._log_tail = DeltaLogTail(lake, table, "round_time")
         self._is_there = False
         self._after = -1
         self.waiting = self._schema.empty_table()
@@ -51,11 +48,11 @@ class Tail:
     def snapshot(self) -> list[File]:
         """The present files, from which `read` continues; none if there is no table yet."""
         self.waiting = self._schema.empty_table()
-        self._follower.forget()
-        self._is_there = self._follower.look().anew
+        self._log_tail.forget()
+        self._is_there = self._log_tail.look().is_snapshot
         if not self._is_there:
             return []
-        # (Opened after the follower, so it may contain a file more, which then comes again: `keep` handles that.)
+        # (Opened after the tail, so it may contain a file more, which then comes again: `keep` handles that.)
         actions = pa.table(DeltaTable(self._location).get_add_actions(flatten=True))
         wanted = [name for name in _FILE_COLUMNS if name in actions.column_names]
         return [_file_of(action) for action in actions.select(wanted).to_pylist()]
@@ -71,7 +68,7 @@ class Tail:
         ]
         if not chosen:
             return self._schema.empty_table()
-        rows = self._follower.read(chosen, self._schema.names)
+        rows = self._log_tail.read(chosen, self._schema.names)
         wanted = pc.equal(rows["cluster"], self._cluster)
         if after is not None:
             wanted = pc.and_(wanted, pc.greater(rows["round"], after))
@@ -86,13 +83,13 @@ class Tail:
     def read(self) -> None:
         """Add the rows of new files to `waiting`."""
         try:
-            news = self._follower.look()
-            if news.anew and self._is_there:
+            new = self._log_tail.look()
+            if new.is_snapshot and self._is_there:
                 message = f"{self._location} is another table than before, or its commits were cleaned up"
                 raise LostTrackError(message)
-            self._is_there = self._is_there or news.anew
-            if news.files:
-                files = [File(file, None, None) for file in news.files]
+            self._is_there = self._is_there or new.is_snapshot
+            if new.files:
+                files = [File(file, None, None) for file in new.files]
                 self.waiting = pa.concat_tables([self.waiting, self.rows(files, self._after, None)])
         except LakeUnreadableError as error:
             raise LostTrackError(str(error)) from error

@@ -1,4 +1,4 @@
-"""Rows to truths: every rule over every row of a chunk at once, in DuckDB; only relevant ones are returned.
+"""Conditions of the rules: each over every row of a chunk at once, in DuckDB; only relevant ones are returned.
 
 Hardly any of ten thousand rows a round is relevant: those that are true, those of alerts that are pending or firing,
 and those that end something.
@@ -19,9 +19,9 @@ from streaming.alerts.expressions import connect, fetched
 from streaming.alerts.feed import Chunk, Round
 from streaming.alerts.firing import Key, Observed, Seen, Subject
 from streaming.alerts.rules import CLOCK_COLUMNS, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
-from streaming.alerts.text import fill
+from streaming.alerts.templates import fill
 
-__all__ = ["ByClock", "Judge"]
+__all__ = ["ByClock", "Conditions"]
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""
@@ -42,7 +42,7 @@ class ByClock:
     unjudged_reason: str | None = None
 
 
-class Judge:
+class Conditions:
     """Applies the rules to rows. Not for several threads."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
@@ -63,7 +63,7 @@ class Judge:
         found: dict[str, frozenset[str]] = {}
         for rule in self._rules:
             if rule.of_events is of_events:
-                read = (rule.columns | set(rule.per)) - CLOCK_COLUMNS
+                read = (rule.columns | set(rule.key)) - CLOCK_COLUMNS
                 found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 
@@ -111,7 +111,7 @@ class Judge:
                 continue
             for _, age, seen in self._judge(rule, rows[rule.table.name], ()):
                 key = rule.name, seen.subject.entity
-                if seen.truth and (key not in found or found[key][0] <= age):
+                if seen.condition and (key not in found or found[key][0] <= age):
                     found[key] = (age, seen)
         return replace(_nothing(at, since), seen=tuple(seen for _, seen in found.values()))
 
@@ -152,14 +152,14 @@ class Judge:
         keys = ", ".join(f'"{name}"' for name in rule.key)
         sql = f"""
             WITH judged AS (SELECT {columns}, TRY(({rule.when.sql}
-            )) AS "_truth", {value} AS "_value" FROM rows_of_rule)
+            )) AS "_condition", {value} AS "_value" FROM rows_of_rule)
             SELECT * FROM judged
         """  # noqa: S608 - the rule's own expression, which `expressions.check` has seen
         if rule.key:
-            told = f'SELECT {keys} FROM judged WHERE "_truth" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
+            relevant = f'SELECT {keys} FROM judged WHERE "_condition" UNION ALL SELECT {keys} FROM known_alerts'  # noqa: S608
             # (A key may have NULL in it: an equal one, here.)
             same = " AND ".join(f'judged."{name}" IS NOT DISTINCT FROM wanted."{name}"' for name in rule.key)
-            sql += f"SEMI JOIN ({told}) AS wanted ON {same}"
+            sql += f"SEMI JOIN ({relevant}) AS wanted ON {same}"
             known = [json.loads(entity) for name, entity in active if name == rule.name]
             schema = pa.schema([rule.table.arrow_schema.field(name) for name in rule.key])
             self._connection.register("known_alerts", pa.Table.from_pylist(known, schema=schema))
@@ -178,8 +178,8 @@ def _seen(rule: Rule, row: Mapping[str, Any]) -> Seen:
     value = row["_value"]
     if row.get("ended"):
         return Seen(rule.name, subject, None, gone=True)
-    if not row["_truth"]:
-        return Seen(rule.name, subject, row["_truth"], value=value)
+    if not row["_condition"]:
+        return Seen(rule.name, subject, row["_condition"], value=value)
     values = {**row, "value": value}
     labels = tuple((name, fill(template, values)) for name, template in rule.labels)
     return Seen(rule.name, subject, True, value=value, message=fill(rule.message, values), labels=labels)

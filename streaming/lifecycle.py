@@ -1,0 +1,55 @@
+"""What all our processes do alike: their log, their end by a signal, and the exit code of a failure."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
+
+__all__ = ["exit_code", "on_stop_signals", "room_log", "set_up_log", "stop_signals"]
+
+
+def set_up_log(libraries: Mapping[str, int]) -> None:
+    """Log to standard error, from INFO on; a library's logger from its own level on."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    for name, level in libraries.items():
+        logging.getLogger(name).setLevel(level)
+
+
+def room_log(module: str) -> logging.Logger:
+    """The logger that all modules of a room share: `streaming.alerts` for `streaming.alerts.run`."""
+    return logging.getLogger(".".join(module.split(".")[:2]))
+
+
+@contextmanager
+def on_stop_signals(ask: Callable[[int], object], *more: signal.Signals) -> Iterator[None]:
+    """Call a function with the number of each SIGINT and SIGTERM, and of some more signals, instead of ending."""
+    numbers = (signal.SIGINT, signal.SIGTERM, *more)
+    before = {number: signal.signal(number, lambda number, _frame: ask(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def stop_signals() -> Iterator[threading.Event]:
+    """Turn SIGINT and SIGTERM into an event."""
+    stop = threading.Event()
+    with on_stop_signals(lambda _: stop.set()):
+        yield stop
+
+
+def exit_code(run: Callable[[], int | None]) -> int:
+    """Run a process's work; returns what it returns, or its failure's code. That is told in one sentence."""
+    try:
+        return run() or 0
+    except EvenkeelError as error:
+        sys.stderr.write(f"{error}\n")
+        return SETUP_EXIT_CODE if isinstance(error, SetupError) else 1
