@@ -261,4 +261,4 @@ def test_no_test_folder_stands_for_a_package_that_is_not_there() -> None:
     packages = {path.parent.name for path in modules()} | {path.stem for path in modules()}
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir() and any(path.glob("test_*.py"))}
     # (Named after their subject: whole runs, the real classes, real groups' members; and the benchmarks.)
-    assert folders <= packages | {"benchmarks", "e2e", "oracle", "real_groups"}
+    assert folders <= packages | {"benchmarks", "e2e", "mutants", "oracle", "real_groups"}
