@@ -53,7 +53,7 @@ ROOMS = {
     "streaming.process": room("supervisor", "streaming.exceptions streaming.lifecycle streaming.places"),
     "streaming.events": room("msgspec", "streaming.terminal"),
     "streaming.records": room("msgspec"),
-    "streaming.offsets_log": room("numpy", "streaming.records streaming.terminal"),
+    "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),

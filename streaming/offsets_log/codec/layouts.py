@@ -1,47 +1,29 @@
-"""Layouts of records as data: the files `schemas/*.toml`, parsed and checked.
+"""Layouts of records as data: the files `schemas/*.json`, in the form of Kafka's own message definitions.
 
-    type     = 5                          # the int16 at the head of the key
-    name     = "ConsumerGroupMemberMetadata"
-    versions = "0-4"                      # of the value; "none": no release ever wrote one
-    flexible = "4+"                       # versions in KIP-482's encoding, "none" without
-    key      = ["groupId string", ...]    # fields in byte order, never flexible
-    value    = ["instanceId string?", ...]
-
-    [structs]                             # what `value` names, each with its own fields
-    Endpoint = ["host string", "port uint16"]
-
-A field is its name in Kafka's camelCase, its type, and options:
-
-    int8 int16 uint16 int32 int64 string bytes uuid Endpoint     the types
-    []string                                                     an array
-    string?                                                      null is allowed
-    versions=3+ | versions=1 | versions=2-3                      versions that have it; default: all
-    tag=0                                                        a tagged field, absent when it has its default
-    default=-1 | default=null                                    value where absent; default: 0, "", empty, all zero
+Kafka explains the form in `clients/src/main/resources/common/message/README.md`. A record type is the file of its key,
+`<Name>Key.json`, and that of its value, `<Name>Value.json`, unless no release ever wrote a value. Their `apiKey` is the
+int16 at the head of the key; fields stand in byte order. Lines that begin with `//` are comments. Refused is what the
+codec would not heed: `ignorable`, `mapKey` and the like, types that no record has, and fields that are nullable or
+tagged in only some of their versions. `RecordSchema` has the names as Kafka prints them, with a small first letter.
 
 `wire.py` has the reading rules of each type; `interpreter.py` how Java's classes treat defaults.
 """
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Annotated, Literal
 
-__all__ = ["Field", "RecordSchema", "parse_schema", "record_schemas"]
+import msgspec
+
+__all__ = ["Field", "RecordSchema", "parse_message", "parse_schema", "record_schemas"]
 
 _FOLDER = "streaming.offsets_log.codec.schemas"
 _SCALARS = frozenset({"int8", "int16", "uint16", "int32", "int64", "string", "bytes", "uuid"})
 _NEWEST = 0x7FFF
-
-_FIELD = re.compile(
-    r"(?P<name>[a-z]\w*) (?P<array>\[\])?(?P<kind>[A-Za-z]\w*)(?P<nullable>\?)?"
-    r"(?: versions=(?P<versions>[\d+-]+))?(?: tag=(?P<tag>\d+))?(?: default=(?P<default>-?\d+|null))?"
-)
-_VERSIONS = re.compile(r"(\d+)(\+|-(\d+))?")
+_Range = Annotated[str, msgspec.Meta(pattern=r"^(none|\d+(\+|-\d+)?)$")]
 
 Versions = tuple[int, int]
 """First and last version, both included."""
@@ -99,97 +81,114 @@ class RecordSchema:
     structs: Mapping[str, tuple[Field, ...]]
 
 
+class _Struct(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", kw_only=True):
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z]\w*$")]
+    versions: _Range
+    fields: tuple[_Field, ...]
+
+
+class _Field(_Struct, frozen=True, kw_only=True):
+    type: Annotated[str, msgspec.Meta(pattern=r"^(\[\])?[A-Za-z]\w*$")]
+    nullable_versions: _Range = "none"
+    tagged_versions: _Range = "none"
+    tag: int | None = None
+    default: str | None = None
+    about: str = ""
+    fields: tuple[_Field, ...] = ()
+
+
+class _Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    api_key: int
+    type: Literal["coordinator-key", "coordinator-value", "request", "response"]
+    name: str
+    valid_versions: _Range
+    flexible_versions: _Range
+    fields: tuple[_Field, ...]
+    common_structs: tuple[_Struct, ...] = ()
+
+
+def parse_message(text: str) -> _Message:
+    """Parse one file, of a record or of a message of the protocol (`probe/messages/`); may raise `ValueError`."""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("//")]
+    return msgspec.json.decode("\n".join(lines), type=_Message)
+
+
 def record_schemas() -> dict[int, RecordSchema]:
     """Every schema of the folder by key type.
 
     Raises:
-        ValueError: A file breaks the notation, or two have the same type.
+        ValueError: A file breaks the form, or two have the same type.
     """
+    texts = {path.name: path.read_text("utf-8") for path in files(_FOLDER).iterdir() if path.name.endswith(".json")}
     schemas: dict[int, RecordSchema] = {}
-    for path in files(_FOLDER).iterdir():
-        if path.name.endswith(".toml"):
-            schema = parse_schema(path.name, path.read_text("utf-8"))
-            if schema.key_type in schemas:
-                message = f"{path.name}: type {schema.key_type} is that of {schemas[schema.key_type].name} too"
-                raise ValueError(message)
-            schemas[schema.key_type] = schema
+    for name in [file.removesuffix("Key.json") for file in texts if file.endswith("Key.json")]:
+        schema = parse_schema(name, texts[f"{name}Key.json"], texts.get(f"{name}Value.json"))
+        if schema.key_type in schemas:
+            message = f"{name}Key.json: type {schema.key_type} is that of {schemas[schema.key_type].name} too"
+            raise ValueError(message)
+        schemas[schema.key_type] = schema
     return dict(sorted(schemas.items()))
 
 
-def parse_schema(file: str, text: str) -> RecordSchema:
-    """Parse one schema file.
-
-    Args:
-        file: Name for the message.
-        text: The file's text.
-
-    Raises:
-        ValueError: The text breaks the notation.
-    """
+def parse_schema(name: str, key: str, value: str | None) -> RecordSchema:
+    """Parse the texts of a type's key and value (None without one); a `ValueError` names the file that is wrong."""
+    file = f"{name}Key.json"
     try:
-        document = tomllib.loads(text)
-        none = document["versions"] == "none"
-        schema = RecordSchema(
-            key_type=document["type"],
-            name=document["name"],
-            versions=None if none else _versions(document["versions"]),
-            flexible=(_NEWEST, -1) if document["flexible"] == "none" else _versions(document["flexible"]),
-            key=_fields(document["key"]),
-            value=_fields(document["value"]),
-            structs={name: _fields(fields) for name, fields in document.get("structs", {}).items()},
-        )
-        _check(schema)
-    except (KeyError, TypeError, ValueError) as error:
-        message = f"{file} is no schema of a record: {error!r}"
+        of_key, key_fields, _ = _read(key)
+        if value is None:
+            return RecordSchema(of_key.api_key, name, None, _versions("none"), key_fields, (), {})
+        file = f"{name}Value.json"
+        of_value, fields, structs = _read(value)
+    except ValueError as error:
+        message = f"{file} is no schema of a record: {error}"
         raise ValueError(message) from error
-    return schema
+    versions, flexible = _versions(of_value.valid_versions), _versions(of_value.flexible_versions)
+    return RecordSchema(of_key.api_key, name, versions, flexible, key_fields, fields, structs)
 
 
-def _fields(lines: list[Any]) -> tuple[Field, ...]:
-    return tuple([_field(line) for line in lines])
+def _read(text: str) -> tuple[_Message, tuple[Field, ...], dict[str, tuple[Field, ...]]]:
+    """What a file says, the fields of its message, and those of every struct in it."""
+    message = parse_message(text)
+    structs: dict[str, tuple[Field, ...]] = {}
+    waiting = [("", message.fields), *((struct.name, struct.fields) for struct in message.common_structs)]
+    for struct, written in waiting:
+        fields = tuple([_field(field) for field in written])
+        marks = [*(field.name for field in fields), *(field.tag for field in fields if field.tag is not None)]
+        if struct in _SCALARS | structs.keys() or len(set(marks)) < len(marks):
+            reason = f"{struct or 'it'} is described twice, or its fields and tags {marks} cannot be told apart"
+            raise ValueError(reason)
+        structs[struct] = fields
+        waiting += [(field.type.removeprefix("[]"), field.fields) for field in written if field.fields]
+    for field in [field for fields in structs.values() for field in fields]:
+        if field.kind not in _SCALARS and field.kind not in structs:
+            reason = f"{field.name} is of type {field.kind}, which nothing here describes"
+            raise ValueError(reason)
+    return message, structs.pop(""), structs
 
 
-def _field(line: str) -> Field:
-    match = _FIELD.fullmatch(line)
-    if match is None:
-        message = f"{line!r} is not `name type [versions=..] [tag=..] [default=..]`"
+def _field(written: _Field) -> Field:
+    null = written.default == "null"
+    tagged = "none" if written.tag is None else written.versions
+    if written.tagged_versions != tagged or written.nullable_versions not in {"none", written.versions}:
+        message = f"{written.name} is nullable or tagged in only some of its versions"
         raise ValueError(message)
-    default = match["default"]
-    null = default == "null"
-    if null and not match["nullable"]:
-        message = f"{line!r} has the default null, which its type does not allow"
+    if null and written.nullable_versions == "none":
+        message = f"{written.name} has the default null, which its type does not allow"
         raise ValueError(message)
     return Field(
-        name=match["name"],
-        kind=match["kind"],
-        array=match["array"] is not None,
-        nullable=match["nullable"] is not None,
-        versions=_versions(match["versions"]) if match["versions"] else (0, _NEWEST),
-        tag=None if match["tag"] is None else int(match["tag"]),
-        default=None if default is None or null else int(default),
+        name=written.name[0].lower() + written.name[1:],
+        kind=written.type.removeprefix("[]"),
+        array=written.type.startswith("[]"),
+        nullable=written.nullable_versions != "none",
+        versions=_versions(written.versions),
+        tag=written.tag,
+        default=None if written.default is None or null else int(written.default),
         null_default=null,
     )
 
 
 def _versions(text: str) -> Versions:
-    match = _VERSIONS.fullmatch(text)
-    if match is None:
-        message = f"{text!r} is not a range of versions (3, 1-2 or 4+)"
-        raise ValueError(message)
-    first = int(match[1])
-    if match[2] == "+":
-        return first, _NEWEST
-    return first, int(match[3]) if match[3] else first
-
-
-def _check(schema: RecordSchema) -> None:
-    for fields in (schema.key, schema.value, *schema.structs.values()):
-        for field in fields:
-            if field.kind not in _SCALARS and field.kind not in schema.structs:
-                message = f"{field.name} is of type {field.kind}, which nothing here describes"
-                raise ValueError(message)
-        names = [field.name for field in fields]
-        tags = [field.tag for field in fields if field.tag is not None]
-        if len(set(names)) < len(names) or len(set(tags)) < len(tags):
-            message = f"fields {names} with tags {tags} cannot be told apart"
-            raise ValueError(message)
+    if text == "none":
+        return _NEWEST, -1
+    first, _, last = text.removesuffix("+").partition("-")
+    return int(first), _NEWEST if text.endswith("+") else int(last or first)

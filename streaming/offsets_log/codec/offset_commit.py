@@ -1,7 +1,7 @@
 """Values of offset commits (key type 1, and key type 0 whose only version is 0), decoded for the fold.
 
-The layouts are `schemas/OffsetCommit.toml` and `schemas/LegacyOffsetCommit.toml`. The plain decoder goes by the schema;
-nearly all commits of a log (key type 1) take the vectorised one, many at once.
+The layouts are `schemas/OffsetCommitValue.json` and `schemas/LegacyOffsetCommitValue.json`. The plain decoder goes by
+the schema; nearly all commits of a log (key type 1) take the vectorised one, many at once.
 
 A broker writes only a few shapes. With m bytes of metadata these are, in whole bytes, all of them checked:
 

@@ -1,8 +1,10 @@
-"""Schemas are data: the notation, its meaning for bytes, and the errors."""
+"""Schemas are data in Kafka's JSON form: its meaning for bytes, and the errors."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,16 +13,37 @@ from hypothesis import strategies as st
 
 from streaming.offsets_log import RECORD_TYPES
 from streaming.offsets_log.codec.interpreter import is_flexible, value_layout
-from streaming.offsets_log.codec.layouts import Field, RecordSchema, parse_schema
+from streaming.offsets_log.codec.layouts import Field, RecordSchema, parse_message, parse_schema
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 from tests.offsets_log.written import compact, uvarint
 
-HEAD = 'type = 99\nname = "Test"\nkey = ["group string"]\n'
+STREAMING = Path(__file__).parents[3] / "streaming"
+RECORDS = sorted((STREAMING / "offsets_log" / "codec" / "schemas").glob("*.json"))
+MESSAGES = sorted((STREAMING / "probe" / "messages").glob("*.json"))
+
+Fields = list[dict[str, Any]]
 
 
-def schema_of(*fields: str, flexible: str = "1+", structs: str = "") -> RecordSchema:
-    value = ", ".join(f'"{field}"' for field in fields)
-    return parse_schema("test.toml", f'{HEAD}versions = "0-3"\nflexible = "{flexible}"\nvalue = [{value}]\n{structs}')
+def field(name: str, kind: str, versions: str = "0+", **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": kind, "versions": versions, **more}
+
+
+def nullable(name: str, kind: str, **more: Any) -> dict[str, Any]:
+    return field(name, kind, nullableVersions="0+", **more)
+
+
+def tagged(tag: int) -> dict[str, Any]:
+    return {"taggedVersions": "0+", "tag": tag}
+
+
+def message(kind: str, fields: Fields, **more: Any) -> str:
+    head = {"apiKey": 99, "type": f"coordinator-{kind.lower()}", "name": f"Test{kind}"}
+    return json.dumps({**head, "validVersions": "0", "flexibleVersions": "none", "fields": fields, **more})
+
+
+def schema_of(*fields: dict[str, Any], flexible: str = "1+", **more: Any) -> RecordSchema:
+    value = message("Value", list(fields), validVersions="0-3", flexibleVersions=flexible, **more)
+    return parse_schema("Test", message("Key", [field("group", "string", "0")]), value)
 
 
 def read(schema: RecordSchema, version: int, data: bytes) -> Any:
@@ -35,55 +58,109 @@ def printed(schema: RecordSchema, version: int, data: bytes) -> Any:
 
 
 def test_a_field_is_a_name_a_type_and_options() -> None:
-    schema = schema_of("epochs []int32? versions=2+ tag=3 default=null", "port uint16 versions=1 default=7")
+    epochs = {"nullableVersions": "2+", "taggedVersions": "2+", "tag": 3, "default": "null", "about": "Since 4.3."}
+    schema = schema_of(field("epochs", "[]int32", "2+", **epochs), field("Port", "uint16", "1-2", default="7"))
     assert schema.value == (
         Field("epochs", "int32", True, True, (2, 0x7FFF), 3, None, True),
-        Field("port", "uint16", False, False, (1, 1), None, 7, False),
+        Field("port", "uint16", False, False, (1, 2), None, 7, False),
     )
-    assert (schema.versions, schema.flexible) == ((0, 3), (1, 0x7FFF))
+    assert (schema.key_type, schema.name, schema.versions, schema.flexible) == (99, "Test", (0, 3), (1, 0x7FFF))
+    assert schema.key == (Field("group", "string", False, False, (0, 0), None, None, False),)
+
+
+def test_a_struct_stands_where_it_is_used_or_among_the_common_ones() -> None:
+    common = {"name": "C", "versions": "0+", "fields": [field("inner", "T", fields=[field("x", "int8")])]}
+    fields = [field("a", "C"), field("b", "[]C"), field("s", "S", fields=[field("c", "C")])]
+    schema = schema_of(*fields, commonStructs=[common])
+    assert {name: [part.kind for part in fields] for name, fields in schema.structs.items()} == {
+        "C": ["T"],
+        "S": ["C"],
+        "T": ["int8"],
+    }
+
+
+def test_lines_that_begin_with_two_slashes_are_comments() -> None:
+    key = message("Key", [field("group", "string", about="// no comment")])
+    commented = "// KIP-848\n" + key.replace(", ", ",\n  // since 4.1\n")
+    assert parse_schema("Test", commented, None) == parse_schema("Test", key, None)
 
 
 @pytest.mark.parametrize(
-    ("field", "what"),
+    ("fields", "what"),
     [
-        ("epoch int33", "nothing here describes"),
-        ("epoch", "is not `name type"),
-        ("Epoch int32", "is not `name type"),
-        ("epoch int32 version=3", "is not `name type"),
-        ("epoch int32 versions=3-", "is not a range of versions"),
-        ("epoch int32 default=null", "which its type does not allow"),
-        ('a int32", "a int8', "cannot be told apart"),
-        ('a int32 tag=1", "b int8 tag=1', "cannot be told apart"),
+        ([field("epoch", "int33")], "epoch is of type int33, which nothing here describes"),
+        ([field("epoch", "bool")], "epoch is of type bool, which nothing here describes"),
+        ([{"name": "epoch", "versions": "0+"}], "missing required field `type`"),
+        ([field("1st", "int32")], r"matching regex .* `\$.fields\[0\].name`"),
+        ([field("epoch", "int32[]")], r"matching regex .* `\$.fields\[0\].type`"),
+        ([field("epoch", "int32", version="3")], "unknown field `version`"),
+        ([field("epoch", "int32", ignorable=True)], "unknown field `ignorable`"),
+        ([field("epoch", "int32", "3-")], r"matching regex .* `\$.fields\[0\].versions`"),
+        ([field("epoch", "int32", default="null")], "which its type does not allow"),
+        ([field("epoch", "int32", default="x")], "invalid literal"),
+        ([field("a", "string", nullableVersions="1+")], "a is nullable or tagged in only some of its versions"),
+        ([field("a", "int32", taggedVersions="1+", tag=0)], "a is nullable or tagged in only some of its versions"),
+        ([field("a", "int32", tag=0)], "a is nullable or tagged in only some of its versions"),
+        ([field("a", "int32"), field("a", "int8")], "cannot be told apart"),
+        ([field("a", "int32", **tagged(1)), field("b", "int8", **tagged(1))], "cannot be told apart"),
+        (
+            [field("a", "S", fields=[field("x", "int8")]), field("b", "S", fields=[field("y", "int8")])],
+            "S is described twice",
+        ),
+        ([field("a", "int8", fields=[field("x", "int8")])], "int8 is described twice"),
     ],
 )
-def test_a_file_that_breaks_the_notation_is_named_with_what_is_wrong(field: str, what: str) -> None:
-    with pytest.raises(ValueError, match=r"^test\.toml is no schema of a record: .*" + what):
-        schema_of(field)
+def test_a_file_that_breaks_the_form_is_named_with_what_is_wrong(fields: Fields, what: str) -> None:
+    with pytest.raises(ValueError, match=r"^TestValue\.json is no schema of a record: .*" + what):
+        schema_of(*fields)
+    with pytest.raises(ValueError, match=r"^TestKey\.json is no schema of a record: .*" + what):
+        parse_schema("Test", message("Key", fields), None)
 
 
-def test_every_file_of_the_folder_has_a_type_of_its_own() -> None:
+@pytest.mark.parametrize("file", [*RECORDS, *MESSAGES], ids=lambda file: file.stem)
+def test_every_file_of_records_and_of_messages_is_in_the_one_form(file: Path) -> None:
+    written = parse_message(file.read_text(encoding="utf-8"))
+    assert written.name == file.stem
+    assert written.name.lower().endswith(written.type.removeprefix("coordinator-"))
+
+
+def test_every_type_has_a_number_of_its_own_and_a_plain_key() -> None:
+    of_type: dict[str, dict[int, str]] = {"coordinator-key": {}, "coordinator-value": {}}
+    for file in RECORDS:
+        written = parse_message(file.read_text(encoding="utf-8"))
+        of_type[written.type][written.api_key] = written.name
+        assert written.type == "coordinator-value" or (written.valid_versions, written.flexible_versions) == (
+            "0",
+            "none",
+        )
+    keys, values = of_type.values()
+    assert len(keys) + len(values) == len(RECORDS)
+    assert keys == {key_type: f"{schema.name}Key" for key_type, schema in RECORD_TYPES.items()}
     assert list(RECORD_TYPES) == list(range(24))
+    assert values == {
+        key_type: f"{schema.name}Value" for key_type, schema in RECORD_TYPES.items() if schema.versions is not None
+    }
     assert {schema.name for schema in RECORD_TYPES.values() if schema.versions is None} == {
         "StreamsGroupPartitionMetadata"
     }
 
 
 def test_a_field_that_a_version_lacks_has_its_default_and_is_not_printed() -> None:
-    schema = schema_of("a int8", "b int8 versions=1-2 default=-1", flexible="none")
+    schema = schema_of(field("a", "int8"), field("b", "int8", "1-2", default="-1"), flexible="none")
     assert [read(schema, version, data).b for version, data in [(0, b"\5"), (1, b"\5\6"), (3, b"\5")]] == [-1, 6, -1]
     assert printed(schema, 0, b"\5") == {"a": 5}
     assert printed(schema, 2, b"\5\6") == {"a": 5, "b": 6}
 
 
 def test_a_tagged_field_is_printed_only_where_it_differs_from_its_default() -> None:
-    schema = schema_of("a int8", "t int8 tag=0 default=-1")
+    schema = schema_of(field("a", "int8"), field("t", "int8", **tagged(0), default="-1"))
     assert printed(schema, 1, b"\5\0") == printed(schema, 1, b"\5\1\0\1\xff") == {"a": 5}
     assert printed(schema, 1, b"\5\1\0\1\x07") == {"a": 5, "t": 7}
     assert printed(schema, 1, b"\5\2\0\1\x07\x09\2xx") == {"a": 5, "t": 7}
 
 
 def test_an_absent_tagged_struct_is_an_empty_one_and_an_explicit_null_is_null() -> None:
-    schema = schema_of("s S? tag=0", structs='[structs]\nS = ["a int8", "l []string"]')
+    schema = schema_of(nullable("s", "S", **tagged(0), fields=[field("a", "int8"), field("l", "[]string")]))
     assert read(schema, 1, b"\0").s == (0, ())
     assert printed(schema, 1, b"\0") == {}
     assert printed(schema, 1, b"\1\0\1\0") == {"s": None}
@@ -91,7 +168,7 @@ def test_an_absent_tagged_struct_is_an_empty_one_and_an_explicit_null_is_null() 
 
 
 def test_a_nullable_struct_among_the_fields_has_a_byte_before_it() -> None:
-    schema = schema_of("s S? default=null", structs='[structs]\nS = ["a int8"]')
+    schema = schema_of(nullable("s", "S", default="null", fields=[field("a", "int8")]))
     assert printed(schema, 1, b"\xff\0") == {"s": None}
     assert printed(schema, 1, b"\1\7\0\0") == {"s": {"a": 7}}
     with pytest.raises(MalformedError, match="s at byte 0 is neither null nor there: 2 stands before it"):
@@ -100,10 +177,14 @@ def test_a_nullable_struct_among_the_fields_has_a_byte_before_it() -> None:
 
 @pytest.mark.parametrize("size", [125, 126, 127, 128, 16_382, 16_383])
 @pytest.mark.parametrize(
-    ("field", "element"), [("a []string", lambda i: compact(str(i))), ("a []S", lambda i: bytes([i % 100, 0]))]
+    ("array", "element"),
+    [
+        (field("a", "[]string"), lambda i: compact(str(i))),
+        (field("a", "[]S", fields=[field("x", "int8")]), lambda i: bytes([i % 100, 0])),
+    ],
 )
-def test_a_count_of_127_takes_a_second_byte(size: int, field: str, element: Callable[[int], bytes]) -> None:
-    schema = schema_of(field, structs='[structs]\nS = ["x int8"]')
+def test_a_count_of_127_takes_a_second_byte(size: int, array: dict[str, Any], element: Callable[[int], bytes]) -> None:
+    schema = schema_of(array)
     data = uvarint(size + 1) + b"".join(map(element, range(size))) + b"\0"
     assert len(read(schema, 1, data).a) == size
     with pytest.raises(MalformedError):
@@ -111,7 +192,12 @@ def test_a_count_of_127_takes_a_second_byte(size: int, field: str, element: Call
 
 
 def test_what_is_wrong_inside_is_said_with_the_way_to_it() -> None:
-    schema = schema_of("list []S", "t S? tag=1", structs='[structs]\nS = ["inner []T"]\nT = ["name string"]')
+    inner = field("inner", "[]T", fields=[field("name", "string")])
+    schema = schema_of(
+        field("list", "[]S"),
+        nullable("t", "S", **tagged(1)),
+        commonStructs=[{"name": "S", "versions": "0+", "fields": [inner]}],
+    )
     with pytest.raises(MalformedError, match=r"^list\[1\]: inner\[0\]: name at byte 4 claims 8 bytes, but 2 are left$"):
         read(schema, 1, b"\3" + b"\1\0" + b"\2\x09xx")
     with pytest.raises(MalformedError, match=r"^tag 1: t: inner at byte 5 is null, which its schema does not allow$"):
@@ -134,11 +220,10 @@ _values: dict[str, tuple[st.SearchStrategy[Any], Callable[[Any], bytes]]] = {
 
 @given(st.data(), st.lists(st.sampled_from(sorted(_values)), min_size=1, max_size=5))
 def test_values_of_any_layout_come_back(data: st.DataObject, kinds: list[str]) -> None:
-    schema = schema_of(
-        *(f"f{at} {kind}" for at, kind in enumerate(kinds)),
-        "all []S",
-        structs="[structs]\nS = [" + ", ".join(f'"f{at} {kind}"' for at, kind in enumerate(kinds)) + "]",
-    )
+    fields = [
+        nullable(f"f{at}", kind[:-1]) if kind.endswith("?") else field(f"f{at}", kind) for at, kind in enumerate(kinds)
+    ]
+    schema = schema_of(*fields, field("all", "[]S", fields=fields))
     rows = data.draw(st.lists(st.tuples(*(_values[kind][0] for kind in kinds)), min_size=1, max_size=4))
     written = [b"".join(_values[kind][1](value) for kind, value in zip(kinds, row, strict=True)) for row in rows]
     elements = b"".join(row + b"\0" for row in written)
