@@ -49,7 +49,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         topics: Topics seen in rounds.
         partitions: Partitions by topic.
         clock: Time according to the rounds.
-        steady: Elapsed time at the newest round, ms; -1 before the first.
+        steady: Elapsed time (`GroupObservation.steady`) at the newest round, ms; -1 before the first.
         step: Elapsed time between the two newest consecutive rounds, ms; 0 before the second.
         rested: The newest round showed the group as idle: the rounds since then skipped it because nothing moved.
         findings: Start time of each current finding, by name.

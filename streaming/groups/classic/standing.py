@@ -1,4 +1,4 @@
-"""What `group_health` shows of a classic group's membership at a round."""
+"""A classic group's membership and verdict for `group_health`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["classic_membership", "classic_verdict"]
 
 
 def classic_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
-    """The membership of a classic group; of one without a live record little more than its verdict."""
+    """The membership of a classic group; without a live record, little more than its verdict."""
     record = state.live_record()
     current = state.classic.current
     if record is None or current is None:
