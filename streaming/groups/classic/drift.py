@@ -132,7 +132,7 @@ def _changed_before_it_was_seen(
 ) -> str | None:
     """A topic first shown by a round long after the decision, with another partition count than the leader's.
 
-    The assignment shows only a lower bound of the leader's count: it may have held back or not assigned some partitions.
+    The assignment shows only a lower bound of the leader's count: some partitions may be held back or not assigned.
     """
     for topic, known in counts.items():
         late = state.topics[topic].since - decision.record.record_time > _FIRST_SEEN_MS
