@@ -151,7 +151,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) 
 
 def _stop_between_batches(query: StreamingQuery) -> None:
     # A stop in the middle of a batch is safe (the batch is run again), but Spark 4.2.0 then fails with a
-    # StackOverflowError in the log (spark_delta.md, finding 9).
+    # StackOverflowError in the log, raised by the regular expression `StreamExecution.PROXY_ERROR`.
     waiting = threading.Event()
     while query.isActive and query.status["isTriggerActive"]:
         waiting.wait(0.05)

@@ -2,7 +2,8 @@
 
 They are written with the verdict on the decision, when its partition counts are known. If the verdict is `identical`,
 the row of the running strategy shows what the group did. The other strategies are run as in the newest release of the
-same client, and without the members' user data and owned partitions: those were written for the running strategy.
+same client, with members that report their previous partitions in that strategy's own form; what they really reported
+was meant for the running strategy.
 
 A decision that is too large, and all but the newest of a rebalance storm, get one row with the reason: a round must not
 be delayed by what-ifs that nobody asked for.

@@ -1,10 +1,10 @@
 """Which rounds make a batch, and how far it reads: decided from offsets and closing records alone.
 
-A batch is a whole number of rounds (DESIGN.md 1). The same decision is made twice: by the driver when it looks for new
-data, and again, possibly in another process after a crash, when Spark asks to read between two offsets that it kept. So
-nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing record
-follows from the positions before it, the record, and a limit (`Limits`): the ends of the topics when the driver asks,
-the end of the batch when it is planned again. Both limits give the same judgement, because positions only grow:
+A batch is a whole number of rounds (docs/architecture.md). The same decision is made twice: by the driver when it looks
+for new data, and again, possibly in another process after a crash, when Spark asks to read between two offsets that it
+kept. So nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing
+record follows from the positions before it, the record, and a limit (`Limits`): the ends of the topics when the driver
+asks, the end of the batch when it is planned again. Both limits give the same judgement, because positions only grow:
 positions beyond the topics are beyond the batch, and those that were taken are not.
 """
 

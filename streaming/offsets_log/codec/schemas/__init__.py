@@ -1,5 +1,6 @@
-"""Layouts of the records of `__consumer_offsets`, one file a record type; the notation stands in `schema.py`.
+"""Layouts of the records of `__consumer_offsets`, one file per record type; `schema.py` explains the notation.
 
-Written from `reference/kafka.md` 2.2 and 2.3 (KIP-848, KIP-932, KIP-1071), and held against the generated classes of
-Kafka 3.3 to 4.4 by the tests. A new broker release is a new file here, or a line more in one.
+They follow the message schemas of Kafka's group coordinator (KIP-848, KIP-932 and KIP-1071 for the newer groups), and
+the tests compare them with the generated classes of Kafka 3.3 to 4.4. A new broker release needs a new file here, or
+another line in one.
 """
