@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import typer
 
 from streaming.cli import app
 from streaming.groups import verdict
 from streaming.groups.lag import partitions as lag
-from streaming.tables import LakeReader, table_named
+from streaming.tables import DeltaLake, LakeReader, table_named
 from tests.e2e.old_lake import unpack_lake
+from tests.groups.build import Life, even, make_observation, make_record, make_topic
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -141,3 +146,23 @@ def test_the_readmes_python_prints_rows(program: str, capsys: pytest.CaptureFixt
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == 6
     assert all("'verdict'" in line for line in printed)
+
+
+def test_the_page_on_verdicts_recomputes_one_from_its_inputs(tmp_path: Path) -> None:
+    life = Life()
+    life.take(
+        make_record(5, even("orders", 3, "a", "b")),
+        make_record(10, even("orders", 3, "b", "a"), generation=2),
+        make_observation(20, make_topic("orders", 3)),
+    )
+    lake = DeltaLake(str(tmp_path / "lake"))
+    lake.create()
+    lake.append("drift", msgspec.msgpack.decode(msgspec.msgpack.encode(life.rows.drift)), "query", 1)
+    passage = (DOCS / "verdicts.md").read_text(encoding="utf-8").split("### Recompute a verdict")[1]
+    [command] = re.findall(r"^```sh\n(.*?)^```", passage.split("\n### ")[0], re.DOTALL | re.MULTILINE)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=os.environ | {"PATH": path}, check=True, capture_output=True
+    )
+    assert [(row.verdict, row.decision) for row in life.rows.drift] == [("identical", 5), ("drifted", 10)]
+    assert json.loads(done.stdout) == {"assignment": {"b": [["orders", 2]], "a": [["orders", 0], ["orders", 1]]}}

@@ -30,6 +30,7 @@ from tests.benchmarks.machine import load, machine
 from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
 from tests.benchmarks.steady_state import SteadySize, steady_state
+from tests.benchmarks.verdict_inputs import inputs
 
 __all__ = ["main"]
 
@@ -58,10 +59,11 @@ _CORE = "core"
 _PAGE = "page"
 _ALERTS = "alerts"
 _ASSIGN = "assign"
+_INPUTS = "inputs"
 _FILE_WIDTH = 160
 """Width of the table without a terminal: one line per figure."""
 
-_NAMES = [_DECODE, _CORE, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
+_NAMES = [_DECODE, _CORE, _INPUTS, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -107,6 +109,8 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
                     figures.append(_decode())
                 elif name == _CORE:
                     figures.extend(core(say))
+                elif name == _INPUTS:
+                    figures.extend(inputs(say))
                 elif name == _ASSIGN:
                     figures.extend(assignments(say))
                 elif name == _ALERTS:
