@@ -55,7 +55,7 @@ class EventFeed:
         for name, follower in self._followers.items():
             follower.forget()
             if name in seen and not follower.go_on_after(seen[name]):
-                _LOG.warning("commits of the table %s that came since the last decision are gone", name)
+                _LOG.warning("commits to the table %s since the last decision are gone", name)
 
     def look(self) -> dict[str, pa.Table]:
         """New rows by table, without tables that have none.

@@ -57,6 +57,6 @@ def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategie
     names = [custom.name for custom in configured]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        message = f"The setting custom_strategies is wrong: {twice!r} stands twice. Give each strategy once."
+        message = f"The setting custom_strategies is wrong: {twice!r} is listed twice. List each strategy once."
         raise SetupError(message)
     return custom_strategies(configured)

@@ -154,7 +154,7 @@ def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec
     try:
         return decoder.decode(payload)
     except msgspec.ValidationError as error:
-        raise UnknownStateVersion(_refusal(version, f"with other fields than this release knows ({error})")) from None
+        raise UnknownStateVersion(_refusal(version, f"with fields that this release does not know ({error})")) from None
 
 
 def _refusal(version: int, why: str) -> str:

@@ -97,7 +97,7 @@ def unpack_inputs(packed: bytes) -> bytes:
     try:
         line = unpacker.decompress(packed, LINE_MAX + 1)
     except zlib.error as error:
-        message = f"these bytes are no zlib stream ({error}): give the whole of drift.inputs"
+        message = f"these bytes are not a zlib stream ({error}): give the whole of drift.inputs"
         raise ValueError(message) from None
     if not unpacker.eof or len(line) > LINE_MAX:
         message = "this zlib stream is cut short, or too long: give the whole of drift.inputs"

@@ -34,7 +34,7 @@ __all__ = ["checkpoint_of", "run", "start_query"]
 
 _LOG = logging.getLogger("streaming.job")
 
-_GONE = "Spark's JVM is gone (killed, or out of memory?): started again, the job goes on where it was"
+_GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the job continues where it was"
 
 # How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself.
 _POLL_S = 0.2

@@ -320,7 +320,7 @@ def test_targets_come_from_a_file_too(tmp_path: Path) -> None:
         "pager": "xml://127.0.0.1",
     }
     file.write_text("ops json://user:hunter2secret@127.0.0.1\n")
-    with pytest.raises(SetupError, match=r"Line 1 of .* is no target") as error:
+    with pytest.raises(SetupError, match=r"Line 1 of .* is not a target") as error:
         AlertSettings(targets_file=file).all_targets()
     assert "hunter2secret" not in str(error.value)
     with pytest.raises(SetupError, match="cannot be read"):

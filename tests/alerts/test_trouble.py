@@ -207,7 +207,7 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
             for number in range(5, 9):
                 assert watched.round(number) == []
             _until(lambda: alerter.idle, alerter)
-        assert watched.sent == ["a drifted (delivered directly: the table alerts cannot be written now)"]
+        assert watched.sent == ["a drifted (delivered directly, because the table alerts cannot be written now)"]
         assert watched.writer.transitions() == []
         assert watched.round(9) == [("drift", "a", "firing")]
         (row,) = watched.writer.transitions()
@@ -216,7 +216,7 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
         _until(lambda: alerter.idle, alerter)
     assert [line.split(":")[0] for line in watched.sent] == [
         "a drifted (delivered directly",
-        "This holds no longer",
+        "No longer true",
     ]
 
 

@@ -46,7 +46,7 @@ def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_
     monkeypatch.setattr(lock.tempfile, "tempdir", None)
     lake = str(tmp_path / "lake") if lake == "a folder" else lake
     with _another(JOB, lake, "mine") as first:
-        told = rf"^Another job runs for the cluster 'mine' with the lake {lake} \(process {first.pid}\): end that one"
+        told = rf"^Another job runs for the cluster 'mine' with the lake {lake} \(process {first.pid}\): stop that one"
         with pytest.raises(SetupError, match=told), only_one(JOB, lake, "mine"):
             pass
         with only_one(ALERTER, lake, "mine"), only_one(JOB, lake, "yours"), only_one(JOB, f"{lake}2", "mine"):

@@ -78,16 +78,16 @@ def judge(
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     broken = _broken(decision, actual, counts if settled else {})
     if broken:
-        return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
+        return Verdict(DRIFTED, "it violates the invariants of every strategy", drifted=broken)
     if record.record_time - latest > config.metadata_grace_ms:
-        return Verdict(UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
+        return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
     if waits and not settled and not last:
         return None
     if decision.kind == "migration":
         return Verdict(
-            UNVERIFIED, "the group came from the consumer protocol of KIP-848: a server made this assignment"
+            UNVERIFIED, "the group was downgraded from the KIP-848 protocol: the broker made this assignment"
         )
     if missing is not None:
         return Verdict(UNVERIFIED, missing[0])
@@ -101,7 +101,7 @@ def judge(
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(
             UNVERIFIED,
-            "it fits no candidate, but may be the record of a static member's return, which no leader decided",
+            "no candidate fits, but this may be the record of a static member's return, which no leader decided",
             candidates=verdict.candidates,
             inputs=verdict.inputs,
         )
@@ -109,8 +109,8 @@ def judge(
     if verdict.verdict == DRIFTED and old is not None:
         return Verdict(
             UNVERIFIED,
-            f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
-            "seen the topic before it grew",
+            f"no candidate fits, but the partition count of topic {old[:100]!r} at that time is not known: no round "
+            "has seen the topic before it grew",
             candidates=verdict.candidates,
             inputs=verdict.inputs,
         )

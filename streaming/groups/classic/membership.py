@@ -117,7 +117,7 @@ def group_of(record: MembershipRecord) -> Group:
     """
     counts = leader_counts(record)
     if sum(counts.values()) > MAX_GROUP_PARTITIONS:
-        message = f"the record assigns partition numbers up to {max(counts.values()) - 1}: no such group is computed"
+        message = f"the record assigns partition numbers up to {max(counts.values()) - 1}: too many to recompute"
         raise BadGroup(message)
     return Group(tuple(map(subscription_of, record.members)), counts)
 

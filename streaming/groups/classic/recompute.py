@@ -43,8 +43,8 @@ __all__ = ["recompute"]
 # Every combination costs one recomputation per candidate.
 _MOST_VARIANTS = 16
 
-_UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
-_UNTRIED_RACKS = "it fits none of the racks that were tried, and they have changed too often to try all"
+_UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader sees other racks while a broker is down"
+_UNTRIED_RACKS = "it fits none of the racks that were tried, and the racks have changed too often to try all"
 
 
 def recompute(
@@ -123,7 +123,7 @@ class _Search:
         if len(variants) > _MOST_VARIANTS:
             variants.pop()
             self._could_not(
-                "too many partition counts are possible where partitions are held back or were owned before"
+                "too many partition counts are possible, because partitions are held back or were owned before"
             )
         together = sum(map(max, seen.values()))
         largest = max((sum(known.values()) for known in variants), default=0)
@@ -131,7 +131,7 @@ class _Search:
             variants = [known for known in variants if not is_far_beyond(sum(known.values()), together)]
             self._could_not(
                 f"it assigns partitions as if its topics had {largest} together, and rounds have seen {together}: "
-                "it is not recomputed with so many"
+                "too many to recompute"
             )
         return variants
 
@@ -217,7 +217,7 @@ class _Search:
     def _verdict_without_fit(self) -> Verdict:
         """The verdict when no candidate gives the assignment."""
         if self._expected is not None and not self._strategy.deterministic:
-            self._could_not("the strategy is not deterministic: that it gives another result now proves nothing")
+            self._could_not("the strategy is not deterministic: a different result now proves nothing")
         if self._may_fit:
             self._could_not(_UNTRIED_RACKS if self._racks.left_out else _UNSEEN_RACKS)
         reason, tried = self._cannot, len(self._tried)
@@ -240,7 +240,7 @@ def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
         if is_far_beyond(known.leader, max(known.seen)):
             return (
                 f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
-                f"{max(known.seen)} partitions: it is not recomputed with so many"
+                f"{max(known.seen)} partitions: too many to recompute"
             )
     return None
 

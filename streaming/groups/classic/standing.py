@@ -36,12 +36,12 @@ def classic_verdict(state: GroupState, observation: GroupObservation) -> Standin
     """The verdict on the newest decision, or why there is none."""
     if state.live_record() is None:
         if observation.state not in {None, "Empty", "Dead"}:
-            reason = "the group has members, but no record of its membership was read yet"
+            reason = "the group has members, but no record of its membership has been read yet"
             return StandingVerdict(PENDING, reason, 0)
         if not state.partitions:
-            reason = "neither a membership nor a committed offset of the group is in the log"
+            reason = "the log has neither a membership nor a committed offset of the group"
             return StandingVerdict(PENDING, reason, 0)
-        reason = "no membership: offsets are committed without joining (assign and commit)"
+        reason = "no membership: offsets are committed without joining the group (assign and commit)"
         return StandingVerdict(NOT_APPLICABLE, reason, 0)
     classic = state.classic
     if classic.waiting or classic.verdict is None:

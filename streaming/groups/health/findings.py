@@ -84,7 +84,7 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(Found("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
+        found.append(Found("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []

@@ -47,7 +47,7 @@ def write_health(
 def end_health(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Write the closing row of a group that is no longer listed by the brokers, or no longer watched."""
     word = "Gone" if observation.gone is None else observation.gone.capitalize()
-    reason = "the group is gone" if observation.gone != "filtered" else "the group is not watched any more"
+    reason = "the group is gone" if observation.gone != "filtered" else "the group is no longer watched"
     verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
     context.rows.group_health.append(_row(state, observation, context, ended, Totals(), (), ended=True))

@@ -118,7 +118,7 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
         found.append(Found(REWOUND, time, f"committed offsets went back: {detail}"))
     if lost:
         detail = some([_lost(name, of) for name, of in sorted(lost.items())])
-        found.append(Found(_DATA_LOST, time, f"deleted before the group has committed past it: {detail}"))
+        found.append(Found(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
         detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
         found.append(Found(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
@@ -144,7 +144,7 @@ def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str
     if 0 < count < topic.count_before:
         said.append(f"{count} partitions instead of {topic.count_before}")
     if left_behind:
-        said.append(f"{_partitions(len(left_behind))} with offsets of the topic before")
+        said.append(f"{_partitions(len(left_behind))} with offsets of the previous topic")
     return f"{name[:200]} ({', '.join(said)})" if said else name[:200]
 
 

@@ -177,12 +177,12 @@ def _member_row(
     partitions: tuple[TopicAssignment, ...] | None = None
     reason = None
     if target is None:
-        reason = "no record of its target assignment was read"
+        reason = "no record of its target assignment has been read"
     elif decision.group_type == STREAMS:
         partitions = read_by_tasks(state, decision.topology, target)
-        reason = None if partitions is not None else "which partitions its tasks read is not known"
+        reason = None if partitions is not None else "the partitions that its tasks read are not known"
     elif unnamed:
-        reason = f"no round has named the topic with the id {unnamed[0]}"
+        reason = f"no round has named the topic with id {unnamed[0]}"
     else:
         partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
     return _row(

@@ -71,7 +71,7 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
             if fits:
                 return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
     reason = (
-        cannot or f"it fits none of {len(tried)} candidates; assignors of one's own are not recomputed, nor all ties"
+        cannot or f"it fits none of {len(tried)} candidates; custom assignors and some member orders are not recomputed"
     )
     return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
 

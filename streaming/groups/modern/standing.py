@@ -48,4 +48,4 @@ def modern_verdict(state: GroupState, observation: GroupObservation) -> Standing
         return StandingVerdict(NOT_APPLICABLE, no_verdict_on(kind), 0)
     if was_met_empty(state):
         return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
-    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group was read yet", 0)
+    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)

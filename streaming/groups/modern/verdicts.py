@@ -100,7 +100,7 @@ def judge_modern(state: GroupState, decision: ModernDecision, config: GroupConfi
     names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:
-        return Verdict(DRIFTED, "invariants are violated, whatever the assignor", drifted=broken)
+        return Verdict(DRIFTED, "it violates the invariants of every assignor", drifted=broken)
     asked = asked_of(state, decision, config)
     return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
 

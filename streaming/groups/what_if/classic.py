@@ -59,8 +59,8 @@ __all__ = [
     "what_if_rows",
 ]
 
-CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
-UNKNOWN_BEFORE = "what the members had before is not known"
+CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are computed"
+UNKNOWN_BEFORE = "the members' previous partitions are not known"
 
 _LONGEST_REASON = 200
 
@@ -127,7 +127,7 @@ def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
         return None
     return (
         f"{partitions:,} partitions times {members:,} members are more than what_if_max_size "
-        f"({config.what_if_max_size:,}): only smaller decisions are worked out"
+        f"({config.what_if_max_size:,}): only smaller decisions are computed"
     )
 
 
@@ -283,7 +283,7 @@ def _told(
             if strategy is None:
                 found = CannotTell(f"strategy {name[:100]!r} is not known")
             elif not strategy.deterministic:
-                found = CannotTell("the strategy is not deterministic: what it would give is not known")
+                found = CannotTell("the strategy is not deterministic: its result is not known")
             elif before is None and name != runs and name in STICKY:
                 found = CannotTell(UNKNOWN_BEFORE)
             else:

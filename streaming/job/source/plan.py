@@ -266,7 +266,7 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
     if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written, closed.size)):
         return "a negative or impossible interval or count"
     if not all(0 <= hold.since <= LATEST_MS for hold in closed.holds or ()):
-        return "the time since when the log is held back is no time"
+        return "the time since which the log is blocked is not a valid time"
     if closed.time > record.timestamp + _CLOCKS_APART_MS:
         return f"its time {closed.time} lies after its closing record was appended, at {record.timestamp}"
     known, told = running.rounds_of, closed.cluster_id
