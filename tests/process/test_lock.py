@@ -124,4 +124,4 @@ def test_a_file_system_without_locks_is_told_and_stops_nobody(
     monkeypatch.setattr(lock.fcntl, "flock", without)
     with only_one(JOB, str(tmp_path), "c"):
         pass
-    assert "cannot be locked (No locks available): see to it that no second job runs" in caplog.text
+    assert "cannot be locked (No locks available): make sure that no second job runs" in caplog.text

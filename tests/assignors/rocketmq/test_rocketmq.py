@@ -221,8 +221,14 @@ def test_a_line_gives_each_client_its_queues_or_its_error() -> None:
         ({"strategy": "rocketmq:MINE"}, "RocketMQ strategy 'MINE' is not known"),
         ({"queues": None}, "Expected a list for queues."),
         ({"queues": [{"topic": "t", "broker": "b"}]}, "no 'queue'"),
-        ({"queues": [{"topic": "t", "broker": "b", "queue": True}]}, "number for the queue id of a queue of queues, got True"),
-        ({"queues": [{"topic": "t", "broker": None, "queue": 1}]}, "text for the broker of a queue of queues, got None"),
+        (
+            {"queues": [{"topic": "t", "broker": "b", "queue": True}]},
+            "number for the queue id of a queue of queues, got True",
+        ),
+        (
+            {"queues": [{"topic": "t", "broker": None, "queue": 1}]},
+            "text for the broker of a queue of queues, got None",
+        ),
         ({"clients": [1]}, "text for a client, got 1"),
         ({"presort": "no"}, "for presort, got 'no'"),
         ({"options": {"virtual_nodes": 1}}, "Option 'virtual_nodes' is not known"),
