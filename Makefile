@@ -10,17 +10,17 @@ IN_PARALLEL := -n $(WORKERS) --dist loadgroup
 .PHONY: help setup demo test test-all lint bench soak mutants fuzz clean
 
 help:
-	@echo "make demo     a real broker, real consumer groups, and what Evenkeel says of them (Ctrl-C ends it)"
-	@echo "              SECONDS=180 ends by itself and checks every story; LAKE=folder chooses where the tables lie"
-	@echo "make test     lint, types and all tests (as root on Debian it installs Chromium for those of the page);"
-	@echo "              WORKERS=8 processes share them (4)"
-	@echo "make test-all the same with ten times as much random input, then make soak and make mutants: for the night"
-	@echo "make bench    the figures of docs/performance.md, on this machine"
+	@echo "make demo     a real broker, real consumer groups, and what Evenkeel shows about them (Ctrl-C stops it)"
+	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables"
+	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests);"
+	@echo "              WORKERS=8 sets the number of processes (default 4)"
+	@echo "make test-all the same with ten times as much random input, then make soak and make mutants; takes a night"
+	@echo "make bench    the measurements of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"
-	@echo "make fuzz     of these the codec's: a million mutated records, a million random ones of eight releases; and"
+	@echo "make fuzz     the codec with a million mutated records and a million random ones of eight releases, and"
 	@echo "              every strategy against the real classes, CASES=1000000 each (hours)"
 	@echo "make mutants  single changes in the core, and whether a test notices each; MUTANTS=500 (an hour or two)"
-	@echo "make setup    .venv and jars only; the others call it"
+	@echo "make setup    only .venv and jars; the other targets call it"
 
 setup:
 	@$(PYTHON) conf/setup.py

@@ -53,7 +53,7 @@ class CustomStrategy:
 
     def __post_init__(self) -> None:
         if self.name in known_strategies():
-            message = f"Custom strategy {self.name!r} has the name of one that Evenkeel computes itself: rename it."
+            message = f"Custom strategy {self.name!r} has the name of a built-in strategy: rename it."
             raise BadStrategy(message)
         module, _, attribute = self._path
         if not self.name or not module or not attribute:
@@ -125,7 +125,7 @@ def _loaded(custom: CustomStrategy) -> Strategy:
         assign = getattr(made, "assign", made)
         told = getattr(made, "deterministic", True) if custom.deterministic is None else custom.deterministic
         if not callable(assign):
-            return _broken(custom, f"is a {type(made).__name__}, no class and no function")
+            return _broken(custom, f"is a {type(made).__name__}, neither a class nor a function")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a user's code may raise anything
         return _broken(custom, f"cannot be loaded: {_said(error)}")
     return Strategy(
@@ -166,7 +166,7 @@ def _checked(returned: object, group: Group) -> Assignment:
             raise ValueError(message)
         for topic, partitions in dict(topics).items():
             if not isinstance(topic, str):
-                message = f"it assigned partitions of {topic!r}, which is no topic's name"
+                message = f"it assigned partitions of {topic!r}, which is not a topic name"
                 raise TypeError(message)
             result[member_id][topic] = tuple(map(index, partitions))
     return result

@@ -55,7 +55,7 @@ def parse_library(text: str) -> Library:
     if not colon and (matched := _RELEASE.fullmatch(name)):
         return Library(JAVA, _numbers(matched[1]))
     if name not in LIBRARIES:
-        message = f"Library {text!r} is not known: use one of {', '.join(LIBRARIES)}, with :RELEASE if you like."
+        message = f"Library {text!r} is not known: use one of {', '.join(LIBRARIES)}, optionally with :RELEASE."
         raise UnknownLibrary(message)
     if not colon:
         return Library(name)

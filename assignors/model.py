@@ -71,7 +71,7 @@ class Group:
             seen: set[str] = set()
             for member in self.members:
                 if member.member_id in seen:
-                    message = f"Member {member.member_id!r} stands twice in the group: list each member once."
+                    message = f"Member {member.member_id!r} appears twice in the group: list each member once."
                     raise DuplicateMember(message)
                 seen.add(member.member_id)
         total = 0
@@ -81,7 +81,7 @@ class Group:
                 raise BadPartitionCount(message)
             total += count
         if total > MAX_PARTITIONS:
-            message = f"The group's topics have {total} partitions together: {MAX_PARTITIONS} is the most."
+            message = f"The group's topics have {total} partitions in total: the limit is {MAX_PARTITIONS}."
             raise BadPartitionCount(message)
         object.__setattr__(self, "_by_id", by_id)
 

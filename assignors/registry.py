@@ -29,7 +29,7 @@ def strategy_named(name: str) -> Strategy:
     """
     strategy = _STRATEGIES.get(name)
     if strategy is None:
-        message = f"Strategy {name!r} is not known: known are {', '.join(_STRATEGIES)}."
+        message = f"Strategy {name!r} is not known: use one of {', '.join(_STRATEGIES)}."
         raise UnknownStrategy(message)
     return strategy
 

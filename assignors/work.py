@@ -42,7 +42,7 @@ class Work:
             TooMuchWork: It would exceed the limit; then it is not counted.
         """
         if self.spent + units > self.limit:
-            reason = f"it takes more than the {self.limit:,} units of work that {self._what} may take"
+            reason = f"it takes more than the {self.limit:,} units of work allowed for {self._what}"
             raise TooMuchWork(reason)
         if self._around is not None:
             self._around.spend(units)

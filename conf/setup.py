@@ -67,7 +67,7 @@ def check_space():
     """Report a full disk before pip fails halfway."""
     free = shutil.disk_usage(str(ROOT)).free / 2**30
     if free < SPACE_GIB:
-        stop("There are %.1f GiB free where %s lies, set-up needs %d: make room." % (free, ROOT, SPACE_GIB))
+        stop("%.1f GiB are free on the disk of %s, set-up needs %d: free some space." % (free, ROOT, SPACE_GIB))
 
 
 def install(python):
@@ -85,16 +85,16 @@ def install(python):
         if done.returncode:
             said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
             errors = [line for line in said if line.upper().startswith("ERROR")]
-            stop("Set-up stopped at `%s`: %s" % (" ".join(step[:4]), (errors or said or ["it said nothing"])[-1]))
+            stop("Set-up stopped at `%s`: %s" % (" ".join(step[:4]), (errors or said or ["no output"])[-1]))
 
 
 def browser():
     """Install Debian's Chromium for the page's tests; if that is impossible, say so in one sentence and go on."""
     if any(shutil.which(name) for name in BROWSERS):
         return
-    want = "install chromium or google-chrome, or the page's tests in a browser are left out."
+    want = "install chromium or google-chrome, or the page's browser tests are skipped."
     if not hasattr(os, "geteuid") or os.geteuid() != 0 or shutil.which("apt-get") is None:
-        print("No browser was found, and only root on Debian or Ubuntu can be given one here: " + want)
+        print("No browser was found, and set-up can install one only as root on Debian or Ubuntu: " + want)
         return
     print("installing Chromium for the page's tests ...", flush=True)
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
@@ -110,7 +110,7 @@ def browser():
         )
         said = ([line.strip() for line in done.stdout.splitlines() if line.startswith("E:")] or [said])[-1]
     if not any(shutil.which(name) for name in BROWSERS):
-        print("Chromium could not be installed (%s): %s" % (said or "apt-get said nothing", want))
+        print("Chromium could not be installed (%s): %s" % (said or "apt-get printed nothing", want))
 
 
 def stop(sentence):

@@ -111,7 +111,7 @@ def _silence(row: Mapping[str, Any], view: View) -> dict[str, Any]:
         "head": f"No update from {visible(row['cluster'])} for {quiet}.",
         "text": (
             f"Rounds come every {(row['interval_ms'] or 0) / 1000:g} s. Everything below is as of "
-            f"{view.clock.time(row['round_time'])}: see whether probe and job run."
+            f"{view.clock.time(row['round_time'])}: check that probe and job are running."
         ),
         "mild": False,
     }

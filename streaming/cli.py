@@ -31,7 +31,7 @@ __all__ = ["app", "main"]
 
 app = typer.Typer(
     name="evenkeel",
-    help="Keeps watch over consumer groups: who should own which partition, who does, and what did the change cost.",
+    help="Monitors consumer groups: who should own which partition, who does, and what each change cost.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
@@ -40,9 +40,9 @@ app = typer.Typer(
 _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 
 Bootstrap = Annotated[
-    str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; else as the settings say.")
+    str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
 ]
-Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Where the tables lie.")]
+Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder of the tables.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
 
 
@@ -55,7 +55,7 @@ def _print_version(wanted: bool) -> None:
 @app.callback()
 def _evenkeel(
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version, then end.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     # (A docstring here would replace the help above.)
@@ -73,10 +73,10 @@ def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) 
 @app.command()
 def demo(
     seconds: Annotated[
-        int | None, typer.Option("--seconds", min=150, help="End after so many seconds, and check every story.")
+        int | None, typer.Option("--seconds", min=150, help="Stop after this many seconds and check every story.")
     ] = None,
     lake: Annotated[
-        Path | None, typer.Option("--lake", metavar="FOLDER", help="Where the tables go; must be empty or new.")
+        Path | None, typer.Option("--lake", metavar="FOLDER", help="Folder for the tables; must be empty or new.")
     ] = None,
 ) -> None:
     """Start a real broker with real consumer groups, and watch them."""
@@ -90,7 +90,7 @@ def run(
     bootstrap: Bootstrap = None,
     lake: Lake = None,
     cluster: Cluster = None,
-    available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there now, then end.")] = False,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
 ) -> None:
     """Run the Spark job alone."""
     from streaming.job.log import set_up_log  # noqa: PLC0415
@@ -113,10 +113,11 @@ def submit(
     cluster: Cluster = None,
     python: Annotated[str | None, typer.Option("--python", metavar="PATH", help="Python of the executors.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", metavar="URI", help="Where driver and executors keep state.")
+        str | None,
+        typer.Option("--checkpoint", metavar="URI", help="Folder in which driver and executors keep their state."),
     ] = None,
-    available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there now, then end.")] = False,
-    more: Annotated[list[str] | None, typer.Argument(metavar="-- ...", help="More for spark-submit.")] = None,
+    available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
+    more: Annotated[list[str] | None, typer.Argument(metavar="-- ...", help="More arguments for spark-submit.")] = None,
 ) -> None:
     """Run the Spark job with its tasks on a cluster (docs/cluster.md)."""
     from streaming.cluster import submit as submit_job  # noqa: PLC0415
@@ -139,7 +140,7 @@ def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
 @app.command()
 def dash(
     lake: Lake = None,
-    port: Annotated[int | None, typer.Option("--port", help="Where it listens; else as the settings say.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port to listen on; default: from the settings.")] = None,
 ) -> None:
     """Serve the page alone: groups by health, and why, in a browser."""
     from dashboards.serve import serve  # noqa: PLC0415
@@ -151,8 +152,8 @@ def dash(
 def alert(
     lake: Lake = None,
     cluster: Cluster = None,
-    test: Annotated[bool, typer.Option("--test", help="Send one test message to each target, then end.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="Read the rules and the targets, say what is wrong.")] = False,
+    test: Annotated[bool, typer.Option("--test", help="Send one test message to each target and exit.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Check the rules and the targets.")] = False,
 ) -> None:
     """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
     from streaming.alerts import check_settings, send_test  # noqa: PLC0415
@@ -178,7 +179,7 @@ def assign() -> None:
 
 @app.command(name="what-if")
 def what_if() -> None:
-    """Show what each strategy would make of a group: JSON lines in, JSON lines out (docs/tools.md)."""
+    """Show how each strategy would assign a group: JSON lines in, JSON lines out (docs/tools.md)."""
     from assignors.jsonl import what_if_line  # noqa: PLC0415
 
     custom = _custom_strategies()
@@ -260,7 +261,7 @@ def _pipe(
         try:
             written = encoder.encode(result)
         except UnicodeEncodeError:
-            written = encoder.encode({"error": "a text holds half of a surrogate pair: it cannot be written"})
+            written = encoder.encode({"error": "a text contains half of a surrogate pair and cannot be written"})
         sys.stdout.buffer.write(written + b"\n")
         sys.stdout.buffer.flush()
 
@@ -284,7 +285,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in found if keys.count(key) > 1)
-        message = f"the key {twice[:100]!r} stands twice in one object"
+        message = f"the key {twice[:100]!r} appears twice in one object"
         raise ValueError(message)
     return found
 

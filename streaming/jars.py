@@ -224,8 +224,8 @@ def _raise_disk_error(error: OSError, folder: Path) -> None:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = shutil.disk_usage(_nearest(folder)).free // 2**20
         message = (
-            f"There is no space left for the jars in {folder} ({free} MiB free): "
-            "make room, or set EVENKEEL_CACHE to another folder."
+            f"No space is left for the jars in {folder} ({free} MiB free): "
+            "free some space, or set EVENKEEL_CACHE to another folder."
         )
     else:
         message = (
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         release = java_release(find_java())
         if release > NEWEST_NAMED_RELEASE:
             sys.stderr.write(
-                f"Java {release} is newer than what Spark 4.2 names ({NEWEST_NAMED_RELEASE}); "
+                f"Java {release} is newer than the releases that Spark 4.2 names ({NEWEST_NAMED_RELEASE}); "
                 "if Spark fails to start, use that one.\n"
             )
         count = fetch(chosen.sets)

@@ -75,6 +75,6 @@ def java_release(java: Path) -> int:
         raise SetupError(message) from error
     version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
     if version is None:
-        message = f"{java} is no working Java: install a JDK {OLDEST_RELEASE} or newer and set JAVA_HOME to it."
+        message = f"{java} is not a working Java: install a JDK {OLDEST_RELEASE} or newer and set JAVA_HOME to it."
         raise SetupError(message)
     return int(version.group(1))

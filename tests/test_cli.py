@@ -60,7 +60,7 @@ def test_a_variable_that_is_no_json_is_one_sentence_without_its_value_and_exit_c
 ) -> None:
     done = _evenkeel(command, cwd=tmp_path, EVENKEEL_ALERTS__TARGETS="jsons://me:hunter2@hooks")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("The environment variable EVENKEEL_ALERTS__TARGETS is no JSON")
+    assert done.stderr.startswith("The environment variable EVENKEEL_ALERTS__TARGETS is not JSON")
     assert len(done.stderr.strip().splitlines()) == 1
     assert "hunter2" not in done.stderr
 
@@ -77,7 +77,7 @@ def test_the_processes_of_up_say_it_in_the_same_sentence(module: str, tmp_path: 
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith("The environment variable EVENKEEL_ALERTS__TARGETS is no JSON")
+    assert done.stderr.startswith("The environment variable EVENKEEL_ALERTS__TARGETS is not JSON")
     assert len(done.stderr.strip().splitlines()) == 1
 
 
@@ -128,8 +128,8 @@ def test_a_member_that_stands_twice_or_a_name_that_cannot_be_written_is_an_error
     ]
     done = _evenkeel("assign", given="\n".join(lines) + "\n", cwd=tmp_path)
     assert [json.loads(line)["error"] for line in done.stdout.splitlines()] == [
-        "not JSON: the key 'a' stands twice in one object",
-        "a text holds half of a surrogate pair: it cannot be written",
+        "not JSON: the key 'a' appears twice in one object",
+        "a text contains half of a surrogate pair and cannot be written",
         "not JSON: Infinity is no JSON",
     ]
 

@@ -123,7 +123,9 @@ def test_a_full_disk_is_one_sentence(cache: Path, registry: Callable[[Receive], 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     registry(fill)
-    with pytest.raises(SetupError, match=r"no space left for the jars in .*: make room, or set EVENKEEL_CACHE"):
+    with pytest.raises(
+        SetupError, match=r"No space is left for the jars in .*: free some space, or set EVENKEEL_CACHE"
+    ):
         fetch(["small"])
 
 

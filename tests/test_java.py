@@ -58,5 +58,5 @@ def test_no_java_at_all_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_the_stub_of_macos_is_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     said = "The operation couldn't be completed. Unable to locate a Java Runtime."
     monkeypatch.setenv("JAVA_HOME", str(_java_home(tmp_path, said, exit_code=1)))
-    with pytest.raises(SetupError, match="is no working Java"):
+    with pytest.raises(SetupError, match="is not a working Java"):
         find_java()

@@ -188,7 +188,7 @@ def test_the_users_own_files_are_found_where_users_put_them(installed: Installed
         told = installed.run("evenkeel", "alert", "--check", cwd=elsewhere)
         assert told.returncode == 2
         assert told.stderr.startswith("The setting alerts.look_ms is wrong: ")
-        assert told.stderr.rstrip().endswith(f"{Path('streaming', 'conf', 'evenkeel.toml')} for what it may be.")
+        assert told.stderr.rstrip().endswith(f"{Path('streaming', 'conf', 'evenkeel.toml')} for the allowed values.")
         (own / "evenkeel.toml").write_text("")
         (own / "alerts.yaml").write_text("rules: [5]")
         told = installed.run("evenkeel", "alert", "--check", cwd=elsewhere)
@@ -264,7 +264,7 @@ def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_
         second = installed.run("evenkeel", "run", "--lake", str(lake), cwd=elsewhere, **observed)
         assert second.returncode == 2
         assert second.stderr == (
-            f"Another job runs for the cluster 'default' with the lake {lake} (process {job.pid}): end that one, or "
+            f"Another job runs for the cluster 'default' with the lake {lake} (process {job.pid}): stop that one, or "
             "choose another lake.\n"
         )
         job.send_signal(signal.SIGINT)

@@ -164,5 +164,5 @@ def _refuse_trees(codes: Codes, size: int) -> None:
     spread = np.asarray(codes, dtype=np.uint32)
     buckets = ((spread ^ (spread >> 16)) & np.uint32(size - 1)).astype(np.int64)
     if np.bincount(buckets).max() > _TREEIFY_THRESHOLD:
-        reason = "more than eight keys fall into one bucket of a HashMap, whose order is not followed then"
+        reason = "more than eight keys fall into one bucket of a HashMap, whose order is then not reproduced"
         raise CannotTell(reason)

@@ -88,11 +88,11 @@ class ServerGroup:
         for member in self.members:
             walked += 2 + len(member.topics) // 4 + len(member.target)
             if member.member_id in seen:
-                message = f"Member {member.member_id!r} stands twice in the group: list each member once."
+                message = f"Member {member.member_id!r} appears twice in the group: list each member once."
                 raise DuplicateMember(message)
             seen.add(member.member_id)
             if len({uuids[topic_id].text for topic_id, _ in member.target}) != len(member.target):
-                message = f"A topic stands twice in the target of member {member.member_id!r}: the broker refuses it."
+                message = f"A topic appears twice in the target of member {member.member_id!r}: the broker refuses it."
                 raise BadTarget(message)
         walked += _check_partitions(self.members) // 4
         ids: dict[str, Uuid] = {}
@@ -100,7 +100,7 @@ class ServerGroup:
         for name, topic in self.topics.items():
             uuid = uuids[topic.topic_id]
             if uuid.text in counts:
-                message = f"Topic id {uuid.text} stands twice: each topic has its own."
+                message = f"Topic id {uuid.text} appears twice: each topic has its own."
                 raise BadUuid(message)
             if type(topic.partitions) is not int or not 0 <= topic.partitions <= MAX_PARTITIONS:
                 message = f"Topic {name!r} has the partition count {topic.partitions!r}: give 0 to {MAX_PARTITIONS}."
@@ -109,7 +109,7 @@ class ServerGroup:
             counts[uuid.text] = topic.partitions
         if sum(counts.values()) > MAX_PARTITIONS:
             message = (
-                f"The group's topics have {sum(counts.values())} partitions together: {MAX_PARTITIONS} is the most."
+                f"The group's topics have {sum(counts.values())} partitions in total: the limit is {MAX_PARTITIONS}."
             )
             raise BadPartitionCount(message)
         subscribed = {

@@ -76,11 +76,11 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
     """
     eras = _ERAS.get(strategy)
     if eras is None:
-        message = f"Server strategy {strategy!r} is not known: known are {', '.join(_ERAS)}."
+        message = f"Server strategy {strategy!r} is not known: use one of {', '.join(_ERAS)}."
         raise UnknownStrategy(message)
     broker = parse_library(release) if isinstance(release, str) else release or Library(JAVA)
     if broker.name != JAVA:
-        message = f"{broker} is no broker: give a release of Kafka, as in 4.0.1."
+        message = f"{broker} is not a Kafka release: give one such as 4.0.1."
         raise UnknownLibrary(message)
     for era in eras:
         if era.holds(broker.release):

@@ -94,7 +94,7 @@ def kept(group: ServerGroup) -> Board:
     board = Board([member.member_id for member in members], subscribers, everything, counts, owners, [0] * len(members))
     had = _had(group, members, wanted, list(subscribers))
     if ((had.partitions < 0) | (had.partitions >= counts[had.rows])).any():
-        reason = "the broker's uniform throws ArrayIndexOutOfBoundsException on a partition that is not there"
+        reason = "the broker's uniform throws ArrayIndexOutOfBoundsException on a partition that does not exist"
         raise LeaderWouldFail(reason)
     places = (stops - counts)[had.rows] + had.partitions
     if places.size and np.bincount(places).max() > 1:

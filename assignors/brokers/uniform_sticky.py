@@ -232,7 +232,7 @@ class _Board:
 
     def _is_balanced(self) -> bool:
         if not self._open:
-            reason = "the broker's uniform before 4.0 throws NoSuchElementException where nobody may have more"
+            reason = "the broker's uniform before 4.0 throws NoSuchElementException when no member may get more"
             raise LeaderWouldFail(reason)
         spend(len(self._open) // 4)
         sizes = [self._sizes[number] for number in self._open]

@@ -45,7 +45,7 @@ def uuid_of(text: str) -> Uuid:
     except (ValueError, binascii.Error):
         data = b""
     if len(data) != _LENGTH:
-        message = f"Topic id {text[:100]!r} is no uuid: give 16 bytes in URL-safe base64, as Kafka prints them."
+        message = f"Topic id {text[:100]!r} is not a UUID: give 16 bytes in URL-safe base64, as Kafka prints them."
         raise BadUuid(message)
     most, least = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:], "big")
     mixed = most ^ least

@@ -12,10 +12,10 @@ from assignors.work import spend
 
 __all__ = ["UNKNOWN_RACKS", "TopicRacks", "racks_by_topic", "refuse_any_rack_match", "replica_racks"]
 
-UNKNOWN_RACKS = "members have racks and the replicas' racks are not known"
+UNKNOWN_RACKS = "members have racks, and the racks of the replicas are not known"
 """Reason of `CannotTell` if a member has a rack and the replicas' racks were not given."""
 
-_OF_LEADERS = "racks matter here and this library goes by the rack of each partition's leader, which is not known"
+_OF_LEADERS = "racks matter here, and this library uses the rack of each partition's leader, which is not known"
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def _kafka_python(group: Group, _racks: PartitionRacks | None) -> Assignment:
         count = group.partitions_per_topic[topic]
         for step in range(min(count, len(order))):
             if topic not in wanted[(turn + step) % len(order)]:
-                reason = "kafka-python >= 2.3 raises KeyError where roundrobin must pass a member over"
+                reason = "kafka-python >= 2.3 raises KeyError when roundrobin must skip a member"
                 raise LeaderWouldFail(reason)
         turn += count
     return _deal(group, order, topics)
@@ -117,7 +117,7 @@ def _sarama(group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def _sarama_by_hash(_group: Group, _racks: PartitionRacks | None) -> Assignment:
-    reason = "sarama before 1.28 deals each topic by itself, in an order of hashes"
+    reason = "sarama before 1.28 assigns each topic separately, in hash order"
     raise CannotTell(reason)
 
 
@@ -134,7 +134,7 @@ def _topics(group: Group) -> Iterable[str]:
 
 def _refuse_different_subscriptions(group: Group) -> None:
     if len({frozenset(member.topics) for member in group.members}) > 1:
-        reason = "librdkafka before 1.5 walks different subscriptions beyond its list of members"
+        reason = "librdkafka before 1.5 runs past the end of its member list when subscriptions differ"
         raise CannotTell(reason)
 
 

@@ -115,7 +115,7 @@ def _remembered_generation(question: Mapping[str, Any]) -> int:
 def _other_topics_known(question: Mapping[str, Any]) -> bool:
     given = question.get("other_topics_known", False)
     if not isinstance(given, bool):
-        message = f"What stands for other_topics_known is {given!r}: give true or false."
+        message = f"Expected true or false for other_topics_known, got {given!r}."
         raise BadLine(message)
     return given
 
@@ -174,5 +174,5 @@ def _bytes(given: object, where: str) -> bytes | None:
     try:
         return bytes.fromhex(a_text(given, f"user_data of {where}"))
     except ValueError:
-        message = f"The user_data of {where} is no hex."
+        message = f"The user_data of {where} is not hex."
         raise BadLine(message) from None

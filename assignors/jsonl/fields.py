@@ -23,7 +23,7 @@ def required(holder: Mapping[str, Any], key: str, where: str = "the line") -> ob
 def an_object(given: object, what: str) -> dict[str, Any]:
     """Require a JSON object."""
     if not isinstance(given, dict):
-        message = f"What stands for {what} is no JSON object."
+        message = f"Expected a JSON object for {what}."
         raise BadLine(message)
     return given
 
@@ -31,7 +31,7 @@ def an_object(given: object, what: str) -> dict[str, Any]:
 def a_list(given: object, what: str) -> list[Any]:
     """Require a JSON list."""
     if not isinstance(given, list):
-        message = f"What stands for {what} is no list."
+        message = f"Expected a list for {what}."
         raise BadLine(message)
     return given
 
@@ -39,7 +39,7 @@ def a_list(given: object, what: str) -> list[Any]:
 def a_text(given: object, what: str) -> str:
     """Require a text."""
     if not isinstance(given, str):
-        message = f"What stands for {what} is {given!r}: give a text."
+        message = f"Expected a text for {what}, got {given!r}."
         raise BadLine(message)
     return given
 
@@ -52,6 +52,6 @@ def optional_text(given: object, what: str) -> str | None:
 def a_whole_number(given: object, what: str) -> int:
     """Require a whole number; true and false are not."""
     if type(given) is not int:
-        message = f"What stands for {what} is {given!r}: give a whole number."
+        message = f"Expected a whole number for {what}, got {given!r}."
         raise BadLine(message)
     return given

@@ -56,7 +56,7 @@ def read_presort(question: dict[str, Any]) -> bool:
     """Read "presort" of a line; true without one."""
     presort = question.get("presort", True)
     if not isinstance(presort, bool):
-        message = f"What stands for presort is {presort!r}: give true or false."
+        message = f"Expected true or false for presort, got {presort!r}."
         raise BadLine(message)
     return presort
 

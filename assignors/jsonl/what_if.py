@@ -171,7 +171,7 @@ def _load(question: Mapping[str, Any], counts: Mapping[str, int]) -> Load | None
 def _numbers(given: object, what: str, count: int) -> list[float]:
     numbers = a_list(given, what)
     if len(numbers) != count:
-        message = f"What stands for {what} has {len(numbers)} numbers where there are {count}."
+        message = f"Expected {count} numbers for {what}, got {len(numbers)}."
         raise BadLine(message)
     for number in numbers:
         if type(number) not in (int, float) or not 0 <= number < float("inf"):

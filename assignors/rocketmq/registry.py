@@ -69,7 +69,7 @@ def strategy_named(name: str, options: Options | None = None) -> AllocateStrateg
     maker = _MAKERS.get(name)
     if maker is None:
         known = ", ".join((*_MAKERS, f"{_NEARBY}<one of these>"))
-        message = f"RocketMQ strategy {name!r} is not known: known are {known}."
+        message = f"RocketMQ strategy {name!r} is not known: use one of {known}."
         raise UnknownStrategy(message)
     return maker(options)
 

@@ -234,7 +234,7 @@ def _row(cluster: str, transition: Transition, now: int, late: bool, decision: i
 
 
 def _another(cluster: str) -> AnotherAlerterError:
-    message = f"Another alerter decides on the alerts of {cluster} too: run one only."
+    message = f"Another alerter is running for {cluster}: run only one."
     return AnotherAlerterError(message)
 
 

@@ -229,12 +229,12 @@ class DeliveryQueue:
         what = f"{first.state} of {first.rule} ({first.transition_id}"
         what += ")" if len(decided) == 1 else f" and {len(decided) - 1:,} more)"
         if outcome.reason is None:
-            _LOG.info("%s took %s", self.name, what)
+            _LOG.info("%s accepted %s", self.name, what)
         elif outcome.unsent:
-            _LOG.info("%s is not told of %s: %s", self.name, what, outcome.reason)
+            _LOG.info("%s is not notified of %s: %s", self.name, what, outcome.reason)
         else:
             level = logging.WARNING if self._failures == 1 else logging.INFO
-            _LOG.log(level, "%s did not take %s: %s; again in %.0f s", self.name, what, outcome.reason, pause)
+            _LOG.log(level, "%s did not accept %s: %s; retrying in %.0f s", self.name, what, outcome.reason, pause)
 
     def _report_all(self, items: Sequence[_Item], message: Message, outcome: Outcome) -> None:
         """Report the outcome of an attempt: one for a failure, otherwise one for each transition in it."""
@@ -309,7 +309,7 @@ class DeliveryQueue:
                 self._ended.discard(decided.alert_id)
                 self._open.end(decided.alert_id)
             if outcome == GIVEN_UP:
-                _LOG.error("gave up telling %s of %s (%s)", self.name, decided.rule, decided.transition_id)
+                _LOG.error("gave up notifying %s of %s (%s)", self.name, decided.rule, decided.transition_id)
             self._report(Delivery(decided, self.name, item.attempts or None, outcome, reason, None, _now()))
         if dropped:
             self._remove(dropped)

@@ -55,7 +55,7 @@ class EventFeed:
         for name, log_tail in self._log_tails.items():
             log_tail.forget()
             if name in versions and not log_tail.go_on_after(versions[name]):
-                _LOG.warning("commits of the table %s that came since the last decision are gone", name)
+                _LOG.warning("commits to the table %s since the last decision are gone", name)
 
     def look(self) -> dict[str, pa.Table]:
         """New rows by table, without tables that have none.

@@ -31,4 +31,6 @@ class LostQueueError(EvenkeelError):
     def __init__(self, target: str, error: Exception) -> None:
         # (Only the error's type: its text could contain a part of the target's URL.)
         kind = type(error).__name__
-        super().__init__(f"Nothing is delivered to {target} any more ({kind}): the alerter ends, to be started again.")
+        super().__init__(
+            f"Deliveries to {target} have stopped ({kind}): the alerter exits so that it can be restarted."
+        )

@@ -151,7 +151,7 @@ def _walk(
         return
     kind = tree.get("class")
     if kind is not None and kind not in _CLASSES:
-        message = f"a {kind.lower()} reads more than the row: only expressions over its columns can be told in time"
+        message = f"a {kind.lower()} reads more than the row: only expressions over the row's columns are allowed"
         raise ExpressionError(message)
     if kind == "COLUMN_REF":
         name = tree["column_names"][0].lower()
@@ -169,7 +169,7 @@ def _walk(
             name = tree["function_name"].lower()
             if tree["schema"] or tree["catalog"]:
                 # `topic.lower()` parses as a function of a schema called topic: the column would not be noticed.
-                message = f"{name} stands behind a dot: write {name}(...)"
+                message = f"{name} follows a dot: write {name}(...)"
                 raise ExpressionError(message)
             if len(tree["arguments"]) == _CLOCKS.get(name):
                 raise ExpressionError(_by_the_clock(name))
@@ -208,18 +208,18 @@ def _check_function(connection: duckdb.DuckDBPyConnection, name: str, inside: fr
             try:
                 list(_walk(connection, _parse(connection, definition), own, inside | {name}))
             except ExpressionError as error:
-                message = f"{name} is not for rules ({error})"
+                message = f"{name} cannot be used in rules ({error})"
                 raise ExpressionError(message) from None
             continue
         if kind == "scalar":
             message = _by_the_clock(name)
         else:
-            message = f"{name} reads more than one row: only expressions over a row's columns can be told in time"
+            message = f"{name} reads more than one row: only expressions over the row's columns are allowed"
         raise ExpressionError(message)
 
 
 def _by_the_clock(name: str) -> str:
-    return f"{name} gives another answer at another time: use the row's own times"
+    return f"{name} depends on when it runs: use the row's own times"
 
 
 def _first_line(error: duckdb.Error) -> str:

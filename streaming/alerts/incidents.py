@@ -98,11 +98,11 @@ def arguments_of(schema: str, given: Mapping[str, Any], message: Message) -> dic
         return {}
     if schema in _ONLY_OPENS:
         a_log = schema == "betterstack" and given.get("host")
-        return {} if a_log or message.act == OPENS else Unsent("this service can be told of a beginning only")
+        return {} if a_log or message.act == OPENS else Unsent("this service can be sent only the start of an incident")
     service = _INCIDENTS.get(schema)
     if service is not None:
         if message.act not in (OPENS, CLOSES):
-            return Unsent("other alerts of its incident still fire")
+            return Unsent("other alerts of its incident are still firing")
         return {service.key: message.incident, "action": service.closes if message.act == CLOSES else service.opens}
     if schema in _THREADS:
         return {_THREADS[schema]: given.get(_THREADS[schema]) or message.incident}

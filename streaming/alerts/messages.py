@@ -71,7 +71,9 @@ def message_of(decided: Decided, incident: str | None = None, act: str = OPENS, 
     """
     group = visible(decided.group_id, 80) if decided.group_id is not None else decided.cluster
     firing = decided.state == FIRING
-    ended = {GONE: "What this alert spoke of is gone. It was: "}.get(decided.state, "This holds no longer: ")
+    ended = {GONE: "The group, partition or rule of this alert is gone. It was: "}.get(
+        decided.state, "No longer true: "
+    )
     lines = [decided.message if firing else f"{ended}{decided.message}", ""]
     shown = {
         "cluster": decided.cluster,
@@ -102,9 +104,9 @@ def digest_of(decided: Sequence[Decided], incident: str, act: str, owners: Seque
     first = decided[0]
     severity = max((d.severity for d in decided), key=SEVERITIES.index)
     says = {
-        FIRING: f"{len(decided):,} alerts of the rule {first.rule} began to fire.",
-        GONE: f"What {len(decided):,} alerts of the rule {first.rule} spoke of is gone.",
-    }.get(first.state, f"{len(decided):,} alerts of the rule {first.rule} hold no longer.")
+        FIRING: f"{len(decided):,} alerts of the rule {first.rule} are firing.",
+        GONE: f"{len(decided):,} alerts of the rule {first.rule} ended: their groups, partitions or rule are gone.",
+    }.get(first.state, f"{len(decided):,} alerts of the rule {first.rule} are resolved.")
     names = [_name(d) for d in decided[:_NAMED]]
     rest = len(decided) - len(names)
     view = "alerts_current" if first.state == FIRING else "alerts"

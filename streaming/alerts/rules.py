@@ -140,7 +140,7 @@ def load_rules(file: Path | None = None) -> tuple[Rule, ...]:
     file = file or rules_file()
     content = read_rules_file(file)
     if not {"rules"} <= set(content) <= {"rules", "thresholds"} or not isinstance(content["rules"], list):
-        raise RulesError(file, None, "it must hold one list called rules, and may hold thresholds")
+        raise RulesError(file, None, "it must contain one list called rules, and may hold thresholds")
     thresholds = Thresholds.of(content.get("thresholds"), file).by_name()
     rules: list[Rule] = []
     with connect() as connection:
@@ -175,7 +175,7 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
     if table is None:
         _refuse(f"it cannot read {view}, only {', '.join(_VIEWS)}, and the events {', '.join(_EVENTS)}")
     if severity not in SEVERITIES:
-        _refuse(f"severity {severity!r} is none of {', '.join(SEVERITIES)}")
+        _refuse(f"severity {severity!r} is not one of {', '.join(SEVERITIES)}")
     schema = table.arrow_schema
     if table.name == "rounds":
         for column in _CLOCK_FIELDS:
@@ -219,7 +219,7 @@ def _texts(given: dict[Any, Any]) -> tuple[str, str, str, str]:
         if not isinstance(text, str) or not text.strip():
             _refuse(f"{key} must be a text")
     if not _NAME.fullmatch(texts["name"]):
-        _refuse("a name has small letters, digits and '_', and begins with a letter")
+        _refuse("a name consists of lowercase letters, digits and '_', and starts with a letter")
     return texts["name"], texts["view"], texts["severity"], texts["message"]
 
 
@@ -230,7 +230,7 @@ def _shown(
     named = placeholders(message).union(*(placeholders(text) for _, text in labels))
     strange = sorted(named - set(schema.names) - {"value"})
     if strange:
-        _refuse(f"{{{strange[0]}}} is no column of {view}")
+        _refuse(f"{{{strange[0]}}} is not a column of {view}")
     if "value" in named and not has_value:
         _refuse("{value} is used, but the rule has no value")
     return named - {"value"}
@@ -240,11 +240,11 @@ def _check_time(rule: Rule, view: str) -> None:
     """Check that a rule's `for` goes with what it reads, and that only a rule by the clock reads the clock."""
     by_clock = sorted(CLOCK_COLUMNS & rule.columns)
     if rule.by_clock and (rule.hold_ms or rule.hold_rounds):
-        _refuse(f"{by_clock[0]} is already a time: the rule can have no for")
+        _refuse(f"{by_clock[0]} is already a time, so the rule cannot have a for")
     if by_clock and not rule.by_clock:
         _refuse(f"only a rule with {by_clock[0]} in its when can show it")
     if rule.of_events and (rule.hold_ms or rule.hold_rounds):
-        _refuse(f"{view} holds events: each row is judged once, so the rule can have no for")
+        _refuse(f"{view} holds events: each row is judged once, so the rule cannot have a for")
 
 
 def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
@@ -252,7 +252,7 @@ def _bounded(sql: str, thresholds: Mapping[str, float]) -> str:
 
     def number(name: str) -> str:
         if name not in thresholds:
-            _refuse(f":{name} is none of the thresholds {', '.join(thresholds)}")
+            _refuse(f":{name} is not one of the thresholds {', '.join(thresholds)}")
         return f"({thresholds[name]!r}::DOUBLE)"
 
     return with_parameters(sql, number)
@@ -263,7 +263,7 @@ def _per(given: object, table: Table, *, is_event: bool) -> tuple[str, ...]:
         return tuple(column for column in table.key if column != "cluster")
     names = [column.name for column in table.columns if column.name != "cluster"]
     if not is_event:
-        _refuse("per is for events only: an alert over what is current speaks of one row")
+        _refuse("per is for events only: an alert on current state is about one row")
     if not isinstance(given, list) or not all(name in names for name in given):
         _refuse(f"per must be a list of columns of {table.name}")
     return tuple(given)
@@ -272,7 +272,7 @@ def _per(given: object, table: Table, *, is_event: bool) -> tuple[str, ...]:
 def _keep(given: object, *, is_event: bool) -> int:
     if not is_event:
         if given is not None:
-            _refuse("keep is for events only: what is current says by itself when it is over")
+            _refuse("keep is for events only: an alert on current state ends when its condition does")
         return 0
     if given is None:
         return _KEEP_MS
@@ -298,7 +298,7 @@ def _labels(given: object) -> tuple[tuple[str, str], ...]:
         _refuse("labels must be names with values")
     for name, value in given.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            _refuse(f"the label {name!r} must be a name of small letters, digits and '_'")
+            _refuse(f"the label {name!r} must be a name of lowercase letters, digits and '_'")
         if isinstance(value, dict | list) or value is None:
             _refuse(f"the label {name} must be a text")
     return tuple(sorted((name, str(value)) for name, value in given.items()))

@@ -41,7 +41,7 @@ _KEEP_PLACE_MS = 600_000
 # moment succeeds at the next look.
 _DIRECT_AFTER_S = 30.0
 
-_NOT_WRITTEN = "delivered directly: the table alerts cannot be written now"
+_NOT_WRITTEN = "delivered directly, because the table alerts cannot be written now"
 
 
 class Alerter:
@@ -145,7 +145,7 @@ class Alerter:
             self.look()
             if self._trouble.lasts_s * 1000 > self._alerts.trouble_exit_ms:
                 _LOG.error(
-                    "the tables could not be judged for %.0f s (%s): ending, so that a new start opens all anew",
+                    "the tables could not be evaluated for %.0f s (%s): exiting, so that a restart opens them again",
                     self._trouble.lasts_s,
                     self._trouble.reason,
                 )
@@ -230,7 +230,7 @@ class Alerter:
         waiting = [(t, late) for t, late in self._unwritten if t.transition_id not in self._sent_directly]
         if not waiting:
             return []
-        _LOG.warning("%d transitions cannot be written to the table alerts: they are delivered directly", len(waiting))
+        _LOG.warning("%d transitions cannot be written to the table alerts: delivering them directly", len(waiting))
         decided = [decided_of(self._settings.cluster, t, self._ms(), is_late) for t, is_late in waiting]
         for transition in decided:
             _log_decided(transition)
@@ -267,7 +267,7 @@ class Alerter:
             left = [d for d in known[queue.name].left(decided, firing) if d.transition_id not in self._sent_directly]
             if left:
                 _LOG.info(
-                    "%d transitions of before are still to be sent to %s",
+                    "%d earlier transitions still have to be sent to %s",
                     sum(d.notifies for d in left),
                     queue.name,
                 )
@@ -329,8 +329,8 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
 def _unwatched(rules: Sequence[Rule]) -> list[str]:
     """Conditions that silence all rules, but that no rule reports."""
     read = {column for rule in rules for column in rule.when.columns}
-    what = {SILENT_S: "rounds do not come any more", UNJUDGED_S: "the tables cannot be judged"}
-    return [f"no rule reads {name}: nobody is told when {then}" for name, then in what.items() if name not in read]
+    what = {SILENT_S: "no more rounds arrive", UNJUDGED_S: "the tables cannot be evaluated"}
+    return [f"no rule reads {name}: nobody is alerted when {then}" for name, then in what.items() if name not in read]
 
 
 def send_test(settings: Settings, say: Callable[[str], None]) -> int:
@@ -369,8 +369,8 @@ def _run(settings: Settings) -> int:
         alerter.wake.set()
 
     with only_one(ALERTER, settings.lake, settings.cluster), on_stop_signals(end), alerter:
-        named = ", ".join(targets) or "no target: alerts are written to the table only"
+        named = ", ".join(targets) or "none, alerts are only written to the table"
         for sentence in _unwatched(rules):
             _LOG.warning("%s", sentence)
-        _LOG.info("%d rules on the cluster %s, told to %s", len(rules), settings.cluster, named)
+        _LOG.info("%d rules for the cluster %s, targets: %s", len(rules), settings.cluster, named)
         return 0 if alerter.run(stop) else 1

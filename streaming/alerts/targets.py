@@ -77,8 +77,8 @@ class Target:
             given.setdefault("overflow", "truncate")
         if not given or Apprise.instantiate(dict(given), suppress_exceptions=True) is None:
             message = (
-                f"The URL of the alert target {name} is none that Apprise knows: correct it in the targets file or in "
-                f"EVENKEEL_ALERTS__TARGETS (https://github.com/caronc/apprise/wiki lists them)."
+                f"The URL of the alert target {name} is not one that Apprise knows: correct it in the targets file or "
+                f"in EVENKEEL_ALERTS__TARGETS (https://github.com/caronc/apprise/wiki lists them)."
             )
             raise SetupError(message)
         self._given = given

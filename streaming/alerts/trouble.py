@@ -64,10 +64,10 @@ class Trouble:
     def end_of_look(self) -> None:
         """Log a failure once, not at every look, and once that it is over."""
         if self._failed is not None and self._since is None:
-            _LOG.warning("the tables cannot be judged now, again in a moment: %s", self._failed)
+            _LOG.warning("the tables cannot be evaluated now, retrying in a moment: %s", self._failed)
             self._since = self._steady()
         elif self._failed is None and self._since is not None:
-            _LOG.info("the tables can be judged again, after %.0f s", self.lasts_s)
+            _LOG.info("the tables can be evaluated again, after %.0f s", self.lasts_s)
             self._since = None
         self.reason, self._failed = self._failed, None
 

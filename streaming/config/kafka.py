@@ -134,8 +134,9 @@ class KafkaSettings(Section):
             if name not in _CLIENT_SETTINGS:
                 told = name if name.isidentifier() else "…"  # (what is no name could be a secret by mistake)
                 message = (
-                    f"{told} may not stand here: it is no setting of kafka-python's clients, or would show a secret in "
-                    "plans; secrets go into sasl_password_file, ssl_password_file, proxy_url_file or the environment"
+                    f"{told} is not allowed here: it is not a setting of kafka-python's clients, or it would show a "
+                    "secret in plans; secrets go into sasl_password_file, ssl_password_file, proxy_url_file or the "
+                    "environment"
                 )
                 raise ValueError(message)
             if any("@" in text and ("://" in text or name in _PROXIES) for text in _texts(value)):
@@ -180,7 +181,7 @@ class KafkaSettings(Section):
                 config["ssl_password"] = password
         if url := _secret(self.proxy_url, self.proxy_url_file):
             if not _is_proxy(url):
-                message = f"What {self.proxy_url_file} holds is no proxy: {_NO_PROXY}."
+                message = f"What {self.proxy_url_file} contains is not a proxy: {_NO_PROXY}."
                 raise SetupError(message)
             config["proxy_url"] = url
         return config | self.client
@@ -216,7 +217,7 @@ def _secret(value: SecretStr | None, path: Path | None) -> str | None:
         try:
             return path.read_text(encoding="utf-8").strip()
         except UnicodeDecodeError:
-            message = f"The file {path} with a secret is no text: it must be UTF-8."
+            message = f"The file {path} with a secret is not text: it must be UTF-8."
             raise SetupError(message) from None
     return value.get_secret_value() if value is not None else None
 

@@ -220,7 +220,7 @@ class AlertSettings(Section):
     def _name(cls, targets: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name in targets:
             if not _TARGET_NAME.fullmatch(name):
-                message = "a target's name has letters, digits, '_', '.' and '-' only"
+                message = "a target's name may contain only letters, digits, '_', '.' and '-'"
                 raise ValueError(message)
         return targets
 
@@ -243,7 +243,7 @@ class AlertSettings(Section):
                 continue
             name, sign, url = (part.strip() for part in line.partition("="))
             if not sign or not url or not _TARGET_NAME.fullmatch(name):
-                message = f"Line {number} of {self.targets_file} is no target: it must read `name = URL`."
+                message = f"Line {number} of {self.targets_file} is not a target: it must read `name = URL`."
                 raise SetupError(message)
             found[name] = SecretStr(url)
         return found
@@ -362,7 +362,7 @@ def load_settings(**given: Any) -> Settings:
         # (No input is shown: it could be a secret. Nor is a name that is none: it could be one by mistake.)
         place = ".".join(str(part) if _PLACE.fullmatch(str(part)) else "…" for part in first["loc"]) or "settings"
         told = printable(first["msg"])
-        message = f"The setting {place} is wrong: {told}. See {shipped('evenkeel.toml')} for what it may be."
+        message = f"The setting {place} is wrong: {told}. See {shipped('evenkeel.toml')} for the allowed values."
     except SettingsError as error:
         if not isinstance(error.__cause__, NoJsonError):
             raise

@@ -44,8 +44,8 @@ class Environment(EnvSettingsSource):
         wrong = next((name for name in os.environ if name.upper().startswith(_CLUSTERS_VARIABLE)), None)
         if wrong is not None:
             message = (
-                f"{printable(wrong)} is no setting: in the environment the cluster is named by EVENKEEL_CLUSTER, and "
-                "its connection by EVENKEEL_KAFKA__BOOTSTRAP_SERVERS and the like."
+                f"{printable(wrong)} is not a setting: in the environment the cluster is named by EVENKEEL_CLUSTER, "
+                "and its connection by EVENKEEL_KAFKA__BOOTSTRAP_SERVERS and the like."
             )
             raise SetupError(message)
         return super().__call__()
@@ -62,9 +62,9 @@ class Environment(EnvSettingsSource):
         except (ValueError, RecursionError) as error:
             why = f" ({error.msg})" if isinstance(error, json.JSONDecodeError) else ""
             message = (
-                f"The environment variable {self._name_of(field_name, value)} is no JSON{why}: it takes a list such as "
-                '["a", "b"], or an object such as {"name": "value"}, of which each entry may also be a variable of its '
-                "own, with __NAME after this one's name."
+                f"The environment variable {self._name_of(field_name, value)} is not JSON{why}: it takes a list such "
+                'as ["a", "b"], or an object such as {"name": "value"}. Each entry of an object may also be a variable '
+                "of its own, with __NAME after this one's name."
             )
             raise NoJsonError(message) from None
 
@@ -90,20 +90,20 @@ def file_values() -> dict[str, Any]:
         if path is None:
             return {}
         if given is not None and not path.is_file():
-            message = f"EVENKEEL_CONFIG names {printable(given)}, which is no file: correct it, or unset it."
+            message = f"EVENKEEL_CONFIG names {printable(given)}, which is not a file: correct it, or unset it."
             raise SetupError(message)
         return _one_cluster(tomllib.loads(path.read_bytes().decode("utf-8")), printable(str(path)))
     except OSError as error:
         place, why = error.filename or given or _NAME, error.strerror or type(error).__name__
         message = (
-            f"The settings file {printable(str(place))} cannot be read ({why}): give this user the right, or move it."
+            f"The settings file {printable(str(place))} cannot be read ({why}): give this user read access, or move it."
         )
     except UnicodeDecodeError as error:
         message = f"{printable(str(path))} is no valid TOML: byte {error.start} is no UTF-8."
     except tomllib.TOMLDecodeError as error:
         message = f"{printable(str(path))} is no valid TOML: {printable(str(error))}."
     except RecursionError:
-        message = f"{printable(str(path))} is no valid TOML: it is nested too deeply."
+        message = f"{printable(str(path))} is not valid TOML: it is nested too deeply."
     raise SetupError(message) from None
 
 
@@ -122,7 +122,7 @@ def _one_cluster(values: dict[str, Any], file: str) -> dict[str, Any]:
             raise SetupError(message)
     entries = values.pop("clusters", [])
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-        message = f"clusters in {file} is no list of tables: begin the cluster's settings with [[clusters]]."
+        message = f"clusters in {file} is not a list of tables: begin the cluster's settings with [[clusters]]."
         raise SetupError(message)
     if len(entries) > 1:
         message = (

@@ -84,7 +84,7 @@ def rules_file() -> Path:
     try:
         return own_file("alerts.yaml") or SHIPPED_RULES
     except OSError as error:
-        raise _wrong(Path("alerts.yaml"), f"it cannot be looked for ({error})") from None
+        raise _wrong(Path("alerts.yaml"), f"it cannot be accessed ({error})") from None
 
 
 def read_rules_file(file: Path) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def read_rules_file(file: Path) -> dict[str, Any]:
     except yaml.YAMLError as error:
         raise _wrong(file, f"it is no YAML ({' '.join(str(error).split())})") from None
     if not isinstance(content, dict):
-        raise _wrong(file, "it must hold one list called rules")
+        raise _wrong(file, "it must contain one list called rules")
     return content
 
 

@@ -299,7 +299,7 @@ def _check_port_is_free(port: int) -> None:
         try:
             probe.bind((_HOST, port))
         except OSError as error:
-            message = f"Port {port} of {_HOST} is taken: stop the program that holds it, or choose another port."
+            message = f"Port {port} of {_HOST} is in use: stop the program that uses it, or choose another port."
             raise SetupError(message) from error
 
 

@@ -62,7 +62,9 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="evenkeel-demo-"))
     tables = _empty(lake.resolve() if lake is not None else folder / "lake")
     if shutil.disk_usage(tables.parent).free < _LEAST_SPACE:
-        message = f"There is less than 2 GiB of space where {tables} lies: make room, or choose another with LAKE=."
+        message = (
+            f"Less than 2 GiB are free on the disk of {tables}: free some space, or choose another folder with LAKE=."
+        )
         raise SetupError(message)
     console.print(lines(f"tables in {tables}\nlogs, broker and journal in {folder}"), soft_wrap=True)
     notices: deque[str] = deque(maxlen=1)
@@ -146,12 +148,12 @@ def _traffic(bootstrap: str, folder: Path, seconds: int | None) -> Program:
 
 def _empty(folder: Path) -> Path:
     if folder.exists() and any(folder.iterdir()):
-        message = f"The folder {folder} is not empty: the demo begins with new tables, choose another with LAKE=."
+        message = f"The folder {folder} is not empty: the demo starts with new tables, choose another with LAKE=."
         raise SetupError(message)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        message = f"The folder {folder} cannot be made ({error.strerror}): choose another with LAKE=."
+        message = f"The folder {folder} cannot be created ({error.strerror}): choose another with LAKE=."
         raise SetupError(message) from error
     return folder
 

@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--bootstrap", required=True, metavar="HOST:PORT")
     parser.add_argument("--folder", type=Path, default=Path("demo"), help="for journal.jsonl and members.log")
-    parser.add_argument("--seconds", type=float, help="go quiet after so many seconds")
+    parser.add_argument("--seconds", type=float, help="go quiet after this many seconds")
     parser.add_argument("--stay", action="store_true", help="keep the members in their groups when quiet")
     parser.add_argument("--stories", help="numbers of the stories to play, separated by commas (default: all)")
     chosen = parser.parse_args(arguments)

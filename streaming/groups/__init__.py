@@ -1,6 +1,6 @@
-"""The pure core: what is known of one group, and what follows from its next events.
+"""The pure core: the state of one group, and the rows that follow from its next events.
 
-No Spark, no Kafka client, no clock: time comes in the events.
+It uses no Spark, no Kafka client and no clock: time comes with the events.
 """
 
 from __future__ import annotations

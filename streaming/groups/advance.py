@@ -1,10 +1,10 @@
-"""The one function of the core: a group's state and its next events, to its new state and what follows.
+"""The core's one function: it takes a group's state and its next events, and returns the new state and rows.
 
     advance(state, group, inputs, config) -> (state, rows)
 
-The result does not depend on how the events were cut into batches: everything is taken in at boundaries that
-lie in the events themselves (a round, a membership record). Until the next boundary commits are only folded
-together, and folding is associative.
+The result does not depend on how the events were split into batches: commits are processed only at boundaries that
+lie in the events themselves (a round, a membership record). Between boundaries they are only merged, and merging is
+associative.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def advance(
     """Advance one group.
 
     Args:
-        state: What was known, None for a group never heard of. The value handed in is used up: decode it anew
-            to advance from it again.
+        state: The group's state; None for an unknown group. It is modified: decode it again to advance from the same
+            state twice.
         group: Group id.
-        inputs: Its events, in any order: they are put into the order of the log and the rounds first.
+        inputs: Its events, in any order: they are sorted into the order of the log and the rounds first.
         config: Settings.
 
     Returns:
-        What is known now, None when nothing is left to know (the group is gone), and the rows that follow.
+        The new state, None when there is nothing left to keep (the group is gone), and the rows.
     """
     context = Context(group, config, Rows())
     for item in in_order(inputs):
@@ -90,7 +90,7 @@ def _fold(state: GroupState, window: CommitWindow) -> None:
 
 
 def _take_in(state: GroupState, rows: Rows) -> None:
-    """Take in what was folded since the boundary before."""
+    """Process the commits merged since the last boundary."""
     for topic, windows in state.windows.items():
         partitions = state.partitions.get(topic, {})
         seen = state.topics.get(topic)
@@ -99,7 +99,7 @@ def _take_in(state: GroupState, rows: Rows) -> None:
             known = partitions.get(partition)
             if known is None:
                 if not window.commits:
-                    continue  # the tombstone of a commit that nobody knows of
+                    continue  # a tombstone for a commit that was never seen
                 known = partitions[partition] = PartitionState()
             cost.commit_after_rebalance(state, window)
             lag.absorb(known, window, topic_id)

@@ -1,17 +1,18 @@
-"""What the core makes of a stretch of the log out of which compaction has taken records.
+"""How the core handles a stretch of the log that Kafka has compacted.
 
-Its present is not touched: the last record of each key is there. Of its past nothing is claimed:
+The last record of each key remains, so the present state is complete. The history is not, so nothing is claimed about
+it:
 
-- A round inside the stretch is not judged: no row of lag or health, no finding. What the probe itself saw at it,
-  partition counts, is kept.
-- A classic decision in it is complete in itself, and is judged; but what the group did right before is not known: no
-  moves, nobody joined or left, and it may be the record of a static member's return.
-- A decision of a group that the broker assigns is spread over many records, of which some may be newer than it: it
-  gives no row of churn, and its members are shown as they are at the next round that is judged.
-- What reaches over the stretch is given up: the bound on a rebalance's cost, the rounds that lag is judged by, the
-  pause between the last commit before it and the first in it.
+- A round inside the stretch is not judged: it gets no row in `lag` or `group_health`, and no findings. The partition
+  counts that the probe saw are kept.
+- A classic decision is complete in one record and is judged. What preceded it is unknown: its row shows no moves and
+  nobody who joined or left, and it may be the record of a static member's return.
+- A KIP-848 decision is spread over many records, and some of those that remain may be newer than it. It gets no churn
+  row, and its members are shown as they are at the next judged round.
+- Anything that spans the start of the stretch is dropped: the bounds on a rebalance's cost, the rounds by which lag is
+  judged, and the pause between the last commit before it and the first inside.
 
-How a stretch is found: `streaming/offsets_log/log_cleaning.py`.
+`streaming/offsets_log/log_cleaning.py` finds the stretches.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NEVER = -1
 
 
 def take_in(state: GroupState, stretch: Compacted) -> None:
-    """Take in that a stretch begins, or goes on: whatever is read from inside a stretch tells it again from there."""
+    """Note that a stretch begins or continues: each read from inside a stretch reports it again from there."""
     goes_on = is_compacted(state, stretch.first)
     state.compacted_until = max(state.compacted_until, stretch.until)
     if goes_on:
@@ -42,18 +43,18 @@ def take_in(state: GroupState, stretch: Compacted) -> None:
 
 
 def is_compacted(state: GroupState, position: int) -> bool:
-    """Whether a log offset, or a round at a log position, lies in the stretch."""
+    """Whether a log offset, or the log position of a round, lies in the stretch."""
     return position < state.compacted_until
 
 
 def leave(state: GroupState, position: int) -> None:
-    """Forget the stretch once it lies behind."""
+    """Forget the stretch once this position is beyond it."""
     if position >= state.compacted_until:
         state.compacted_until = _NEVER
 
 
 def goes_on_behind(state: GroupState, inputs: Iterable[GroupInput]) -> bool:
-    """Whether records of the group in the stretch are still to come after these inputs, the newest that were taken."""
+    """Whether more of the group's records in the stretch may follow these inputs, the newest ones processed."""
     if state.compacted_until < 0:
         return False
     taken = max((item.position for item in inputs if not isinstance(item, GroupObservation | Compacted)), default=-1)

@@ -1,4 +1,4 @@
-"""What the core is told by the configuration."""
+"""The core's settings."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def _all(_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
-    """Settings of the core, the same for every group of a cluster.
+    """The core's settings, the same for every group of a cluster.
 
     Attributes:
         cluster: Configured name of the cluster.
         metadata_grace_ms: How long a leader may work with old metadata.
-        heartbeat_ms: Rows are repeated after this time without a change.
-        expected_strategy: Strategy that a group is expected to run; None when none is configured.
-        watches_topic: Whether a topic passes the filters: no round shows one that does not.
-        custom: Strategies of the user's own.
-        what_if_max_size: Partitions times members of the largest decision that other strategies are tried on; 0 tries
-            none on any.
+        heartbeat_ms: A row that has not changed is repeated after this time.
+        expected_strategy: The strategy that a group is expected to run; None when none is configured.
+        watches_topic: Whether a topic passes the filters; rounds never show one that does not.
+        custom: The user's own strategies.
+        what_if_max_size: Largest decision, in partitions times members, for which other strategies are tried; 0 turns
+            `what_if` off.
     """
 
     cluster: str
@@ -44,10 +44,10 @@ class GroupConfig:
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:
-    """The strategies of the configuration, as (name, assignor, deterministic), and of installed packages.
+    """The user's own strategies: those listed as (name, assignor, deterministic), and those of installed packages.
 
     Raises:
-        SetupError: One has the name of another or of one of ours, or no path that could be imported.
+        SetupError: A name is used twice or is the name of a built-in strategy, or a path cannot be imported.
     """
     try:
         configured = [CustomStrategy(name, assignor, deterministic) for name, assignor, deterministic in listed]
@@ -57,6 +57,6 @@ def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategie
     names = [custom.name for custom in configured]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        message = f"The setting custom_strategies is wrong: {twice!r} stands twice. Give each strategy once."
+        message = f"The setting custom_strategies is wrong: {twice!r} is listed twice. List each strategy once."
         raise SetupError(message)
     return custom_strategies(configured)

@@ -1,4 +1,4 @@
-"""What a step of the core has at hand beside the state of its group."""
+"""What each step of the core gets in addition to the group's state."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Context:
 
     Attributes:
         group: Group id.
-        config: Settings of the core.
-        rows: The rows that follow are appended here.
+        config: The core's settings.
+        rows: Rows are appended here.
     """
 
     group: str

@@ -1,4 +1,4 @@
-"""Failures of the core that a caller may want to tell apart."""
+"""Exceptions of the core."""
 
 from __future__ import annotations
 

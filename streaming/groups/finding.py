@@ -1,4 +1,4 @@
-"""What a round finds of a group, before it is a column of `group_health`."""
+"""A finding about a group at one round, before it goes into `group_health`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 __all__ = ["Found", "some"]
 
-# A finding is one line on a page and in an alert.
+# A finding must fit on one line of the page and of an alert.
 _NAMED = 3
 
-# Topic names have up to 249 characters, member ids any number; a few words may stand behind a name.
+# Topic names have up to 249 characters, and a few words may follow the name. Member ids have no limit.
 _LONGEST = 300
 
 
@@ -19,8 +19,8 @@ class Found(NamedTuple):
 
     Attributes:
         name: As in `group_health.findings`.
-        since: Round time or record time since when it holds, ms, as far as this round tells.
-        detail: One line for people.
+        since: Round or record time since which it holds, ms, as far as this round can tell.
+        detail: One line of text for people.
     """
 
     name: str
@@ -29,6 +29,6 @@ class Found(NamedTuple):
 
 
 def some(texts: Sequence[str]) -> str:
-    """Join the first few, and count the others: "a, b, c and 2 more"."""
+    """Join the first few and count the rest: "a, b, c and 2 more"."""
     more = f" and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
     return ", ".join(text[:_LONGEST] for text in texts[:_NAMED]) + more

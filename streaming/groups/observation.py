@@ -1,4 +1,4 @@
-"""One round of one group: lag rows, verdicts that can now be given, the group's health, its end."""
+"""One round of one group: its lag rows, the verdicts that are now possible, its health row, and its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["close_group", "judge_round", "pass_round"]
 
 
 def judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Judge one round: the state has taken in exactly the log records below its position."""
+    """Judge one round; the state must include exactly the log records below its position."""
     passed, rounds = take_time(state, observation)
     _see_topics(state, observation, context.config)
     write_modern_members(state, context)
@@ -39,14 +39,14 @@ def judge_round(state: GroupState, observation: GroupObservation, context: Conte
 
 
 def pass_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Pass over a round of a time that compaction took out of the log: only verdicts on what is there are given."""
+    """Handle a round inside a compacted stretch of the log: only verdicts on the remaining decisions are written."""
     take_time(state, observation)
     _see_topics(state, observation, context.config)
     write_classic_verdicts(state, observation, context)
 
 
 def close_group(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Write the closing rows of a group that the brokers no longer list, or that is no longer watched."""
+    """Write the closing rows of a group that is no longer listed by the brokers, or no longer watched."""
     take_time(state, observation)
     write_classic_verdicts(state, observation, context, last=True)
     close_members(state, observation.log_position, observation.time, context)
@@ -61,7 +61,7 @@ def close_group(state: GroupState, observation: GroupObservation, context: Conte
 
 
 def _see_topics(state: GroupState, observation: GroupObservation, config: GroupConfig) -> None:
-    """Remember the counts and racks that this round shows; what is older than any verdict may need is dropped."""
+    """Keep the partition counts and racks that this round shows, and drop those too old for any verdict."""
     now = state.clock.now
     horizon = now - 2 * config.metadata_grace_ms
     for seen in observation.topics:
@@ -75,7 +75,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
         see_racks(known, seen, now, horizon)
         newest = known.counts[-1]
         if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
-            # Deleted and made again under the same name: offsets before say nothing of offsets now.
+            # Deleted and created again under the same name: the earlier offsets are another topic's.
             known.renewed = now
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
@@ -86,7 +86,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             newest.last = now
             continue
         known.counts.append(CountSeen(count, now, now))
-        # The newest one before the horizon was still in force at it, so it stays.
+        # Keep the newest one before the horizon: it was still in force at the horizon.
         while len(known.counts) > 2 and known.counts[1].last < horizon:
             del known.counts[0]
     shown = {t.topic for t in observation.topics}

@@ -1,8 +1,8 @@
-"""What the core says: one class per table, one field per column, in the table's order.
+"""The core's output rows: one class per table, one field per column, in the table's order.
 
-A row's fields are the columns of `streaming.tables.schema` by the same names (a test holds that). Times are
-ms since the epoch, UTC; dates are days since the epoch; the writer turns them into TIMESTAMP and DATE. None is
-NULL, and what it means stands in the column's comment.
+The fields have the names of the columns in `streaming.tables.schema` (a test compares them). Times are ms since the
+epoch, UTC, and dates are days since the epoch; the writer converts them to TIMESTAMP and DATE. None is NULL; the
+column's comment says what that means.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 LOG: Final = "log"
-"""`source` of what the records of the offsets log tell."""
+"""`source` of rows that come from the offsets log."""
 
 
 class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
@@ -49,7 +49,7 @@ class DriftedPartition(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Finding(msgspec.Struct, frozen=True, array_like=True):
-    """Something of a group that a person may want to know, with the time since when it is so."""
+    """A finding about a group, with the time since which it holds."""
 
     finding: str
     since: int
@@ -73,7 +73,7 @@ class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 
 
 class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One row of `rebalance_churn`; it lies in the state too (`OpenCost`), so new columns come last, with a default."""
+    """One row of `rebalance_churn`. State holds it too (`OpenCost`): add new columns at the end, with a default."""
 
     cluster: str
     group_id: str
@@ -330,7 +330,7 @@ class WhatIfRow(msgspec.Struct, frozen=True, array_like=True):
 class Rows(msgspec.Struct, array_like=True):
     """Rows by table; the field names are the tables' names.
 
-    The only mutable value of the core: rows are appended while one group advances, then packed.
+    Rows are appended while one group advances, then packed.
     """
 
     rebalance_churn: list[ChurnRow] = []
@@ -354,7 +354,7 @@ _DECODER = msgspec.msgpack.Decoder(Rows)
 
 
 def encode_rows(rows: Rows) -> bytes:
-    """Pack rows of one key into the payload that leaves the operator."""
+    """Pack the rows of one key into the operator's output payload."""
     return _ENCODER.encode(rows)
 
 
@@ -368,5 +368,5 @@ def decode_rows(payload: bytes) -> Rows:
 
 
 def partition_column(log_partition: int) -> int | None:
-    """The column `log_partition`: NULL for -1, as records and observations have it where it is not known."""
+    """The column `log_partition`: NULL for -1, which in records and observations means unknown."""
     return None if log_partition < 0 else log_partition

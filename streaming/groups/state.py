@@ -1,9 +1,9 @@
-"""All that is known of one group, as one versioned value.
+"""The state of one group, as one versioned value.
 
-The state is packed with msgpack, fields in order. Any change of its shape is a new version with an upgrade function in
-`_UPGRADES`, an appended field too: an older release would read what it knows, drop the rest and write the state back
-without it. So a state with more fields than are known is refused, as one of a later version is. The tests hold the
-shape of each version, and a golden file of it (`tests/groups/record_states.py` writes both).
+The state is packed with msgpack, fields in order. Any change of its shape needs a new version and an upgrade function
+in `_UPGRADES`, even an appended field: an older release would read the fields it knows, drop the rest and write the
+state back without them. For the same reason a state with unknown fields is refused, like one of a later version. The
+tests hold the shape and a golden file of each version (`tests/groups/record_states.py` writes both).
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ __all__ = [
 ]
 
 STATE_VERSION: Final = 1
-"""Of the states of groups and of the reserved keys alike."""
+"""Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
-"""Key types that tell that a group of a newer protocol lives: consumer, share and streams groups. Types up to 24
-belong to the same groups and follow them (kafka.md 2.2)."""
+"""Key types of the metadata records of consumer, share and streams groups: such a record means that the group exists.
+The other types up to 24 belong to the same groups and follow it (`CoordinatorRecordType`, KIP-848, 932 and 1071)."""
 
 
 class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """State of one group.
 
     Attributes:
-        windows: Commits since the last boundary, not yet taken in, by topic and partition.
-        classic: Its membership as a classic group.
-        modern: Its membership as a group of a newer protocol.
+        windows: Commits since the last boundary, not yet processed, by topic and partition.
+        classic: Membership as a classic group.
+        modern: Membership as a KIP-848, share or streams group.
         topics: Topics seen in rounds.
         partitions: Partitions by topic.
-        clock: What time it is by the rounds.
-        steady: Steady time of the newest round, ms; -1 before the first.
-        step: Steady time between the two newest rounds that came in a row, ms; 0 before the second.
-        rested: The newest round showed the group as idle: the rounds since then did not show it, and nothing moved.
-        findings: Since when each finding holds, by its name.
+        clock: Time according to the rounds.
+        steady: Elapsed time (`GroupObservation.steady`) at the newest round, ms; -1 before the first.
+        step: Elapsed time between the two newest consecutive rounds, ms; 0 before the second.
+        rested: The newest round showed the group as idle: the rounds since then skipped it because nothing moved.
+        findings: Start time of each current finding, by name.
         commits: Commits since the last row of `group_health`.
-        health: Packed last row of `group_health` without round and times; None before the first.
-        health_at: Steady time of that row, ms.
-        compacted_until: Log offset below which records of the group may be missing by compaction (`compaction.py`);
-            -1 when the log is whole.
-        offset_events: What happened to committed offsets and is still to be said; None when there is nothing.
+        health: The last row of `group_health`, packed, without round and times; None before the first.
+        health_at: Elapsed time at that row, ms.
+        compacted_until: Log offset below which compaction may have removed records of the group (`compaction.py`); -1
+            when nothing is missing.
+        offset_events: Recent events on committed offsets that findings still report; None when there are none.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -78,20 +78,19 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     offset_events: OffsetEvents | None = None
 
     def live_record(self) -> MembershipRecord | None:
-        """The newest record of the classic membership, as long as that has not ended; None in a modern group."""
+        """The newest classic membership record; None once the membership has ended, and in a modern group."""
         classic = self.classic
         if classic.current is None or classic.tombstoned is not None or self.modern.key_type is not None:
             return None
         return classic.current.record
 
     def is_void(self) -> bool:
-        """Whether a fresh state would say the same of every later event: such a state is dropped.
+        """Whether a fresh state would give the same rows for all later events, so that this one can be dropped.
 
-        (A state inside a compacted stretch is kept for as long as the stretch goes on.)
-
-        So nothing lingers of groups that ended before a round showed them, and the tombstones that trail behind
-        a closed group leave nothing. (A group that ends by moving to another protocol writes both ends in one
-        append, which no batch parts.)
+        This removes groups that ended before any round showed them, and state created by the tombstones that follow a
+        closed group. A change of protocol is safe: the coordinator writes the old group's end and the new one's
+        beginning in one append, which is never split across batches. Inside a compacted stretch the caller keeps even
+        a void state until the stretch ends.
         """
         classic, modern = self.classic, self.modern
         if self.steady >= 0 or modern.key_type is not None:
@@ -110,8 +109,8 @@ _DECODER = msgspec.msgpack.Decoder(GroupState)
 
 _State = TypeVar("_State", bound=msgspec.Struct)
 
-# Kind of state and version that a payload has -> function to the next version's bytes. A kind whose shape has not
-# changed has one that returns what it is given.
+# (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
+# not changed, that function returns its argument.
 _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {}
 
 
@@ -124,18 +123,18 @@ def decode_state(version: int, payload: bytes) -> GroupState:
     """Unpack a state of this or any earlier version.
 
     Raises:
-        UnknownStateVersion: The state was written by a later release: going on would lose what it knows.
+        UnknownStateVersion: The state was written by a later release; continuing would lose some of it.
     """
     return _unpacked(version, payload, GroupState, _DECODER)
 
 
 def encode_reserved(state: msgspec.Struct) -> tuple[int, bytes]:
-    """Pack the small state of a key that is no group."""
+    """Pack the small state of a key that is not a group."""
     return STATE_VERSION, _ENCODER.encode(state)
 
 
 def decode_reserved(stored: tuple[int, bytes] | None, kind: type[_State]) -> _State:
-    """Unpack what `encode_reserved` wrote; an empty one when nothing is stored.
+    """Unpack what `encode_reserved` wrote; an empty state when nothing is stored.
 
     Raises:
         UnknownStateVersion: The state was written by a later release.
@@ -155,7 +154,7 @@ def _unpacked(version: int, payload: bytes, kind: type[_State], decoder: msgspec
     try:
         return decoder.decode(payload)
     except msgspec.ValidationError as error:
-        raise UnknownStateVersion(_refusal(version, f"with other fields than this release knows ({error})")) from None
+        raise UnknownStateVersion(_refusal(version, f"with fields that this release does not know ({error})")) from None
 
 
 def _refusal(version: int, why: str) -> str:

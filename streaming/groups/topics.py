@@ -1,4 +1,4 @@
-"""What rounds have shown of the topics of a group: partition counts and racks, with the times that showed them."""
+"""A group's topics as rounds have shown them: partition counts and racks, with the times at which they were seen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["CountSeen", "RacksSeen", "TopicState", "counts_from"]
 
 
 class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """A partition count (0: the topic did not exist) and the first and last round time that showed it."""
+    """A partition count (0: the topic did not exist) and the times of the first and last round that showed it, ms."""
 
     count: int
     first: int
@@ -16,14 +16,14 @@ class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class RacksSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Racks of a topic's replicas, and the first and last round time that showed them.
+    """Racks of a topic's replicas, and the times of the first and last round that showed them.
 
     Attributes:
-        sets: The different sets of racks that partitions have, each sorted; none when no broker has a rack.
-        places: Per partition its place in `sets`, one byte each (two, little-endian, where there are more than 256
-            sets, four where there are more than 65,536); empty when no broker has a rack.
-        first: The first round's time, ms.
-        last: The last one's.
+        sets: The distinct sets of racks among the partitions, each sorted; empty when no broker has a rack.
+        places: Each partition's index in `sets`, one byte each (two, little-endian, for more than 256 sets, four for
+            more than 65,536); empty when no broker has a rack.
+        first: Time of the first round, ms.
+        last: Time of the last round, ms.
     """
 
     sets: tuple[tuple[str, ...], ...]
@@ -38,12 +38,13 @@ class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     Attributes:
         counts: Partition counts seen, oldest first; the last is the newest round's.
         since: Time of the first round that showed the topic for this group, ms.
-        topic_id: Kafka's printed topic id; None when not known.
-        renewed: Time of the first round that showed it deleted and made again (another topic id, or fewer
-            partitions), ms; -1 when none did.
-        recreated: Time of the first round that showed another topic of the name, ms; -1 when none did.
-        count_before: Partition count of the topic before it; 0 when not known.
-        racks: Racks of the replicas seen, oldest first; empty while no round has told them.
+        topic_id: Topic id as Kafka prints it; None when unknown.
+        renewed: Time of the last round with another topic id or fewer partitions than the round before, ms; -1 if
+            none.
+        recreated: Time of the last round that showed a new topic under the name (`offset_events.was_made_anew`), ms;
+            -1 if none.
+        count_before: Partition count of the topic it replaced; 0 when unknown.
+        racks: Racks of the replicas, oldest first; empty until a round shows them.
     """
 
     counts: list[CountSeen]
@@ -56,6 +57,6 @@ class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 def counts_from(known: TopicState, horizon: int) -> frozenset[int]:
-    """Counts that rounds have seen from a time on, with the one in force at it for all that they tell."""
+    """Partition counts seen since a time (ms), including the one in force at that time as far as rounds can tell."""
     before = [count for count in known.counts if count.first <= horizon][-1:] or known.counts[:1]
     return frozenset(count.count for count in (*before, *(c for c in known.counts if c.first > horizon)))

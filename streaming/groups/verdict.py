@@ -1,4 +1,4 @@
-"""What is said of a decision, in the words of DESIGN.md 3."""
+"""The verdict on a decision. docs/verdicts.md explains its values."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ NOT_APPLICABLE = "not_applicable"
 PENDING = "pending"
 
 MISPLACED = "misplaced"
-"""Kind of a drifted partition that belongs to somebody else, or does not exist."""
+"""Kind of a drifted partition that has the wrong owner, or does not exist."""
 
 UNASSIGNED = "unassigned"
-"""Kind of a drifted partition that belongs to nobody and should."""
+"""Kind of a drifted partition that should have an owner and has none."""
 
 
 TOO_MANY = "too many generations passed without a round: not recomputed"
@@ -44,22 +44,23 @@ TOO_MANY = "too many generations passed without a round: not recomputed"
 
 
 def too_many(more: int) -> str:
-    """Reason of a decision that was dropped, with how many before it not even their number was kept."""
+    """Reason for a dropped decision; `more` counts the dropped decisions before it, which have no rows of their own."""
     return TOO_MANY if not more else f"{TOO_MANY}, nor are {more:,} before it, which have no row here"
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The columns that rows about one decision, of `drift` and of `what_if`, have from it.
+    """The decision's own columns in its rows of `drift` and `what_if`.
 
     Attributes:
         group: Group id.
         decision: Its number: the log offset of its record.
-        log_partition: Partition of the offsets log; -1 when not known.
+        log_partition: Partition of the offsets log; -1 when unknown.
         record_time: Time of the record, ms.
-        incarnation: Which group of this name.
+        incarnation: The group's incarnation.
         generation: Generation, or epoch.
-        strategy: Strategy that the members agreed on, or server assignor that they ask for; None where there is none.
+        strategy: The strategy that the members agreed on, or the server assignor that they request; None if there is
+            none.
     """
 
     group: str
@@ -73,18 +74,18 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is said of one decision.
+    """The verdict on one decision.
 
     Attributes:
         verdict: "identical", "drifted", "unverified" or "not_applicable".
-        reason: Why, where it is not plain from the verdict; None for "identical".
-        library: The candidate that fitted, as text; None when none did.
-        candidates: Candidates that were tried.
+        reason: Why, as text; None for "identical".
+        library: The candidate that fits, as text; None when none does.
+        candidates: Number of candidates tried.
         drifted: Partitions whose owner is not the expected one; empty unless drifted.
-        counts: Partition counts by topic with which the candidate fitted; None when none did.
-        racks: Racks of the replicas with which it fitted; None when none did, or when it was asked without.
-        inputs: What the candidate was given that fitted; where none did, the first that could be computed, or else the
-            first that was asked. None when none was.
+        counts: Partition counts by topic with which the candidate fits; None when none does.
+        racks: Racks of the replicas with which it fits; None when none does, or when it was tried without racks.
+        inputs: The inputs of the candidate that fits; if none does, of the first that could be computed, or else of
+            the first that was tried. None when none was tried.
     """
 
     verdict: str
@@ -98,12 +99,12 @@ class Verdict:
 
 
 class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What `group_health` repeats of the verdict on the newest judged decision.
+    """The part of the newest judged decision's verdict that `group_health` repeats.
 
     Attributes:
         verdict: As in `drift`.
         reason: As in `drift`.
-        drifted_count: How many partitions drifted.
+        drifted_count: Number of drifted partitions.
     """
 
     verdict: str

@@ -1,7 +1,7 @@
-"""What a strategy was given for a verdict, and `drift.inputs`: the same as a line of `evenkeel assign`, compressed.
+"""The inputs of a verdict's strategy, and `drift.inputs`: the same as a compressed line of `evenkeel assign`.
 
-Whoever may join a group chooses how many members it has, their names, and what they claim. So the line is bounded,
-and one that is certain to be too long is not even written.
+Anyone with the right to join a group chooses its number of members, their names and what they claim to own. So the
+line has a limit, and is not even written if it is certain to exceed it.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from assignors.jsonl import write_client_line, write_server_line
 __all__ = ["LINE_MAX", "PACKED_MAX", "ClientInputs", "ServerInputs", "VerdictInputs", "pack_inputs", "unpack_inputs"]
 
 LINE_MAX: Final = 1 << 20
-"""Bytes of the line: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB where members say what they
-own; writing much more would be felt beside the verdict."""
+"""Limit of the line, in bytes: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB if its members report
+owned partitions. Writing much more would add noticeably to the time of the verdict."""
 
 PACKED_MAX: Final = 64 << 10
-"""Bytes of the compressed line: 64 KiB, as much as `quarantine` keeps of a record. The random part of member ids does
-not compress: the group above needs 26 KB, and 52 KB where members say what they own."""
+"""Limit of the compressed line, in bytes: 64 KiB, as much as `quarantine` keeps of a record. The random part of member
+ids does not compress: the group above needs 26 KB, or 52 KB if its members report owned partitions."""
 
-# What everyday groups need takes 10 us at any level. That of 1,000 members is a seventh smaller than at 1, for 2 ms
-# more; 9 saves nothing.
+# The line of an ordinary group takes 10 us at any level. For 1,000 members, level 6 is a seventh smaller than level 1
+# and takes 2 ms more; level 9 saves nothing further.
 _LEVEL = 6
 
-# Bytes that are compressed before a look at what has come of them: what does not compress is given up early.
+# Bytes to compress between checks of the compressed size, to give up early on data that does not compress.
 _STEP = 128 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class ClientInputs:
-    """What a leader's strategy was given.
+    """Inputs of a leader's strategy.
 
     Attributes:
         strategy: Its name.
         group: Members and partition counts.
         library: The leader's library.
-        partition_racks: Racks of the replicas; None when it was asked without.
+        partition_racks: Racks of the replicas; None when it was tried without racks.
     """
 
     strategy: str
@@ -54,7 +54,7 @@ class ClientInputs:
 
 @dataclass(frozen=True, slots=True)
 class ServerInputs:
-    """What a broker's assignor was given.
+    """Inputs of a broker's assignor.
 
     Attributes:
         strategy: Its name in `assignors.brokers`.
@@ -88,16 +88,16 @@ def pack_inputs(inputs: VerdictInputs) -> bytes | None:
 
 
 def unpack_inputs(packed: bytes) -> bytes:
-    """The line that `pack_inputs` has packed.
+    """The line that `pack_inputs` compressed.
 
     Raises:
-        ValueError: It is none, or longer than any that was packed.
+        ValueError: These bytes are not such a line, or the line is longer than `LINE_MAX`.
     """
     unpacker = zlib.decompressobj()
     try:
         line = unpacker.decompress(packed, LINE_MAX + 1)
     except zlib.error as error:
-        message = f"these bytes are no zlib stream ({error}): give the whole of drift.inputs"
+        message = f"these bytes are not a zlib stream ({error}): give the whole of drift.inputs"
         raise ValueError(message) from None
     if not unpacker.eof or len(line) > LINE_MAX:
         message = "this zlib stream is cut short, or too long: give the whole of drift.inputs"
@@ -112,7 +112,7 @@ def _line(inputs: VerdictInputs) -> dict[str, Any]:
 
 
 def _is_too_long(inputs: VerdictInputs) -> bool:
-    """Whether the line is certain to be longer than may be, by as many members as it takes to tell."""
+    """Whether the line is certain to exceed `LINE_MAX`; looks at no more members than needed."""
     size = 0
     for least in _least_sizes(inputs):
         size += least
@@ -122,7 +122,7 @@ def _is_too_long(inputs: VerdictInputs) -> bool:
 
 
 def _least_sizes(inputs: VerdictInputs) -> Iterator[int]:
-    """Bytes that parts of the line take at least."""
+    """Lower bounds on the size of parts of the line, in bytes."""
     for member in inputs.group.members:
         yield len(member.member_id) + sum(map(len, member.topics)) + 3 * len(member.topics)
     if isinstance(inputs, ServerInputs):

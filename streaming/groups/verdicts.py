@@ -1,7 +1,7 @@
-"""The verdicts that a round makes possible, the same way for groups of every kind.
+"""The verdicts that a round makes possible, for all kinds of groups.
 
-What a kind of group knows and asks is its own (`Kind`); how decisions that wait are judged, what all of them together
-may cost and which rows follow is here.
+This module judges the waiting decisions, limits their total cost and writes their rows. What differs between classic
+and modern groups is behind `Kind`.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _D_contra = TypeVar("_D_contra", contravariant=True)
 
 
 class Kind(Protocol[_D_contra]):
-    """How the decisions of one kind of group are judged at a round."""
+    """How to judge the decisions of one kind of group at a round."""
 
     def judge(self, decision: _D_contra, *, later_is_judged: bool) -> Verdict | None:
-        """Judge a decision; None while a coming round may show what is missing, never where a later one is judged."""
+        """Judge a decision; None while a later round may show what is missing, never if `later_is_judged`."""
 
     def judged_of(self, decision: _D_contra) -> Judged:
-        """The columns that its rows have from the decision."""
+        """The decision's own columns."""
 
     def what_if(self, decision: _D_contra, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
-        """The rows of other strategies; `crowded` where it is not one of the newest (`budget.NEWEST`)."""
+        """The decision's `what_if` rows; `crowded` if it is not one of the newest (`budget.NEWEST`)."""
 
 
 _Decision = TypeVar("_Decision")
@@ -42,20 +42,19 @@ _Decision = TypeVar("_Decision")
 def write_verdicts(
     waiting: Sequence[_Decision], kind: Kind[_Decision], observation: GroupObservation, context: Context
 ) -> list[Verdict]:
-    """Judge what can be judged now, and write the rows of `drift` and `what_if`.
+    """Judge the decisions that can be judged now, and write their rows of `drift` and `what_if`.
 
-    The newest decision is judged and worked out first, as it is the one that stands in `group_health`: what all of
-    them together may cost is limited (`budget.ROUND`). Once a later one is judged, nothing is awaited for those
-    before.
+    The total cost is limited (`budget.ROUND`), so the newest decision comes first: it is the one that `group_health`
+    shows. Once a decision is judged, the earlier ones do not wait any longer.
 
     Args:
         waiting: Decisions that no round has judged yet, oldest first.
-        kind: How they are judged.
+        kind: How to judge them.
         observation: The round.
         context: Rows are written here.
 
     Returns:
-        Verdicts of the oldest waiting decisions, in their order; the others go on waiting.
+        Verdicts on the first decisions of `waiting`, in the same order; the remaining decisions wait on.
     """
     verdicts: list[Verdict] = []
     with of_round():
@@ -77,7 +76,7 @@ def write_verdicts(
 
 
 def _row(judged: Judged, verdict: Verdict, observation: GroupObservation, config: GroupConfig) -> DriftRow:
-    """Write one verdict as a row of `drift`."""
+    """One verdict as a row of `drift`."""
     expected = config.expected_strategy(judged.group)
     return DriftRow(
         cluster=config.cluster,
@@ -106,12 +105,12 @@ def _row(judged: Judged, verdict: Verdict, observation: GroupObservation, config
 
 
 def mismatch(expected: str | None, strategy: str | None) -> bool | None:
-    """Whether a group runs another strategy than configured; None when either is not known."""
+    """Whether a group runs another strategy than the configured one; None when either is unknown."""
     return None if expected is None or strategy is None else expected != strategy
 
 
 def standing(verdicts: Sequence[Verdict]) -> StandingVerdict | None:
-    """The verdict that stands after these, oldest first; None where there is none."""
+    """The newest of these verdicts, which are oldest first; None if there are none."""
     if not verdicts:
         return None
     return StandingVerdict(verdicts[-1].verdict, verdicts[-1].reason, len(verdicts[-1].drifted))

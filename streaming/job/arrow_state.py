@@ -123,7 +123,7 @@ def install() -> None:
     """Make this process's workers use Arrow; a second call does nothing. Logs when it cannot."""
     if pyspark.__version__ != _KNOWN:
         _LOG.warning(
-            "pyspark %s is not %s, whose worker is known: rows travel through pandas, and batches take longer",
+            "pyspark %s is not %s, whose worker is known: rows go through pandas, and batches take longer",
             pyspark.__version__,
             _KNOWN,
         )

@@ -1,8 +1,9 @@
 """What happens to the rows of a batch: unpacked, sorted by table, appended once.
 
-The rows are collected in one action, which runs the operator once and makes every state partition commit
-(spark_delta.md, findings 4 and 5); all tables then come out of the same bytes. A catch-up has a million rows in a
-batch, a gigabyte as Python's values: so only some thousands are that at once, and the rest are Arrow's.
+The rows are collected in one action, and all tables are built from the same bytes. Spark would run the operator again
+for every further action, and since 4.1 it fails with `STATE_STORE_COMMIT_VALIDATION_FAILED` unless an action reads
+every state partition. A catch-up has a million rows in a batch, a gigabyte as Python values: only some thousands are
+converted at a time, and the rest stay in Arrow.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
         return
     message = (
         f"The checkpoint {checkpoint} is lost: it is empty, but the table {table} in {settings.lake} holds rows of the "
-        f"cluster {settings.cluster}, which a new checkpoint would write a second time. Put the checkpoint back, or "
+        f"cluster {settings.cluster}, which a new checkpoint would write a second time. Restore the checkpoint, or "
         "give the job a lake of its own (EVENKEEL_LAKE); docs/operations.md says how to keep the old history."
     )
     raise SetupError(message)
@@ -48,6 +48,6 @@ def _has_offsets(checkpoint: str) -> bool:
     except (OSError, ValueError) as error:
         # Spark reaches stores that we do not (HDFS): we must not refuse what we cannot check.
         why = next(iter(str(error).splitlines()), type(error).__name__)
-        _LOG.warning("cannot look whether the checkpoint %s is there: %s", checkpoint, why)
+        _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, why)
         return True
     return any(info.base_name.isdecimal() for info in found)

@@ -31,7 +31,7 @@ __all__ = ["checkpoint_of", "run", "start_query"]
 
 _LOG = room_log(__name__)
 
-_GONE = "Spark's JVM is gone (killed, or out of memory?): started again, the job goes on where it was"
+_GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the job continues where it was"
 
 # How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself.
 _POLL_S = 0.2
@@ -148,7 +148,7 @@ def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) 
 
 def _stop_between_batches(query: StreamingQuery) -> None:
     # A stop in the middle of a batch is safe (the batch is run again), but Spark 4.2.0 then fails with a
-    # StackOverflowError in the log (spark_delta.md, finding 9).
+    # StackOverflowError in the log, raised by the regular expression `StreamExecution.PROXY_ERROR`.
     waiting = threading.Event()
     while query.isActive and query.status["isTriggerActive"]:
         waiting.wait(0.05)

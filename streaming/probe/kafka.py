@@ -129,7 +129,7 @@ class KafkaCluster:
         stable = self._ask_partitions.offsets(OffsetKind.STABLE, partitions, deadline)
         for place in partitions:
             if place not in end or place not in stable:
-                message = f"the leader of partition {place[1]} of {self._offsets_topic} does not tell how far it goes"
+                message = f"the leader of partition {place[1]} of {self._offsets_topic} does not report its end offset"
                 raise RoundAbandonedError(message)
         return LogPositions(tuple([stable[place] for place in partitions]), tuple([end[place] for place in partitions]))
 
@@ -160,7 +160,7 @@ class KafkaCluster:
             ids = self._ask_partitions.transactional_ids(producers, log.metadata.brokers, brief) if producers else {}
             holders = {p: Holder(h.producer_id, ids.get(h.producer_id)) for p, h in holders.items()}
         except RoundAbandonedError as error:
-            _LOG.info("Who holds back the offsets log could not be asked: %s.", error)
+            _LOG.info("Could not ask which transaction blocks the offsets log: %s.", error)
         return with_holders(holds, holders)
 
     def look(self, log: OffsetsLog, memory: Memory, deadline: Deadline) -> Look:
@@ -270,7 +270,7 @@ class KafkaCluster:
     def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
         for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):
             if (
-                sentence := f"{right} '{visible(name)}' is missing, so it stays unseen: grant it, or ignore it"
+                sentence := f"{right} '{visible(name)}' is missing, so it is not monitored: grant it, or ignore it"
             ) not in self._warned:
                 self._warned.add(sentence)
                 _LOG.warning("The right %s.", sentence)

@@ -127,7 +127,7 @@ def _not_opened(section: str, kafka: KafkaSettings, error: KafkaError) -> str:
             f"{section}.sasl_mechanism."
         )
     return (
-        f"{addresses} takes connections, but no Kafka broker answers there by {kafka.security_protocol} "
+        f"{addresses} accepts connections, but no Kafka broker answers there with {kafka.security_protocol} "
         f"({error_text(error)}): correct {section}.security_protocol, or the address."
     )
 

@@ -202,7 +202,7 @@ def _persistently(probe: Probe, interval: float, stop: threading.Event) -> None:
     def tell(state: RetryCallState) -> None:
         nonlocal warned
         if not warned and state.outcome is not None:
-            _LOG.warning("No round closes: %s. Trying on.", state.outcome.exception())
+            _LOG.warning("No round closes: %s. Still trying.", state.outcome.exception())
         warned = True
 
     retrying = Retrying(

@@ -101,7 +101,7 @@ def wrong_settings(admin: Any, settings: ProbeSettings) -> list[str]:
     rounds = found.get(settings.rounds_topic)
     if rounds is not None and len(rounds["partitions"]) != 1:
         sentences.append(
-            f"Topic {settings.rounds_topic} has {len(rounds['partitions'])} partitions, and rounds need one order: "
+            f"Topic {settings.rounds_topic} has {len(rounds['partitions'])} partitions, and rounds need a total order: "
             f"delete it, or choose another name (probe.rounds_topic)."
         )
     for name, config in _configs(admin, list(found)).items():
@@ -113,7 +113,7 @@ def wrong_settings(admin: Any, settings: ProbeSettings) -> list[str]:
         time = config.get("message.timestamp.type", "LogAppendTime")
         if name == settings.rounds_topic and time != "LogAppendTime":
             sentences.append(
-                f"Topic {name} keeps the writers' time, and a round needs the broker's: set it with "
+                f"Topic {name} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
                 f"kafka-configs --alter --topic {name} --add-config message.timestamp.type=LogAppendTime."
             )
     return sentences

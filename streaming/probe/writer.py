@@ -101,7 +101,7 @@ class RoundWriter:
         record = RoundOpened(EVENTS_VERSION, self._cluster, self._probe, self._settings.interval_ms)
         topic = self._settings.rounds_topic
         message = (
-            f"Topic {topic} keeps the writers' time, and a round needs the broker's: set it with "
+            f"Topic {topic} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
             f"kafka-configs --alter --topic {topic} --add-config message.timestamp.type=LogAppendTime."
         )
         try:
@@ -239,4 +239,4 @@ def _acknowledged(ack: Any, topic: str) -> Any:
 
 
 def _not_written(topic: str, error: KafkaError) -> RoundAbandonedError:
-    return RoundAbandonedError(f"topic {topic} did not take a record ({error_text(error)})")
+    return RoundAbandonedError(f"topic {topic} did not accept a record ({error_text(error)})")

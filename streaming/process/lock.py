@@ -49,7 +49,8 @@ def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
         file = os.fdopen(open_private(str(path), os.O_RDWR | os.O_CREAT), "r+", encoding="utf-8")
     except OSError as error:
         message = (
-            f"The folder {folder} cannot be written ({error.strerror}): give this user the right, or another lake."
+            f"The folder {folder} cannot be written ({error.strerror}): give this user write access, or choose another "
+            "lake."
         )
         raise SetupError(message) from error
     with file:
@@ -59,13 +60,13 @@ def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
             pid = file.read(20).strip()
             message = (
                 f"Another {what} runs for the cluster {cluster!r} with the lake {lake} (process {pid or 'unknown'}): "
-                "end that one, or choose another lake."
+                "stop that one, or choose another lake."
             )
             raise SetupError(message) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
                 raise
-            _LOG.warning("%s cannot be locked (%s): see to it that no second %s runs", path, error.strerror, what)
+            _LOG.warning("%s cannot be locked (%s): make sure that no second %s runs", path, error.strerror, what)
         file.truncate()
         file.write(str(os.getpid()))
         file.flush()

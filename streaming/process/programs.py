@@ -152,7 +152,7 @@ class Programs:
             EvenkeelError: The supervisor was killed, and does not start again.
         """
         if self._supervisor.is_gone:
-            self._tell(logging.ERROR, "the supervisor was killed; everything is started again")
+            self._tell(logging.ERROR, "the supervisor was killed; restarting everything")
             self._wait_for_leftovers()
             self._supervisor.launch()
         states = self._supervisor.states()
@@ -169,7 +169,7 @@ class Programs:
                 self._died(kept, code)
             state = states.get(kept.program.name)
             if state == GIVEN_UP and kept.rests_until is None:
-                self._let_rest(kept, f"{kept.program.name} does not come up: see {kept.log}")
+                self._let_rest(kept, f"{kept.program.name} does not start: see {kept.log}")
             elif state == RUNNING and kept.down_since is not None and time.monotonic() > kept.down_since + _NOTICED_S:
                 self._tell(logging.INFO, f"{kept.program.name} runs again")
                 kept.down_since = None
@@ -198,9 +198,9 @@ class Programs:
         if code == SETUP_EXIT_CODE:
             self._let_rest(kept, f"{name} cannot run: {last or f'see {kept.log}'}")
         elif code > 128:
-            self._once(kept, f"{name} was killed ({_signal(code - 128)}) and is started again; its log is {kept.log}")
+            self._once(kept, f"{name} was killed ({_signal(code - 128)}) and is being restarted; its log is {kept.log}")
         else:
-            self._once(kept, f"{name} ended with code {code} ({last or 'it said nothing'}) and is started again")
+            self._once(kept, f"{name} ended with code {code} ({last or 'no output'}) and is being restarted")
 
     def _let_rest(self, kept: _Kept, why: str) -> None:
         kept.down_since = time.monotonic()

@@ -154,10 +154,10 @@ def _unzstd(body: memoryview) -> Iterator[bytes]:
 
 
 def _too_large(most: int) -> None:
-    message = f"it has more than {most:,} bytes in the clear"
+    message = f"it has more than {most:,} bytes uncompressed"
     raise CorruptRecordError(message)
 
 
 def _cut_short() -> None:
-    message = "it cannot be decompressed: its bytes end too early"
+    message = "it cannot be decompressed: its data is truncated"
     raise CorruptRecordError(message)

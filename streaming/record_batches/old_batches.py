@@ -61,7 +61,7 @@ def old_batch(batch: Any, expected: int) -> FetchedBatch:
 
 def _in_the_clear(batch: Any) -> bytes | memoryview:
     if batch.compression_type == _LZ4 and batch.magic == 0:
-        message = "LZ4 in messages of magic 0 has a wrong checksum, and no reader of it is at hand"
+        message = "LZ4 in messages of magic 0 has a wrong checksum, and no decoder for it is installed"
         raise CorruptRecordError(message)
     data = batch._buffer  # noqa: SLF001
     at = _KEY_AT[batch.magic]

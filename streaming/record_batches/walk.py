@@ -131,7 +131,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         at += 1
         if shift >= _LONGEST_VARINT:
-            _corrupt("a varint has no end")
+            _corrupt("a varint does not end")
     value |= byte << shift
     return (value >> 1) ^ -(value & 1), at + 1
 

@@ -41,7 +41,7 @@ def refuse_features(table: DeltaTable, uri: str) -> None:
     if table.protocol().min_reader_version == 2 or features & _UNREADABLE_FEATURES:
         message = (
             f"The table {uri} needs a reader of {', '.join(sorted(features)) or 'column mapping'}: "
-            "turn that feature off, as the tables were made."
+            "turn that feature off, as it was when the table was created."
         )
         raise LakeUnreadableError(message)
 

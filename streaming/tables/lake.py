@@ -1,7 +1,7 @@
 """The lake: a folder (or object store URI) with one Delta table per name, written without Spark.
 
-Small appends go through delta-rs: five tables in 0.13 s where Spark's writer needs 4 s (DESIGN.md 6). The
-transaction ids are Delta's own, so a later release may write large batches through Spark with the same ids.
+Small appends go through delta-rs: five tables in 0.13 s where Spark's writer needs 4 s. The transaction ids are Delta's
+own, so a later release may write large batches through Spark with the same ids.
 """
 
 from __future__ import annotations

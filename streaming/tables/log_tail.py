@@ -198,7 +198,7 @@ class DeltaLogTail:
 
     def _unreadable(self, error: Exception) -> LakeUnreadableError:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"The table {self._uri} cannot be read ({reason[:300]}): see that the lake is whole and may be read."
+        message = f"The table {self._uri} cannot be read ({reason[:300]}): check that the lake is whole and readable."
         return LakeUnreadableError(message)
 
 

@@ -82,7 +82,7 @@ def render(
     head = Text(f"newest round {_age(newest['newest'])}, {newest['n']} rounds, {total} groups", style="bold")
     quiet_s = quiet.saw(newest["round"]) if quiet is not None else 0.0
     if quiet_s > bounds.silent_after_s(newest["interval_ms"]):
-        head.append(f"\nno new round for {quiet_s:.0f} s: see whether probe and job run", style="bold red")
+        head.append(f"\nno new round for {quiet_s:.0f} s: check that probe and job are running", style="bold red")
     if total > len(groups):
         head.append(f" ({len(groups)} shown)", style="dim")
     if notice:

@@ -84,7 +84,7 @@ def up(settings: Settings, console: Console) -> None:
                 return "\n".join([f"page at {page}", *notices])
 
             watch(settings.lake, console, stop, look, programs.note, thresholds)
-            console.print("stopping: the job ends between two batches; a second Ctrl-C ends all at once …")
+            console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
         if console.is_terminal:
             for notice in notices:
                 console.print(lines(notice), soft_wrap=True)
@@ -137,7 +137,7 @@ def watch(
                     noted.add(type(error))
                     note(_undrawn(error))
                 with suppress(Exception):
-                    live.update(lines(f"the tables cannot be drawn now: see up.log\n{notice}"), refresh=True)
+                    live.update(lines(f"the view cannot be drawn now: see up.log\n{notice}"), refresh=True)
             stop.wait(_REFRESH_S)
 
 

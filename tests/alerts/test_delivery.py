@@ -305,7 +305,7 @@ def test_a_test_without_a_target_is_something_for_a_person(lake: Lake) -> None:
 
 @pytest.mark.parametrize("url", ["nonsense", "hunter2secret://x", "json://", "slack://hunter2secret", "", "mailto://"])
 def test_a_url_that_apprise_does_not_know_is_one_sentence_that_does_not_show_it(lake: Lake, url: str) -> None:
-    with pytest.raises(SetupError, match=r"The URL of the alert target ops is none that Apprise knows") as error:
+    with pytest.raises(SetupError, match=r"The URL of the alert target ops is not one that Apprise knows") as error:
         open_targets(lake.settings(ops=url))
     assert "hunter2secret" not in str(error.value)
 
@@ -320,7 +320,7 @@ def test_targets_come_from_a_file_too(tmp_path: Path) -> None:
         "pager": "xml://127.0.0.1",
     }
     file.write_text("ops json://user:hunter2secret@127.0.0.1\n")
-    with pytest.raises(SetupError, match=r"Line 1 of .* is no target") as error:
+    with pytest.raises(SetupError, match=r"Line 1 of .* is not a target") as error:
         AlertSettings(targets_file=file).all_targets()
     assert "hunter2secret" not in str(error.value)
     with pytest.raises(SetupError, match="cannot be read"):

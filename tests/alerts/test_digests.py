@@ -119,7 +119,7 @@ def test_many_at_once_are_one_message_that_says_how_many_of_what_and_how_to_see_
     (message,) = way.messages
     assert message.title == "[firing] drift: 5,000 alerts (critical)"
     lines = message.body.split("\n")
-    assert lines[0] == "5,000 alerts of the rule drift began to fire."
+    assert lines[0] == "5,000 alerts of the rule drift are firing."
     assert lines[2:13] == [*_NAMES[:10], "and 4,990 more"]
     assert "all of them: SELECT * FROM alerts_current WHERE rule = 'drift' AND state = 'firing'" in lines
     assert len(message.body) < 1_000
@@ -277,7 +277,7 @@ def test_a_queue_whose_thread_has_ended_is_not_offered_anything_in_silence() -> 
     made.queue.offer([_decided("g")], fresh=True)
     made.queue.start()
     made.queue.join(60)
-    with pytest.raises(LostQueueError, match=r"Nothing is delivered to ops any more \(KeyError\): "):
+    with pytest.raises(LostQueueError, match=r"Deliveries to ops have stopped \(KeyError\): "):
         made.queue.offer([], fresh=True)
 
 

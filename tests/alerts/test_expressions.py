@@ -20,7 +20,7 @@ _ROW = pa.schema(
 # else add it to `_CLOCKS` in streaming/alerts/expressions.py.
 _LOOKED_AT = Path(__file__).with_name("functions.txt")
 
-_REFUSALS = ("gives another answer at another time", "is not for rules", "reads more than one row")
+_REFUSALS = ("depends on when it runs", "cannot be used in rules", "reads more than one row")
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_function_that_knows_a_clock_is_refused_by_name(
 ) -> None:
     with pytest.raises(ExpressionError) as error:
         check(connection, _ROW, sql, ("BOOLEAN",))
-    assert str(error.value) == f"{name} gives another answer at another time: use the row's own times"
+    assert str(error.value) == f"{name} depends on when it runs: use the row's own times"
 
 
 def test_the_time_between_two_values_of_a_row_is_no_clock(connection: duckdb.DuckDBPyConnection) -> None:
@@ -63,7 +63,7 @@ def test_the_time_between_two_values_of_a_row_is_no_clock(connection: duckdb.Duc
 def test_a_function_behind_a_dot_is_refused_since_its_column_would_not_be_seen(
     connection: duckdb.DuckDBPyConnection, sql: str
 ) -> None:
-    with pytest.raises(ExpressionError, match=r"(lower|age) stands behind a dot: write (lower|age)\(...\)"):
+    with pytest.raises(ExpressionError, match=r"(lower|age) follows a dot: write (lower|age)\(...\)"):
         check(connection, _ROW, sql, ("BOOLEAN",))
 
 

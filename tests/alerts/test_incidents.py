@@ -76,7 +76,7 @@ def test_the_end_of_one_alert_of_many_in_an_incident_closes_nothing(severity: st
         target = Target("oncall", "pagerduty://integrationkey@apikey", 10_000)
         outcome = target.send(message_of(_decided("resolved", severity), "key of the rule", GOES_ON))
     assert services.requests == []
-    assert (outcome.unsent, outcome.reason) == (True, "other alerts of its incident still fire")
+    assert (outcome.unsent, outcome.reason) == (True, "other alerts of its incident are still firing")
     assert target.reads == INCIDENTS
 
 
@@ -114,7 +114,7 @@ def test_the_topic_of_zulip_is_the_same_in_every_state() -> None:
     first, last = (request.form for request in services.requests)
     assert first["topic"] == last["topic"] == "lag: billing (critical)"
     assert first["content"].startswith("firing: billing is stalled")
-    assert last["content"].startswith("resolved: This holds no longer: billing is stalled")
+    assert last["content"].startswith("resolved: No longer true: billing is stalled")
 
 
 def test_mails_of_one_alert_refer_to_the_same_message() -> None:

@@ -67,24 +67,27 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
         ({"when": "EXISTS (SELECT 1)"}, "a subquery reads more than the row"),
         ({"when": "max(lag) > 1"}, "max reads more than one row"),
         ({"when": "lag(lag) OVER () > 1"}, "a window reads more than the row"),
-        ({"when": "now() > round_time"}, "now gives another answer at another time"),
-        ({"when": "random() > 0.5"}, "random gives another answer at another time"),
-        ({"when": "ago(INTERVAL 1 HOUR) > round_time"}, "ago is not for rules (there is no column current_timestamp)"),
+        ({"when": "now() > round_time"}, "now depends on when it runs"),
+        ({"when": "random() > 0.5"}, "random depends on when it runs"),
+        (
+            {"when": "ago(INTERVAL 1 HOUR) > round_time"},
+            "ago cannot be used in rules (there is no column current_timestamp)",
+        ),
         ({"when": "current_date > event_date"}, "there is no column current_date"),
         ({"when": "lag > $1"}, "a parameter reads more than the row"),
         ({"when": "frobnicate(lag)"}, "there is no function frobnicate"),
         ({"when": "read_text('/etc/passwd') IS NULL"}, "reads more than one row"),
         ({"when": "getenv('HOME') = 'x'"}, "there is no function getenv"),
-        ({"value": "topic || 'x' || random()"}, "random gives another answer"),
+        ({"value": "topic || 'x' || random()"}, "random depends on when it runs"),
         ({"view": "members_current"}, "it cannot read members_current, only group_health_current"),
         ({"view": "lag"}, "it cannot read lag, only"),
-        ({"severity": "urgent"}, "severity 'urgent' is none of info, warning, critical"),
-        ({"name": "Lag"}, "a name has small letters"),
+        ({"severity": "urgent"}, "severity 'urgent' is not one of info, warning, critical"),
+        ({"name": "Lag"}, "a name consists of lowercase letters"),
         ({"for": "soon"}, "for 'soon' is neither a duration"),
         ({"for": "5"}, "for 5 is neither a duration"),
-        ({"message": "'{topic} {nothing}'"}, "{nothing} is no column of lag_current"),
+        ({"message": "'{topic} {nothing}'"}, "{nothing} is not a column of lag_current"),
         ({"message": "'{value}'"}, "{value} is used, but the rule has no value"),
-        ({"labels": "{team: '{nobody}'}"}, "{nobody} is no column of lag_current"),
+        ({"labels": "{team: '{nobody}'}"}, "{nobody} is not a column of lag_current"),
         ({"labels": "[a, b]"}, "labels must be names with values"),
         ({"labels": "{Team: a}"}, "the label 'Team' must be a name"),
         ({"unless": "1"}, "it has no key 'unless'"),
@@ -108,9 +111,9 @@ def test_a_wrong_rule_is_one_sentence_with_file_rule_and_reason(
     ("content", "reason"),
     [
         ("rules: [", "it is no YAML"),
-        ("- a", "it must hold one list called rules"),
+        ("- a", "it must contain one list called rules"),
         ("rules:\n  - 5", "rule number 1: it must have keys"),
-        ("", "it must hold one list called rules"),
+        ("", "it must contain one list called rules"),
     ],
 )
 def test_a_file_that_holds_no_rules_is_one_sentence(tmp_path: Path, content: str, reason: str) -> None:
@@ -155,7 +158,7 @@ def test_an_alerter_with_a_wrong_rule_ends_with_code_2_and_its_sentence(tmp_path
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"{file}, rule lag: severity 'urgent' is none of info, warning, critical. "
+        f"{file}, rule lag: severity 'urgent' is not one of info, warning, critical. "
         "See docs/alerts.md for how to write a rule.\n"
     )
     assert not (tmp_path / "lake").exists()
@@ -167,8 +170,8 @@ def test_check_says_what_the_rules_and_targets_are(tmp_path: Path, monkeypatch: 
     done = CliRunner().invoke(app, ["alert", "--check", "--lake", str(tmp_path / "lake")])
     assert done.output.splitlines() == [
         "rules: lag",
-        "no rule reads silent_s: nobody is told when rounds do not come any more",
-        "no rule reads unjudged_s: nobody is told when the tables cannot be judged",
+        "no rule reads silent_s: nobody is alerted when no more rounds arrive",
+        "no rule reads unjudged_s: nobody is alerted when the tables cannot be evaluated",
         "targets: ops",
     ]
     assert done.exit_code == 0
@@ -202,7 +205,7 @@ def test_a_rule_reads_the_thresholds_of_its_file_and_the_defaults(tmp_path: Path
         ("[1]", "thresholds must be names with numbers"),
         ("{imbalance: a lot}", "thresholds must be names with numbers"),
         ("{imbalance: true}", "thresholds must be names with numbers"),
-        ("{mine: 7}", ":other is none of the thresholds imbalance, silent_intervals, silent_at_least_s, mine"),
+        ("{mine: 7}", ":other is not one of the thresholds imbalance, silent_intervals, silent_at_least_s, mine"),
     ],
 )
 def test_a_wrong_threshold_is_one_sentence(tmp_path: Path, thresholds: str, reason: str) -> None:

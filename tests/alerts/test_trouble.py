@@ -158,7 +158,7 @@ def test_tables_that_cannot_be_judged_are_an_alert_and_then_an_end(
     stop = threading.Event()
     watched.steady_s += 300
     assert watched.alerter.run(stop) is False, "its supervisor starts it anew"
-    assert "opens all anew" in caplog.text
+    assert "a restart opens them again" in caplog.text
 
 
 def test_a_table_that_heals_is_judged_on_and_the_alert_resolves(watched: Watched) -> None:
@@ -207,7 +207,7 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
             for number in range(5, 9):
                 assert watched.round(number) == []
             _until(lambda: alerter.idle, alerter)
-        assert watched.sent == ["a drifted (delivered directly: the table alerts cannot be written now)"]
+        assert watched.sent == ["a drifted (delivered directly, because the table alerts cannot be written now)"]
         assert watched.writer.transitions() == []
         assert watched.round(9) == [("drift", "a", "firing")]
         (row,) = watched.writer.transitions()
@@ -215,8 +215,8 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
         watched.round(10, drift=[{"group_id": "a", "verdict": "identical", "decision": 2}])
         _until(lambda: alerter.idle, alerter)
     assert [line.split(":")[0] for line in watched.sent] == [
-        "a drifted (delivered directly",
-        "This holds no longer",
+        "a drifted (delivered directly, because the table alerts cannot be written now)",
+        "No longer true",
     ]
 
 

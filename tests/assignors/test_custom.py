@@ -70,7 +70,7 @@ def test_a_strategy_says_whether_it_is_deterministic_and_the_configuration_has_t
         ("assigns_halves", "raised TypeError: 'float' object cannot be interpreted as an integer"),
         ("meddles", "raised TypeError: 'mappingproxy' object does not support item assignment"),
         ("Unmakable", "cannot be loaded: TypeError"),
-        ("no_function", "is a int, no class and no function"),
+        ("no_function", "is a int, neither a class nor a function"),
         ("missing", "cannot be loaded: AttributeError"),
     ],
 )

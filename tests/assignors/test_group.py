@@ -18,7 +18,7 @@ from assignors import (
 
 
 def test_a_member_twice_is_refused() -> None:
-    with pytest.raises(DuplicateMember, match="'a' stands twice"):
+    with pytest.raises(DuplicateMember, match="'a' appears twice"):
         Group((Subscription("a", ()), Subscription("b", ()), Subscription("a", ("t",))), {})
 
 
@@ -29,7 +29,7 @@ def test_a_partition_count_that_is_none_is_refused(count: object) -> None:
 
 
 def test_counts_that_no_cluster_could_hold_together_are_refused() -> None:
-    with pytest.raises(BadPartitionCount, match="3000000 partitions together"):
+    with pytest.raises(BadPartitionCount, match="3000000 partitions in total"):
         Group((), {"t": 1_500_000, "u": 1_500_000})
 
 

@@ -104,9 +104,9 @@ _ONE_EACH = "start one `evenkeel up` per cluster, each with a file of its own (E
         ),
         (
             '[clusters]\nname = "a"\n',
-            "clusters in evenkeel.toml is no list of tables: begin the cluster's settings with [[clusters]].",
+            "clusters in evenkeel.toml is not a list of tables: begin the cluster's settings with [[clusters]].",
         ),
-        ("clusters = [1]\n", "clusters in evenkeel.toml is no list of tables"),
+        ("clusters = [1]\n", "clusters in evenkeel.toml is not a list of tables"),
         ('[[clusters]]\nbootstrap_servers = "h:1"\n', "The setting clusters.bootstrap_servers is wrong: "),
         ("[[clusters]]\nname = 5\n", "The setting cluster is wrong: "),
         ("[[clusters]]\nkafka = 5\n", "The setting kafka is wrong: "),
@@ -124,7 +124,7 @@ def test_clusters_in_another_form_are_one_sentence_that_says_the_right_one(
 @pytest.mark.parametrize("name", ["EVENKEEL_CLUSTERS", "EVENKEEL_CLUSTERS__0__NAME"])
 def test_a_variable_named_after_the_files_clusters_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "hunter2")
-    with pytest.raises(SetupError, match=f"^{name} is no setting: .* by EVENKEEL_CLUSTER, and its") as error:
+    with pytest.raises(SetupError, match=f"^{name} is not a setting: .* by EVENKEEL_CLUSTER, and its") as error:
         load_settings()
     assert "hunter2" not in str(error.value)
 
@@ -139,7 +139,7 @@ def test_a_misspelt_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 def test_a_file_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENKEEL_CONFIG", "/nowhere/evenkeel.toml")
-    with pytest.raises(SetupError, match=r"EVENKEEL_CONFIG names /nowhere/evenkeel\.toml, which is no file"):
+    with pytest.raises(SetupError, match=r"EVENKEEL_CONFIG names /nowhere/evenkeel\.toml, which is not a file"):
         load_settings()
 
 
@@ -301,9 +301,9 @@ def test_an_owner_that_is_wrong_is_one_sentence(tmp_path: Path, content: str, pl
 @pytest.mark.parametrize(
     ("client", "told"),
     [
-        ({"sasl_plain_password": "hunter2"}, "sasl_plain_password may not stand here"),
-        ({"sasl_jaas_config": 'required password="hunter2";'}, "sasl_jaas_config may not stand here"),
-        ({"sasl_mechansim": "hunter2"}, "sasl_mechansim may not stand here"),
+        ({"sasl_plain_password": "hunter2"}, "sasl_plain_password is not allowed here"),
+        ({"sasl_jaas_config": 'required password="hunter2";'}, "sasl_jaas_config is not allowed here"),
+        ({"sasl_mechansim": "hunter2"}, "sasl_mechansim is not allowed here"),
         ({"proxy_url": "http://me:hunter2@proxy:3128"}, "proxy_url would show a login in plans: use proxy_url_file"),
         ({"socks5_proxy": "me:hunter2@proxy:1080"}, "socks5_proxy would show a login"),
         ({"client_id": ["x", {"y": "jdbc://me:hunter2@db"}]}, "client_id would show a login"),
@@ -347,7 +347,7 @@ def test_a_proxy_that_the_client_would_quote_in_an_error_is_refused_unquoted(
     url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     (tmp_path / "proxy").write_text(url)
-    with pytest.raises(SetupError, match=r"proxy holds is no proxy: it must read SCHEME://HOST:PORT") as in_file:
+    with pytest.raises(SetupError, match=r"proxy contains is not a proxy: it must read SCHEME://HOST:PORT") as in_file:
         KafkaSettings(proxy_url_file=tmp_path / "proxy").client_config()
     monkeypatch.setenv("EVENKEEL_KAFKA__PROXY_URL", url)
     with pytest.raises(SetupError, match=r"kafka\.proxy_url is wrong: .*it must read SCHEME://HOST:PORT") as given:
@@ -358,7 +358,7 @@ def test_a_proxy_that_the_client_would_quote_in_an_error_is_refused_unquoted(
 def test_a_secrets_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "password").write_bytes(b"\xff\xfehunter2")
     kafka = KafkaSettings(sasl_mechanism="PLAIN", sasl_username="me", sasl_password_file=tmp_path / "password")
-    with pytest.raises(SetupError, match=r"password with a secret is no text: it must be UTF-8"):
+    with pytest.raises(SetupError, match=r"password with a secret is not text: it must be UTF-8"):
         kafka.client_config()
 
 
@@ -380,7 +380,7 @@ def test_a_variable_that_is_no_json_is_named_and_not_shown(
 ) -> None:
     monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # whatever its value
     monkeypatch.setenv(name, value)
-    with pytest.raises(SetupError, match=rf"^The environment variable {name} is no JSON") as error:
+    with pytest.raises(SetupError, match=rf"^The environment variable {name} is not JSON") as error:
         load_settings()
     assert "hunter2" not in str(error.value)
     assert "\n" not in str(error.value)

@@ -295,7 +295,7 @@ def stories() -> Iterator[MadeGroup]:
         members=(),
         strategy=None,
         verdict="not_applicable",
-        reason="no membership: offsets are committed without joining (assign and commit)",
+        reason="no membership: offsets are committed without joining the group (assign and commit)",
     )
     for name, members in (
         ("checkout", 3), ("fraud-scoring", 4), ("inventory-sync", 2), ("ledger-export", 1), ("mailer", 2),

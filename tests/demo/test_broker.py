@@ -123,7 +123,7 @@ def test_a_taken_port_is_one_sentence(tmp_path: Path) -> None:
         holder.bind(("127.0.0.1", 0))
         holder.listen()
         port = holder.getsockname()[1]
-        with pytest.raises(SetupError, match=f"Port {port} of 127.0.0.1 is taken: stop the program that holds"):
+        with pytest.raises(SetupError, match=f"Port {port} of 127.0.0.1 is in use: stop the program that uses"):
             EmbeddedBroker(tmp_path, port=port).start()
 
 

@@ -84,7 +84,7 @@ def test_a_simple_group_is_not_applicable() -> None:
         lived(make_commit(5, 1, topic="x"), make_observation(10, make_topic("x", 1), state="Empty", protocol_type=""))
     )
     assert row.verdict == "not_applicable"
-    assert row.verdict_reason == "no membership: offsets are committed without joining (assign and commit)"
+    assert row.verdict_reason == "no membership: offsets are committed without joining the group (assign and commit)"
     assert (row.generation, row.incarnation, row.lag_total) == (None, None, 99)
 
 

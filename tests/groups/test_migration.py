@@ -84,7 +84,7 @@ def test_no_assignor_of_the_broker_is_held_to_what_a_classic_group_brought() -> 
     (verdict,) = [row for row in rows.drift if row.decision == 15]
     assert (verdict.verdict, verdict.reason, verdict.candidates) == (
         "unverified",
-        "the group came from the classic protocol: this is the assignment that it brought",
+        "the group was upgraded from the classic protocol: this is the assignment it had",
         0,
     )
 
@@ -184,7 +184,7 @@ def test_a_downgrade_is_not_verified_and_the_decision_after_it_is_again() -> Non
     life = Life()
     life.take(*before(), *read(CARRIED + JOINED), *back(), named(50))
     assert [(row.generation, row.verdict, row.reason) for row in life.rows.drift][-2:] == [
-        (4, "unverified", "the group came from the consumer protocol of KIP-848: a server made this assignment"),
+        (4, "unverified", "the group was downgraded from the KIP-848 protocol: the broker made this assignment"),
         (5, "identical", None),
     ]
 

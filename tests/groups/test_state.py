@@ -113,7 +113,7 @@ def test_pauses_and_what_happened_to_offsets_in_version_1_go_on() -> None:
         f.finding: ((f.since - START) // SECOND, f.detail.split(": ")[1]) for f in rows.group_health[-1].findings
     } == {
         "reconciling": (25, "c"),
-        "topic_recreated": (19, "bills (2 partitions instead of 3, 2 partitions with offsets of the topic before)"),
+        "topic_recreated": (19, "bills (2 partitions instead of 3, 2 partitions with offsets of the previous topic)"),
         "rewound": (30, "orders 0 rewound by 50"),
         "offset_deleted": (30, "orders (1 partition)"),
     }
@@ -191,7 +191,7 @@ def test_a_state_with_more_fields_than_are_known_is_refused_whatever_its_version
     life = resumed("cooperative")
     assert life.state is not None
     later = msgspec.structs.asdict(life.state)
-    with pytest.raises(UnknownStateVersion, match="other fields than this release knows"):
+    with pytest.raises(UnknownStateVersion, match="fields that this release does not know"):
         decode_state(*encode_state(GroupStateLater(**later)))
 
 

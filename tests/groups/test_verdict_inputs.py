@@ -85,7 +85,7 @@ def test_the_orders_in_which_a_broker_may_have_listed_the_topics_are_all_answere
     life.take(make_record(2000, (a, b), protocol="cooperative-sticky"))
     life.take(make_observation(2010, make_topic("x", 2), make_topic("y", 2)))
     answer, possible = recomputed(verdict_of(life))
-    assert answer["error"] == "the result depends on the order in which the broker told librdkafka of the topics"
+    assert answer["error"] == "the result depends on the order in which the broker listed the topics"
     assert len(possible) == 2
 
 

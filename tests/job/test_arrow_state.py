@@ -199,7 +199,7 @@ def test_another_release_keeps_its_own_class_and_the_log_says_so(
     install()
     assert fresh.ApplyInPandasWithStateSerializer.load_stream.__module__ == fresh.__name__
     [told] = caplog.messages
-    assert told.startswith("pyspark 4.2.1 is not 4.2.0, whose worker is known: rows travel through pandas")
+    assert told.startswith("pyspark 4.2.1 is not 4.2.0, whose worker is known: rows go through pandas")
 
 
 def test_a_row_comes_out_as_it_was_packed() -> None:

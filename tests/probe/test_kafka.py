@@ -83,7 +83,7 @@ def test_a_group_that_changes_coordinators_while_they_list_is_still_there(make_c
 
 def test_a_coordinator_that_is_not_active_yet_abandons_the_round(make_cluster: MakeCluster) -> None:
     def not_active(_: Mapping[str, int]) -> Mapping[str, object]:
-        message = "the coordinator of group 'g' refused to tell of it (NotCoordinatorError)"
+        message = "the coordinator of group 'g' refused to describe it (NotCoordinatorError)"
         raise RoundAbandonedError(message)
 
     with pytest.raises(RoundAbandonedError):

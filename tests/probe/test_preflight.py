@@ -214,7 +214,7 @@ def test_a_wrong_password_is_said_in_one_sentence_without_it(secured: Secured) -
 def test_a_port_of_another_security_protocol_is_said_in_one_sentence(bootstrap: str) -> None:
     kafka = KafkaSettings(bootstrap_servers=bootstrap, security_protocol="SSL")
     [problem] = check(Settings(kafka=kafka))
-    assert f"{bootstrap} takes connections, but no Kafka broker answers there by SSL" in str(problem)
+    assert f"{bootstrap} accepts connections, but no Kafka broker answers there with SSL" in str(problem)
 
 
 @pytest.mark.kafka

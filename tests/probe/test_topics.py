@@ -56,8 +56,8 @@ def test_a_rounds_topic_with_the_writers_time_is_refused(cluster: Cluster, setti
     name = settings.probe.rounds_topic
     cluster.admin.create_topics({name: {"num_partitions": 1, "replication_factor": 1}}, wait_for_metadata=True)
     sentence = (
-        f"Topic {name} keeps the writers' time, and a round needs the broker's: set it with kafka-configs --alter "
-        f"--topic {name} --add-config message.timestamp.type=LogAppendTime."
+        f"Topic {name} has message.timestamp.type=CreateTime, and rounds need the broker's time: set it with "
+        f"kafka-configs --alter --topic {name} --add-config message.timestamp.type=LogAppendTime."
     )
     assert [str(problem) for problem in check(settings)] == [sentence]
     # Without the right to read the configuration, the opening record shows it.
@@ -73,7 +73,7 @@ def test_a_rounds_topic_with_two_partitions_is_refused(cluster: Cluster, setting
         {name: {"num_partitions": 2, "replication_factor": 1, "configs": config}}, wait_for_metadata=True
     )
     [problem] = check(settings)
-    assert str(problem).startswith(f"Topic {name} has 2 partitions, and rounds need one order")
+    assert str(problem).startswith(f"Topic {name} has 2 partitions, and rounds need a total order")
 
 
 def test_a_compacted_topic_is_refused(cluster: Cluster, settings: Settings) -> None:

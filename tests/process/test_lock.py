@@ -46,7 +46,7 @@ def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_
     monkeypatch.setattr(lock.tempfile, "tempdir", None)
     lake = str(tmp_path / "lake") if lake == "a folder" else lake
     with _another(JOB, lake, "mine") as first:
-        told = rf"^Another job runs for the cluster 'mine' with the lake {lake} \(process {first.pid}\): end that one"
+        told = rf"^Another job runs for the cluster 'mine' with the lake {lake} \(process {first.pid}\): stop that one"
         with pytest.raises(SetupError, match=told), only_one(JOB, lake, "mine"):
             pass
         with only_one(ALERTER, lake, "mine"), only_one(JOB, lake, "yours"), only_one(JOB, f"{lake}2", "mine"):
@@ -124,4 +124,4 @@ def test_a_file_system_without_locks_is_told_and_stops_nobody(
     monkeypatch.setattr(lock.fcntl, "flock", without)
     with only_one(JOB, str(tmp_path), "c"):
         pass
-    assert "cannot be locked (No locks available): see to it that no second job runs" in caplog.text
+    assert "cannot be locked (No locks available): make sure that no second job runs" in caplog.text

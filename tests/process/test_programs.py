@@ -108,7 +108,7 @@ def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kep
         kept.programs.start(program)
     first = kept.pid(waits)
     kept.until_said("needs cannot run: No Java was found: install one. It is tried again every 4 s.")
-    kept.until_said("fails ended with code 1 (boom) and is started again")
+    kept.until_said("fails ended with code 1 (boom) and is being restarted")
     # Both have been restarted since; the one that waits for a person only after its rest.
     _until(lambda: kept.programs.look() or kept.programs.log_of(needs).read_text().count("No Java") == 2)
     _until(lambda: kept.programs.look() or kept.programs.log_of(fails).read_text().count("boom") >= 3)
@@ -116,7 +116,7 @@ def test_who_is_killed_is_back_who_needs_a_person_rests_and_the_others_go_on(kep
 
     began = time.monotonic()
     psutil.Process(first).kill()
-    kept.until_said("waits was killed (SIGKILL) and is started again")
+    kept.until_said("waits was killed (SIGKILL) and is being restarted")
     assert kept.pid(waits) != first
     assert time.monotonic() - began < 30
     kept.until_said("waits runs again")
@@ -267,9 +267,9 @@ def test_a_killed_supervisor_is_started_again_with_everything_and_nothing_of_the
     assert supervisord is not None
     assert "supervisord" in " ".join(supervisord.cmdline())
     supervisord.kill()
-    kept.until_said("the supervisor was killed; everything is started again")
+    kept.until_said("the supervisor was killed; restarting everything")
     assert kept.pid(parent) != first
-    assert kept.said == ["the supervisor was killed; everything is started again"]
+    assert kept.said == ["the supervisor was killed; restarting everything"]
     assert psutil.wait_procs(old, timeout=60)[1] == []
 
 

@@ -61,7 +61,7 @@ def test_what_is_deleted_before_a_group_has_read_it_is_lost_until_it_commits_pas
         assert (health.lag_total, health.lag_max, health.lost_records) == (100, 100, 3_900)
         (finding,) = health.findings
         assert (finding.finding, finding.since) == ("data_lost", health.round_time)
-        assert finding.detail == f"deleted before the group has committed past it: {unique} 0 (3,900 offsets)"
+        assert finding.detail == f"deleted before the group committed past it: {unique} 0 (3,900 offsets)"
 
         commit(4_950)
         followed.round_until(lambda: told(followed)[0] == 4_950)

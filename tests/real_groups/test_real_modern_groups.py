@@ -210,7 +210,7 @@ def test_a_live_migration_to_the_new_protocol_and_back_is_one_group_with_one_his
         assert {row.kind for row in churn} <= {"created", "rebalance", "migration"}
         drift = followed.drift(party.group)
         assert drift[upgrade.decision].reason == (
-            "the group came from the classic protocol: this is the assignment that it brought"
+            "the group was upgraded from the classic protocol: this is the assignment it had"
         )
         assert drift[downgrade.decision].verdict == "unverified"
         assert [

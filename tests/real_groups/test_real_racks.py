@@ -53,7 +53,7 @@ RUNS = (
     ("librdkafka", "cooperative-sticky"),
 )
 # Allowed reasons for a librdkafka leader: it reads freed memory, or uses an order that is not recorded.
-_OPEN = ("librdkafka reads memory", "the result depends on the order in which the broker told")
+_OPEN = ("librdkafka reads freed memory", "the result depends on the order in which the broker listed")
 
 
 @pytest.fixture

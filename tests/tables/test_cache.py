@@ -143,7 +143,7 @@ def test_a_broken_commit_is_a_sentence_and_nothing_is_lost_when_it_is_mended(lak
     assert newest != whole
     text = newest.read_text()
     newest.write_text("{")
-    with pytest.raises(LakeUnreadableError, match=r"group_health cannot be read \(.*\): see that the lake is whole"):
+    with pytest.raises(LakeUnreadableError, match=r"group_health cannot be read \(.*\): check that the lake is whole"):
         followed.update()
     assert [row["group_id"] for row in followed.rows(CURRENT)] == ["a"]
     newest.write_text(text)

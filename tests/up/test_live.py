@@ -184,7 +184,7 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
     assert "MarkupError" in noted[0]
     assert "TypeError: a row\\x1b[31m; test_live.py:" in noted[1]
     screen = console.file.getvalue()  # type: ignore[attr-defined]
-    assert screen.count("the tables cannot be drawn now: see up.log") == 4
+    assert screen.count("the view cannot be drawn now: see up.log") == 4
     assert screen.rindex("page at") > screen.rindex("see up.log")
 
 

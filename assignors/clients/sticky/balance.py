@@ -23,7 +23,7 @@ from assignors.work import spend
 
 __all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
 
-NEVER_ENDS = "the leader would move the same partitions to and fro for ever"
+NEVER_ENDS = "the leader would move the same partitions back and forth forever"
 """Reason of `LeaderWouldFail` if Java's loop returns to an earlier state."""
 
 # After this many walks over the partitions each state is compared with an earlier one; some walks are normal.

@@ -155,7 +155,7 @@ def _in_hash_order(places: list[_Place]) -> list[_Place]:
     spread ^= spread >> 16
     buckets = spread & (table_size(len(places)) - 1)
     if len(places) > 8 and _crowded(spread):
-        reason = "partitions collide so often that the order of the leader's map is not followed"
+        reason = "partitions collide so often that the order of the leader's map is not reproduced"
         raise CannotTell(reason)
     return [places[place] for place in np.argsort(buckets, kind="stable").tolist()]
 

@@ -120,7 +120,7 @@ class Board:
         by_id = {member.member_id: member for member in group.members}
         order = in_hash_order_or_none(by_id)
         if order is None:
-            reason = "member ids collide so often that the order of the leader's map is not followed"
+            reason = "member ids collide so often that the order of the leader's map is not reproduced"
             raise CannotTell(reason)
         listed = dict(zip(by_id, topics_listed(group.members), strict=True))
         wanted = _wanted(group, listed.values())

@@ -27,8 +27,8 @@ __all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
 """It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""
 
-_FREED = "librdkafka reads memory here that it has freed"
-_TOPIC_ORDER = "the result depends on the order in which the broker told librdkafka of the topics"
+_FREED = "librdkafka reads freed memory here"
+_TOPIC_ORDER = "the result depends on the order in which the broker listed the topics"
 
 # With more topics that have unowned partitions we do not try all orders of them.
 _MOST_ORDERED = 4

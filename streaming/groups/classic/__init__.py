@@ -1,1 +1,1 @@
-"""Classic groups: their leader decides, and the log has the whole membership of each generation."""
+"""Classic groups: the leader assigns partitions, and one log record holds the whole membership of a generation."""

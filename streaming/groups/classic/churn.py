@@ -1,11 +1,10 @@
 """Rebalances: what changed from one decision to the next, and what the change cost.
 
-A decision is a membership record that settles who owns what. Everything here follows from the log alone, so a
-row is there as soon as its record is, and the same whenever the log is read again. The cost is known only when
-the owners have committed again: then the row is written a second time, as a revision.
+A decision is a membership record that settles who owns what. Everything here follows from the log alone, so a row is
+written as soon as its record is read, and is the same whenever the log is read again. The cost is known only when the
+owners have committed again; then the row is written a second time, as a revision.
 
-Source of the rules: kafka.md 2.8 and 2.9 (GroupMetadataManager, Scala 3.9 and Java 4.2); cooperative
-generations: KIP-429.
+Source of the rules: `GroupMetadataManager` (Scala 3.9 and Java 4.2); cooperative generations: KIP-429.
 """
 
 from __future__ import annotations
@@ -33,21 +32,21 @@ from streaming.times import day_of
 __all__ = ["WAITING_MAX", "decide", "drop_oldest", "end_membership", "generations_between"]
 
 WAITING_MAX: Final = 64
-"""A flapping group without rounds would let the state grow; a verdict after this many unjudged decisions helps nobody.
-The dropped ones get the verdict `unverified` with this reason."""
+"""Most decisions that wait for a verdict. Without a limit, a flapping group would grow the state while there are no
+rounds, and a verdict that late helps nobody. Dropped decisions get the verdict `unverified` and say why."""
 
-# Of a dropped decision some hundred bytes are kept, for its row of `drift`. A group that flaps for a weekend without a
-# round makes tens of thousands: beyond this many they are only counted. `rebalance_churn` has a row of each.
+# A dropped decision keeps a few hundred bytes, for its row of `drift`. A group that flaps for a weekend without a round
+# makes tens of thousands; beyond this many they are only counted. `rebalance_churn` has a row for each of them.
 _DROPPED_MAX = 1_000
 
-# Generations are int32, and a broken record may have any.
+# Generations are int32, and a corrupt record may contain any value.
 _INT32 = 2**31 - 1
 
 _Waiting = TypeVar("_Waiting", ClassicDecision, ModernDecision)
 
 
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
-    """Take in a membership record: the churn row, the members' rows, and a decision that waits for its verdict."""
+    """Process a membership record: write its churn and member rows, and let the decision wait for its verdict."""
     classic = state.classic
     past = _past_of(state, record)
     before = past.before
@@ -58,7 +57,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     if past.decision is not None and was and _may_have_been_in_transfer(past.decision, record, was, after):
         was = None
     owned = None if was is None else by_member(was)
-    # Whoever brings a group back by leaving it leaves its partitions to the rebalance that follows at once.
+    # A downgrade happens when the last KIP-848 member leaves; the rebalance that follows at once takes its partitions.
     gives_on = past.kind == "migration" or (past.kind == "rebalance" and record.protocol not in EAGER)
     moves, pending = _compare(was, after, subscribed_topics(record) if gives_on else None)
     with of_record(len(classic.waiting), decides=past.decides):
@@ -67,12 +66,12 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     follows = transfer.record if transfer is not None and past.kind == "rebalance" else None
     row = _churn_row(record, past, replaced, after, _Moved(moves, optimal, pending, follows), context)
     if past.decides:
-        # (Whoever comes back under a new id goes on with what it had, and so does the waiting for its commits.)
+        # A static member that returns under a new id keeps its partitions, so the cost and handover stay open then.
         classic.cost = None
         classic.transfer = Transfer(record.record, record.record_time, pending) if pending else None
     if past.kind == "rebalance" and before is not None:
         row, classic.cost = open_cost(state, row, was, after, before, record)
-    # (What is left of a group with static members may be the record of a return, which was no rebalance.)
+    # In a compacted stretch, the record of a group with static members may be a member's return, not a rebalance.
     if not past.compacted or before is not None or not any(m.group_instance_id is not None for m in record.members):
         context.rows.rebalance_churn.append(row)
     write_members(state, record, past.incarnation, context)
@@ -94,17 +93,17 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What the log tells of the time before a membership record.
+    """What the log says about the time before a membership record.
 
     Attributes:
         kind: Kind of the record's churn row.
-        incarnation: Which group of this name.
-        decision: The decision before it in the same group; None where there was none, or it is not known.
-        before: Its record; None too where records between the two may be missing.
-        known: Whether it is known what was before: a group that began with this record had nothing.
-        previous_generation: Generation of the decision before; None where there was none.
-        skipped: Generations between the two; None likewise.
-        compacted: The record lies in a stretch of the log that compaction went over.
+        incarnation: The group's incarnation.
+        decision: The previous decision of the same incarnation; None if there is none, or it is unknown.
+        before: The previous decision's record; None also if records between the two may be missing.
+        known: Whether the previous owners are known; a group that began with this record had none.
+        previous_generation: Generation of the previous decision; None if there is none.
+        skipped: Number of generations between the two; None if there is no previous decision.
+        compacted: The record lies in a compacted stretch of the log.
     """
 
     kind: str
@@ -118,16 +117,16 @@ class _Past:
 
     @property
     def decides(self) -> bool:
-        """Whether it is a decision: a static member's return is none, and the one before it is judged as it was."""
+        """Whether the record is a decision; a static member's return is not, and leaves the previous one to judge."""
         return self.kind != "static_replacement"
 
 
 def _past_of(state: GroupState, record: MembershipRecord) -> _Past:
     classic, modern = state.classic, state.modern
-    # A downgrade writes the tombstones of the modern group, its metadata's last, and the type-2 record in one append.
-    # (A group of the same name that begins right there begins without members.)
+    # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new
+    # group of the same name that happens to start at that offset has no members yet.
     migrated = bool(record.members) and (modern.key_type is not None or modern.ended == record.record - 1)
-    # Of a group that comes back from another protocol its newest decision there counts, not the last classic one.
+    # After a downgrade the previous decision is the newest one under KIP-848, not the last classic one.
     handed_over = classic.handed_over if migrated else None
     previous = handed_over or classic.current
     continues = previous is not None and (
@@ -139,13 +138,13 @@ def _past_of(state: GroupState, record: MembershipRecord) -> _Past:
     kind = _kind(before, record, migrated=migrated)
     compacted = is_compacted(state, record.record)
     if compacted and before is not None and before.generation != record.generation:
-        before = None  # who came and went since is not known: records between the two may be missing
+        before = None  # records between the two may be missing, so who joined or left is unknown
     return _Past(
         kind=kind,
         incarnation=previous.incarnation if previous is not None and continues else record.record,
         decision=told,
         before=before,
-        # The first record that is left of an older group (compaction) says nothing of what was before it.
+        # When compaction left this as the first record of an older group, the previous owners are unknown.
         known=before is not None or (record.generation <= 1 and not migrated and not compacted),
         previous_generation=previous_generation,
         skipped=None if previous_generation is None else generations_between(previous_generation, record.generation),
@@ -155,7 +154,7 @@ def _past_of(state: GroupState, record: MembershipRecord) -> _Past:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """What a decision moved: partitions, the least that would have done, what it gives on later, what it completes."""
+    """Partitions that a decision moved, the fewest possible, those pending handover, and the decision it completes."""
 
     partitions: int | None
     optimal: int | None
@@ -205,14 +204,14 @@ def _churn_row(
 
 
 def drop_oldest(waiting: list[_Waiting]) -> None:
-    """Keep of the oldest dropped decision no more than that there was one, once there are too many; in place."""
+    """Once too many dropped decisions are kept, remove the oldest and only count it; in place."""
     if len(waiting) > WAITING_MAX + _DROPPED_MAX:
         more = waiting.pop(0).more + 1
         waiting[0] = msgspec.structs.replace(waiting[0], more=waiting[0].more + more)
 
 
 def generations_between(before: int, generation: int) -> int:
-    """How many generations, or epochs, lie between two decisions of which no decision was read."""
+    """Number of generations, or epochs, skipped between two decisions."""
     return min(_INT32, max(0, generation - before - 1))
 
 
@@ -225,10 +224,9 @@ def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated
 
 
 def end_membership(state: GroupState, tombstone: MembershipTombstone, context: Context) -> None:
-    """Take in a type-2 tombstone: the group was deleted, has expired, or goes on under another protocol.
+    """Process a type-2 tombstone: the group was deleted, has expired, or continues under another protocol.
 
-    What no round ever showed is forgotten at once: for a group that ended before the first round no observation will
-    come to close it.
+    If no round has shown the group yet, its state is dropped at once, because no observation will come to close it.
     """
     close_members(state, tombstone.record, tombstone.record_time, context)
     if state.classic.current is not None and state.classic.tombstoned is None:
@@ -245,13 +243,13 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
 
 
 def _continues(before: MembershipRecord, record: MembershipRecord) -> bool:
-    """Whether a record goes on where the one before stopped, or the group began anew in between."""
+    """Whether a record continues the previous one's group; False if the group was created again in between."""
     if record.generation > before.generation:
         return True
     if record.generation < before.generation:
         return False
-    # The same generation is written again when a static member is replaced; other members under the same number
-    # are another group of that name (deleted and made again while nobody looked).
+    # The same generation is written again when a static member is replaced. With other members it is another group of
+    # that name, deleted and created again in between.
     ours = {m.group_instance_id or m.member_id for m in before.members}
     theirs = {m.group_instance_id or m.member_id for m in record.members}
     return ours == theirs
@@ -278,7 +276,7 @@ def _only_in(one: MembershipRecord | None, other: MembershipRecord | None, witho
 def _owners_before(
     before: MembershipRecord | None, transfer: Transfer | None, replaced: tuple[ReplacedMember, ...]
 ) -> Owners | None:
-    """Owners before the decision: partitions in transfer have their first owner, replaced members the new id."""
+    """Owners before the decision: the first owner for partitions pending handover, the new id for replaced members."""
     if before is None:
         return {}
     owners = owners_of(before)
@@ -298,14 +296,20 @@ def _owners_before(
 def _may_have_been_in_transfer(
     told: ClassicDecision, record: MembershipRecord, was: Owners, after: Owners | None
 ) -> bool:
-    """Whether partitions without an owner may have been given up in the decision before, of which that is not known."""
+    """Whether the previous decision may have taken its unowned partitions from an owner that was not seen."""
     if record.protocol in EAGER or not told.after_unseen or told.record.generation <= 1:
         return False
     return any(p not in was.get(topic, ()) for topic, partitions in (after or {}).items() for p in partitions)
 
 
 def _compare(was: Owners | None, after: Owners | None, wanted: frozenset[str] | None) -> tuple[int | None, Owners]:
-    """Count moves, and find what is left in transfer: lost owners of topics still wanted; of none where it is None."""
+    """Count moves, and find the partitions pending handover with their last owners.
+
+    Args:
+        was: Owners before; None when unknown.
+        after: Owners after; None when unknown.
+        wanted: Topics still subscribed, whose unowned partitions are pending handover; None if no handover is expected.
+    """
     if was is None or after is None:
         return None, {}
     moves = 0

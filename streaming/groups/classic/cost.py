@@ -1,7 +1,7 @@
-"""What a rebalance cost: for how long its partitions had no owner, bounded from below and from above.
+"""The cost of a rebalance: how long its partitions had no owner, as a lower and an upper bound.
 
-The log does not show when a member stops and when the next one starts. It shows the end of the join phase, the
-leader's sync, and the commits before and after: what lies surely inside the pause, and what surely contains it.
+The log does not show when one member stops and the next one starts. It shows the end of the join phase and the leader's
+sync, which lie inside the pause, and the commits before and after, which contain it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from streaming.records import CommitWindow, MembershipRecord
 __all__ = ["EAGER", "close_cost", "commit_after_rebalance", "open_cost"]
 
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
-"""Strategies whose members give up everything before they join. Of a strategy that we do not know that cannot be
-said, so it is taken as cooperative wherever that claims less."""
+"""Strategies whose members give up all partitions before they join. An unknown strategy may do either, so it is treated
+as cooperative wherever that claims less."""
 
 _COOPERATIVE = frozenset({"cooperative-sticky"})
 
@@ -34,12 +34,11 @@ def open_cost(
     before: MembershipRecord,
     record: MembershipRecord,
 ) -> tuple[ChurnRow, OpenCost | None]:
-    """Bound the time without an owner from below, and begin to wait for what bounds it from above.
+    """Set the lower bound of the time without an owner, and wait for the commits that give the upper bound.
 
-    Eager members give up everything before they join, so from the end of the join phase
-    (`currentStateTimestamp`) to the leader's sync at least nobody owned anything. Cooperative members keep what
-    they have: only partitions that change hands count. Of an unknown strategy only those are sure, and nothing
-    bounds the rest from above.
+    Eager members give up all partitions before they join, so nobody owns anything at least from the end of the join
+    phase (`currentStateTimestamp`) to the leader's sync. Cooperative members keep their partitions, so only those that
+    change hands count. For an unknown strategy the lower bound counts only those too, and there is no upper bound.
     """
     if was is None or after is None:
         return row, None
@@ -66,13 +65,13 @@ def open_cost(
     for topic, partition in affected:
         known = state.partitions.get(topic, {}).get(partition)
         if known is None or known.commit_time < 0:
-            return row, None  # nobody had committed: no upper bound can be had
+            return row, None  # without an earlier commit there is no upper bound
         waiting.setdefault(topic, {})[partition] = known.commit_time
     return row, OpenCost(row, waiting)
 
 
 def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
-    """Let the first commits after a rebalance bound the time in which their partitions had no owner."""
+    """Use the first commits after a rebalance for the upper bound of their partitions' time without an owner."""
     if state.modern.pauses is not None:
         topic = state.topics.get(window.topic)
         known = state.partitions.get(window.topic, {}).get(window.partition)
@@ -93,9 +92,9 @@ def commit_after_rebalance(state: GroupState, window: CommitWindow) -> None:
 
 
 def close_cost(state: GroupState, rows: Rows) -> None:
-    """Write the second revision of the newest rebalance once every partition has committed again.
+    """Write the second revision of the newest rebalance once every partition has a new commit.
 
-    The next decision ends the waiting: then the bound stays open (null) and no second revision is written.
+    If the next decision comes first, the upper bound stays NULL and there is no second revision.
     """
     told = complete(state.modern.pauses) if state.modern.pauses is not None else None
     if told is not None:

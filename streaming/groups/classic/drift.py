@@ -1,16 +1,19 @@
-"""Verdicts: is what the group decided what its strategy gives?
+"""Verdicts: did the group's leader decide what its strategy gives?
 
-A verdict is about the decision made then. The leader's library, its release and its metadata are not recorded,
-so every candidate that the bytes and the rounds allow is tried; drift is said only when none fits and all could
-be computed. Partition counts need no enumeration: strategies hand out every partition the leader knows, so the
-leader's count of a topic can be read off its own assignment (highest partition plus one; what sticky strategies hold
-back or leave with a member: `possible_counts`), and the only question left is whether a round around the decision
-saw that count. What sticky strategies go by, owned partitions and their generations, is in the record as the leader
-saw it, in the members' subscriptions. A leader may know of new partitions
-before the probe's broker does: a count above all that was seen waits for the rounds to come. Racks of replicas, which
-count where members have some, cannot be read off an assignment, and come and go with brokers (`seen_racks`).
+The log does not record the leader's library, its release or its metadata. So every candidate that the record and the
+rounds allow is tried, and a decision has `drifted` only if all could be computed and none fits.
 
-Source of the rules: DESIGN.md 3; kafka.md 3.1, 3.14, 3.15.
+- **Partition counts** need no search. Strategies assign every partition that the leader knows, so its count of a topic
+  is the highest assigned partition plus one; `possible_counts` has the exceptions of sticky strategies. It remains to
+  check that a round around the decision saw that count. A leader may know new partitions before the probe's broker
+  does, so a count higher than any seen waits for later rounds.
+- **Owned partitions and their generations**, which sticky strategies use, are in the members' subscriptions in the
+  record, as the leader saw them.
+- **Racks of replicas**, which matter if members have racks, cannot be derived from an assignment and change when
+  brokers come and go (`seen_racks`).
+
+docs/verdicts.md explains the verdicts and their limits. Source of the rules: Java's `ConsumerCoordinator` and the
+assignors of each client library (docs/assignors.md).
 """
 
 from __future__ import annotations
@@ -36,30 +39,29 @@ from streaming.records import MembershipRecord
 
 __all__ = ["judge"]
 
-# The first decision of a new group is seen by a round within an interval or two. Where the first round that shows a
-# topic comes later than this, nobody was looking at the time of the decision.
+# A new group's first decision is followed by a round within an interval or two. If the first round that shows a topic
+# comes later than this after the decision, the probe was not running at the time.
 _FIRST_SEEN_MS = 60_000
 
-# Kinds in the words of DESIGN.md 3.
+# The assignors' kinds of violation as kinds of drift (docs/verdicts.md).
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
 
 def judge(
     state: GroupState, decision: ClassicDecision, now: int, latest: int, config: GroupConfig, *, last: bool = False
 ) -> Verdict | None:
-    """Judge one decision with what the round after it knows.
+    """Judge one decision at a round after it.
 
     Args:
-        state: The group's state, with the topics of that round taken in.
+        state: The group's state, including that round's topics.
         decision: A decision whose record lies below the round's log position.
-        now: The round's time as far as it can be believed (`clock.py`), ms.
-        latest: The latest that it may be, ms.
+        now: The round's time as far as it can be trusted (`streaming.times`), ms.
+        latest: Latest possible time of the round, ms.
         config: Settings.
-        last: No round will come any more.
+        last: No more rounds will come.
 
     Returns:
-        None while something is missing that a coming round may show (the decision stays pending); never when
-        this is the last.
+        None while a later round may show what is missing (the decision stays pending); never None if `last`.
     """
     record = decision.record
     if decision.kind == "dropped":
@@ -76,16 +78,16 @@ def judge(
     actual = from_topics({m.member_id: m.assigned or () for m in record.members})
     broken = _broken(decision, actual, counts if settled else {})
     if broken:
-        return Verdict(DRIFTED, "invariants are violated, whoever led", drifted=broken)
+        return Verdict(DRIFTED, "it violates the invariants of every strategy", drifted=broken)
     if record.record_time - latest > config.metadata_grace_ms:
-        return Verdict(UNVERIFIED, "its record time lies in the future: the partition counts then are not known")
+        return Verdict(UNVERIFIED, "its record time is in the future: the partition counts at that time are not known")
     missing = _missing(record, counts, config)
     waits = (missing is not None and missing[1]) or any(c.ahead for c in counts.values())
     if waits and not settled and not last:
         return None
     if decision.kind == "migration":
         return Verdict(
-            UNVERIFIED, "the group came from the consumer protocol of KIP-848: a server made this assignment"
+            UNVERIFIED, "the group was downgraded from the KIP-848 protocol: the broker made this assignment"
         )
     if missing is not None:
         return Verdict(UNVERIFIED, missing[0])
@@ -99,7 +101,7 @@ def judge(
     if verdict.verdict == DRIFTED and _may_be_a_return(decision):
         return Verdict(
             UNVERIFIED,
-            "it fits no candidate, but may be the record of a static member's return, which no leader decided",
+            "no candidate fits, but this may be the record of a static member's return, which no leader decided",
             candidates=verdict.candidates,
             inputs=verdict.inputs,
         )
@@ -107,8 +109,8 @@ def judge(
     if verdict.verdict == DRIFTED and old is not None:
         return Verdict(
             UNVERIFIED,
-            f"it fits no candidate, but the partition count of topic {old[:100]!r} then is not known: no round has "
-            "seen the topic before it grew",
+            f"no candidate fits, but the partition count of topic {old[:100]!r} at that time is not known: no round "
+            "has seen the topic before it grew",
             candidates=verdict.candidates,
             inputs=verdict.inputs,
         )
@@ -116,10 +118,11 @@ def judge(
 
 
 def _may_be_a_return(decision: ClassicDecision) -> bool:
-    """Whether the decision may be a record that was written when a static member came back.
+    """Whether the decision's record may have been written because a static member came back.
 
-    Such a record has the member's new subscription beside the old assignment (kafka.md 2.8). It is known by its
-    generation, the same as the one before; where the one before was not read, it cannot be told.
+    Such a record has the member's new subscription and the old assignment (KIP-345; `GroupCoordinator`'s
+    `updateStaticMemberAndRebalance` since 2.6.1). It has the same generation as the previous record, so if that one was
+    not read, it cannot be recognised.
     """
     return decision.after_unseen and any(m.group_instance_id is not None for m in decision.record.members)
 
@@ -127,9 +130,9 @@ def _may_be_a_return(decision: ClassicDecision) -> bool:
 def _changed_before_it_was_seen(
     state: GroupState, decision: ClassicDecision, counts: dict[str, SeenCounts]
 ) -> str | None:
-    """A topic that the first round to show it, long after the decision, showed with another count than the leader's.
+    """A topic first shown by a round long after the decision, with another partition count than the leader's.
 
-    What the leader handed out then tells its count at least, not whether it held some back, or left some to nobody.
+    The assignment shows only a lower bound of the leader's count: some partitions may be held back or not assigned.
     """
     for topic, known in counts.items():
         late = state.topics[topic].since - decision.record.record_time > _FIRST_SEEN_MS
@@ -139,7 +142,7 @@ def _changed_before_it_was_seen(
 
 
 def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: GroupConfig) -> tuple[str, bool] | None:
-    """A subscribed topic that no round has shown: the reason, and whether a coming round may show it."""
+    """The reason if no round has shown a subscribed topic, and whether a later round may show it; None if all are."""
     for member in record.members:
         for topic in member.topics or ():
             if topic not in counts:
@@ -152,7 +155,7 @@ def _missing(record: MembershipRecord, counts: dict[str, SeenCounts], config: Gr
 def _broken(
     decision: ClassicDecision, actual: Assignment, counts: dict[str, SeenCounts]
 ) -> tuple[DriftedPartition, ...]:
-    """Partitions that violate an invariant, whoever led; a count is judged only where the rounds are sure."""
+    """Partitions that violate an invariant of all strategies; counts are checked only if the rounds are certain."""
     sure = {topic: max(c.seen) for topic, c in counts.items() if c.complete and max(c.seen) > 0}
     found = violations(actual, _asked(decision), sure)
     if not found:
@@ -171,14 +174,14 @@ def _broken(
 
 
 def _asked(decision: ClassicDecision) -> dict[str, frozenset[str]]:
-    """Topics that each member may be given; members that may be given any are missing."""
+    """Topics that each member may be assigned; members without a restriction are missing."""
     record = decision.record
     if _may_be_a_return(decision):
         return {}
     if decision.kind != "migration" and record.protocol in known_strategies():
         return {m.member_id: frozenset(m.topics or ()) for m in record.members}
-    # Members that subscribe by pattern name the topics they know of; an assignor that is not one of Kafka's four may
-    # give them what only the leader knows of yet (Streams does: InternalTopologyBuilder's
-    # addSubscribedTopicsFromAssignment).
+    # Members with a pattern subscription list the topics that they know. An assignor other than Kafka's four may assign
+    # them topics that only the leader knows yet, as Kafka Streams does (`InternalTopologyBuilder`'s
+    # `addSubscribedTopicsFromAssignment`).
     anybody = frozenset(topic for m in record.members for topic in m.topics or ())
     return {m.member_id: anybody for m in record.members}

@@ -1,4 +1,4 @@
-"""Rows of `members`: who was there at a decision with which partitions, and who is there no longer."""
+"""Rows of `members`: each member of a decision with its partitions, and closing rows for members that left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def write_members(
     incarnation: int,
     context: Context,
 ) -> None:
-    """Write a row for every member of a decision, and a closing row for those of the one before that are not in it."""
+    """Write a row for every member of a decision, and a closing row for each previous member that is gone."""
     last = state.classic.current
     if last is not None and not state.classic.members_ended:
         staying = {m.member_id for m in record.members}

@@ -1,4 +1,4 @@
-"""Who owns what in one generation, read off a membership record."""
+"""Owners, subscriptions and counts of one generation, as its membership record has them."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = [
 Owners = dict[str, dict[int, str]]
 """Member id by topic and partition."""
 
-# A record may claim partition 2,147,483,646; recomputing a group of that size would stop the job. The largest groups
-# in Kafka's own scale tests have 1,000,000 partitions (kafka.md 6.3).
+# A record may claim partition 2,147,483,646, and recomputing a group of that size would stop the job. The largest group
+# in Kafka's own scale tests (`AbstractStickyAssignorTest`) has 1,000,000 partitions.
 MAX_GROUP_PARTITIONS = 2_000_000
 
 CONSUMER = "consumer"
-"""Protocol type whose subscriptions and assignments are topic partitions."""
+"""Protocol type of the groups whose assignments are topic partitions."""
 
 
 def is_consumer(record: MembershipRecord) -> bool:
-    """Whether the record speaks the consumer protocol."""
+    """Whether the record's protocol type is "consumer"."""
     return record.protocol_type == CONSUMER
 
 
 def undecodable(record: MembershipRecord) -> Member | None:
-    """First member whose subscription or assignment cannot be read; None when all can."""
+    """The first member whose subscription or assignment cannot be decoded; None if all can."""
     for member in record.members:
         if member.undecodable is not None or member.topics is None or member.assigned is None:
             return member
@@ -47,9 +47,9 @@ def undecodable(record: MembershipRecord) -> Member | None:
 
 
 def owning_members(record: MembershipRecord) -> dict[str, dict[int, Member]]:
-    """Member that owns each partition, by topic; of a partition assigned twice the first in record order.
+    """The member that owns each partition, by topic; the first in record order for a partition assigned twice.
 
-    What cannot be decoded owns nothing; empty when the record does not speak the consumer protocol.
+    A member that cannot be decoded owns nothing. Empty for other protocol types than "consumer".
     """
     owners: dict[str, dict[int, Member]] = {}
     if is_consumer(record):
@@ -65,7 +65,7 @@ def owners_of(record: MembershipRecord) -> Owners | None:
     """Id of the member that owns each partition, by topic.
 
     Returns:
-        None when the record does not speak the consumer protocol or a member cannot be decoded.
+        None if the protocol type is not "consumer" or a member cannot be decoded.
     """
     if not record.members:
         return {}
@@ -75,7 +75,7 @@ def owners_of(record: MembershipRecord) -> Owners | None:
 
 
 def counts_of(record: MembershipRecord) -> list[int] | None:
-    """Assigned partitions per member, in record order; None when a member's are not known."""
+    """Number of assigned partitions per member, in record order; None if a member's assignment is unknown."""
     counts = []
     for member in record.members:
         if member.assigned is None:
@@ -85,7 +85,7 @@ def counts_of(record: MembershipRecord) -> list[int] | None:
 
 
 def subscribed_topics(record: MembershipRecord) -> frozenset[str] | None:
-    """Topics that any member subscribes to; None when there is no consumer membership that tells."""
+    """Topics with at least one subscriber; None if there are no members, or a subscription is unknown."""
     if not record.members or not is_consumer(record):
         return None
     topics: set[str] = set()
@@ -97,10 +97,10 @@ def subscribed_topics(record: MembershipRecord) -> frozenset[str] | None:
 
 
 def leader_counts(record: MembershipRecord) -> dict[str, int]:
-    """Partition counts as the leader knew them at least: per topic the highest assigned partition plus one.
+    """The leader's partition counts, as lower bounds: per topic the highest assigned partition plus one.
 
     Returns:
-        Every subscribed or assigned topic; 0 where nothing of it is assigned.
+        All subscribed or assigned topics; 0 for a topic with no assigned partition.
     """
     counts = dict.fromkeys((topic for member in record.members for topic in member.topics or ()), 0)
     for member in record.members:
@@ -110,23 +110,24 @@ def leader_counts(record: MembershipRecord) -> dict[str, int]:
 
 
 def group_of(record: MembershipRecord) -> Group:
-    """The group as its leader saw it, with the partition counts that its own assignment shows.
+    """The group as its leader saw it, with the partition counts that its assignment shows.
 
     Raises:
-        AssignorError: The record is no group that a leader could have seen (a member id twice, ...).
+        AssignorError: No leader could have seen such a group (for example, a member id occurs twice).
     """
     counts = leader_counts(record)
     if sum(counts.values()) > MAX_GROUP_PARTITIONS:
-        message = f"the record assigns partition numbers up to {max(counts.values()) - 1}: no such group is computed"
+        message = f"the record assigns partition numbers up to {max(counts.values()) - 1}: too many to recompute"
         raise BadGroup(message)
     return Group(tuple(map(subscription_of, record.members)), counts)
 
 
 def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
-    """Imbalance of a decision, and the least that any assignment of the same partitions could have.
+    """Imbalance of a decision, and the lowest that any assignment of the same partitions could have.
 
     Returns:
-        (None, None) when nothing is assigned or a member cannot be decoded.
+        (None, None) when nothing is assigned or a member cannot be decoded; (imbalance, None) when only the lowest
+        cannot be computed.
     """
     counts = counts_of(record) if is_consumer(record) else None
     if not counts or not sum(counts) or undecodable(record) is not None:
@@ -139,7 +140,7 @@ def balance_of(record: MembershipRecord) -> tuple[float | None, float | None]:
 
 @lru_cache(maxsize=4096)
 def subscription_of(member: Member) -> Subscription:
-    """A member as the assignors take it."""
+    """A member as input for the assignors."""
     return Subscription(
         member_id=member.member_id,
         topics=member.topics or (),

@@ -1,15 +1,14 @@
-"""Which partition counts the leader of a group may have known.
+"""The partition counts that a group's leader may have known.
 
-A strategy hands out every partition that the leader knows, so the assignment shows the count of each topic, and the
-rounds around the decision say whether there was such a count (`seen_counts`).
+A strategy assigns every partition that the leader knows, so the assignment shows the count of each topic, and the
+rounds around the decision show whether the topic had that count (`seen_counts`).
 
-Sticky groups are the exception, for partitions that a member says it had (`possible_counts`). `cooperative-sticky`
-holds back what another member still owns: then there may be more partitions than assigned ones. And Java's sticky
-strategies leave with a member what it had, even where the topic has become smaller: then there may be fewer. Nothing is
-known of a user's own strategy: it may leave any partition to nobody.
+There are exceptions (`possible_counts`). `cooperative-sticky` holds back partitions that another member still owns, so
+the topic may have more partitions than assigned. Java's sticky strategies leave a member its previous partitions even
+if the topic has become smaller, so it may have fewer. A user's own strategy may leave any partition unassigned.
 
-Any number up to 2**31 - 1 can stand in a record, and dealing so many partitions takes as much time and memory as if
-they were there: a count far beyond what rounds have seen is not tried.
+A record may contain any partition number up to 2**31 - 1, and assigning that many partitions costs the time and memory
+of real ones. So a count far higher than rounds have seen is not tried.
 """
 
 from __future__ import annotations
@@ -29,27 +28,27 @@ from streaming.records import MembershipRecord
 __all__ = ["STICKY", "SeenCounts", "is_far_beyond", "possible_counts", "seen_counts"]
 
 STICKY: Final = frozenset({"sticky", "cooperative-sticky"})
-"""Strategies that go by what members had: without it they are not asked what they would be asked in a group."""
+"""Strategies whose result depends on the members' previous partitions."""
 
 _COOPERATIVE = "cooperative-sticky"
 
-# A leader may know more than the rounds have seen: a topic that was made, or doubled, since. A count that no round has
-# seen never makes a verdict `identical`, so that little is lost beyond this; less, and a misplaced partition of a topic
-# that has just grown would be passed over more often.
+# A leader may know higher counts than the rounds have seen, for a topic created or enlarged since. A count that no
+# round has seen never gives the verdict `identical`, so higher limits would gain little; lower ones would miss more
+# misplaced partitions in topics that have just grown.
 _TIMES_SEEN = 2
 _BEYOND_SEEN = 100
 
 
 @dataclass(frozen=True, slots=True)
 class SeenCounts:
-    """What the rounds know of one topic's partition count around a decision.
+    """One topic's partition counts around a decision, as the rounds have seen them.
 
     Attributes:
-        seen: Counts of the rounds from the grace period before the decision to the first round after it.
+        seen: Counts seen from the grace period before the decision to the first round after it.
         newest: The last of them.
-        complete: Rounds have shown the topic for all of the grace period before the decision, and the same
-            topic: as counts only grow, none lower and none higher was possible.
-        leader: Count as the leader knew it at least.
+        complete: Rounds have shown the same topic during the whole grace period before the decision. Counts only grow,
+            so no count outside the range of `seen` was in force.
+        leader: Lower bound of the leader's count.
     """
 
     seen: frozenset[int]
@@ -59,17 +58,17 @@ class SeenCounts:
 
     @property
     def ahead(self) -> bool:
-        """Whether the leader knew more partitions than any round."""
+        """Whether the leader knew more partitions than any round has seen."""
         return self.leader > max(self.seen)
 
     @property
     def impossible(self) -> bool:
-        """Whether the leader's count was surely in force at no time (one between two may have been, unseen)."""
+        """Whether the leader's count was certainly never in force; one between two seen counts may have been."""
         return self.complete and not min(self.seen) <= self.leader <= max(self.seen)
 
 
 def seen_counts(state: GroupState, record: MembershipRecord, config: GroupConfig) -> dict[str, SeenCounts]:
-    """What the rounds know of each subscribed or assigned topic; topics no round has shown are missing."""
+    """The counts of each subscribed or assigned topic; topics that no round has shown are missing."""
     horizon = record.record_time - config.metadata_grace_ms
     return {
         topic: _of_topic(state.topics[topic], horizon, leader)
@@ -79,23 +78,23 @@ def seen_counts(state: GroupState, record: MembershipRecord, config: GroupConfig
 
 
 def is_far_beyond(count: int, seen: int) -> bool:
-    """Whether a leader's count, of one topic or of all together, is not tried for being far beyond the rounds'."""
+    """Whether a leader's count, of one topic or of all together, is too far above the rounds' to be tried."""
     return count > _TIMES_SEEN * seen + _BEYOND_SEEN
 
 
 def possible_counts(
     strategy: Strategy, members: Collection[Subscription], shown: Mapping[str, int], seen: Mapping[str, Collection[int]]
 ) -> Iterator[dict[str, int]]:
-    """Yield counts by topic that the leader may have known; those first that rounds have seen.
+    """Yield counts by topic that the leader may have known, those seen by rounds first.
 
     Args:
-        strategy: The group's strategy; of one that is neither sticky nor custom only `shown` is possible.
+        strategy: The group's strategy; if it is neither sticky nor custom, only `shown` is possible.
         members: The members.
         shown: Per topic the highest assigned partition plus one.
         seen: Per topic the counts that rounds have seen around the decision.
 
     Yields:
-        Nothing where only counts are possible that are far beyond what rounds have seen.
+        Nothing if all possible counts are far higher than rounds have seen.
     """
     for counts in product(*_options(strategy, members, shown, seen)):
         yield dict(zip(shown, counts, strict=True))
@@ -104,7 +103,7 @@ def possible_counts(
 def _options(
     strategy: Strategy, members: Collection[Subscription], shown: Mapping[str, int], seen: Mapping[str, Collection[int]]
 ) -> Sequence[Sequence[int]]:
-    """Counts of each topic."""
+    """Possible counts of each topic."""
     likely = {topic: [] if is_far_beyond(count, max(seen[topic])) else [count] for topic, count in shown.items()}
     if strategy.custom:
         return [[*likely[topic], *(c for c in sorted(seen[topic]) if c > count)] for topic, count in shown.items()]

@@ -1,4 +1,4 @@
-"""What the candidates for a group's leader give, beside what the group was given."""
+"""Recomputes a leader's decision with all candidates for its library, and compares the results with its assignment."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ from streaming.records import MembershipRecord
 
 __all__ = ["recompute"]
 
-# Combinations of partition counts that are tried: four topics, each with two possible counts at one time, are already
-# a rare coincidence, and every combination costs a recomputation per candidate.
+# Most combinations of partition counts to try: four topics with two possible counts each, already a rare coincidence.
+# Every combination costs one recomputation per candidate.
 _MOST_VARIANTS = 16
 
-_UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
-_UNTRIED_RACKS = "it fits none of the racks that were tried, and they have changed too often to try all"
+_UNSEEN_RACKS = "it fits no racks that rounds have seen; a leader sees other racks while a broker is down"
+_UNTRIED_RACKS = "it fits none of the racks that were tried, and the racks have changed too often to try all"
 
 
 def recompute(
@@ -56,26 +56,26 @@ def recompute(
     *,
     settled: bool,
 ) -> Verdict:
-    """Recompute a decision with every candidate that the bytes and the rounds allow.
+    """Recompute a decision with every candidate that the record and the rounds allow.
 
     Args:
-        record: The record that closed it.
+        record: The decision's record.
         strategy: The group's strategy.
-        actual: The assignment that it holds.
+        actual: The record's assignment.
         counts: Partition counts of all subscribed and assigned topics.
         racks: Racks of their replicas.
-        settled: No round that is still to come would show a count that the leader may have known.
+        settled: No later round can show a count that the leader may have known.
 
     Returns:
-        `identical`, `drifted` or `unverified`; the last also where it takes more work than one decision may,
-        with the candidates that could be computed within it.
+        `identical`, `drifted` or `unverified`. It is also `unverified` if the work exceeds the limit for one decision;
+        its candidates are then those computed within the limit.
     """
     with of_decision():
         return _Search(record, strategy, actual, counts, racks, settled=settled).verdict()
 
 
 class _Search:
-    """The candidates of one decision, tried one after the other until one gives its assignment."""
+    """Tries the candidates of one decision, one after the other, until one gives its assignment."""
 
     def __init__(
         self,
@@ -95,10 +95,10 @@ class _Search:
         self._tried: set[Library] = set()
         # Why not all candidates could be tried; None while all could.
         self._cannot = _far_beyond_seen(counts)
-        # What the first one gave that could be computed, and what it was asked.
+        # Result and inputs of the first candidate that could be computed.
         self._expected: Assignment | None = None
         self._inputs: ClientInputs | None = None
-        # Some may fit with racks that no round has seen.
+        # Whether some candidate may fit with racks that no round has seen.
         self._may_fit = False
 
     def verdict(self) -> Verdict:
@@ -123,7 +123,7 @@ class _Search:
         if len(variants) > _MOST_VARIANTS:
             variants.pop()
             self._could_not(
-                "too many partition counts are possible where partitions are held back or were owned before"
+                "too many partition counts are possible, because partitions are held back or were owned before"
             )
         together = sum(map(max, seen.values()))
         largest = max((sum(known.values()) for known in variants), default=0)
@@ -131,7 +131,7 @@ class _Search:
             variants = [known for known in variants if not is_far_beyond(sum(known.values()), together)]
             self._could_not(
                 f"it assigns partitions as if its topics had {largest} together, and rounds have seen {together}: "
-                "it is not recomputed with so many"
+                "too many to recompute"
             )
         return variants
 
@@ -142,7 +142,7 @@ class _Search:
     def _try(self, library: Library, known: Mapping[str, int], view: Mapping[str, RacksSeen]) -> Verdict | None:
         """Try one candidate; None where it gives something else, or cannot be computed."""
         try:
-            # (Before anything is made of so many. Where it is too much a smaller candidate is still tried.)
+            # Charged before anything of that size is built. If it is too much, smaller candidates are still tried.
             spend(len(self._members) + sum(known.values()) // (4 if view else 16))
             asked = self._asked(library, known, view)
             self._inputs = self._inputs or asked
@@ -159,7 +159,8 @@ class _Search:
             if doubt is not None:
                 return Verdict(UNVERIFIED, doubt, candidates=len(self._tried), inputs=fit)
         if unseen:
-            # (kafka-python can leave the last partitions of a topic to nobody, so its count shows too low.)
+            # kafka-python can leave a topic's last partitions unassigned, so the count read from the assignment may be
+            # too low.
             known = {**known, **{topic: self._counts[topic].newest for topic in unseen}}
             try:
                 asked = self._asked(library, known, view)
@@ -189,8 +190,8 @@ class _Search:
         return ClientInputs(self._strategy.name, Group(self._members, known), library, shown)
 
     def _unseen(self, library: Library, known: Mapping[str, int]) -> list[str]:
-        """Topics of which no round has seen the count that is tried."""
-        # A leader that did not wait for a topic's metadata gave nobody any of it: its count of 0 needs no round.
+        """Topics for which no round has seen the count being tried."""
+        # A leader that did not wait for a topic's metadata assigns none of it: a count of 0 needs no round.
         unknown = topics_without_metadata(library, self._counts)
         return sorted(
             topic
@@ -199,7 +200,7 @@ class _Search:
         )
 
     def _doubt(self, known: Mapping[str, int], unseen: Sequence[str]) -> str | None:
-        """Why a candidate that fits is no proof, as rounds have not seen its counts; None where it may not be so."""
+        """Why a fitting candidate proves nothing, as rounds have not seen its counts; None if they are impossible."""
         lacked = [topic for topic in unseen if known[topic] == 0 and topic not in self._familiar]
         if lacked:
             return f"it fits a leader that did not have the metadata of topic {lacked[0][:100]!r} yet"
@@ -214,9 +215,9 @@ class _Search:
         return None
 
     def _verdict_without_fit(self) -> Verdict:
-        """The verdict where no candidate gives the assignment."""
+        """The verdict when no candidate gives the assignment."""
         if self._expected is not None and not self._strategy.deterministic:
-            self._could_not("the strategy is not deterministic: that it gives another result now proves nothing")
+            self._could_not("the strategy is not deterministic: a different result now proves nothing")
         if self._may_fit:
             self._could_not(_UNTRIED_RACKS if self._racks.left_out else _UNSEEN_RACKS)
         reason, tried = self._cannot, len(self._tried)
@@ -234,21 +235,21 @@ class _Search:
 
 
 def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
-    """Why the count that the assignment shows of a topic is not tried; None where all are."""
+    """Why a topic's count in the assignment is not tried; None if all are tried."""
     for topic, known in counts.items():
         if is_far_beyond(known.leader, max(known.seen)):
             return (
                 f"it assigns partition {known.leader - 1} of topic {topic[:100]!r}, of which rounds have seen "
-                f"{max(known.seen)} partitions: it is not recomputed with so many"
+                f"{max(known.seen)} partitions: too many to recompute"
             )
     return None
 
 
 def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:
-    """Topics that the leader subscribes to, and of which some member says that it had partitions.
+    """Topics that the leader subscribes to and of which some member reports previous partitions.
 
-    All others Java's leaders may do without for a moment, too (`assignors/clients/metadata.py`). If nobody has such a
-    topic for long, that is the finding `unassigned`, which needs no guess at what the leader knew.
+    Java leaders may briefly lack the metadata of any other topic as well (`assignors/clients/metadata.py`). If such a
+    topic stays without an owner, the finding `unassigned` reports it, with no guess at what the leader knew.
     """
     of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
     had = {topic for member in members for topic, _ in claimed_partitions(member)}
@@ -256,7 +257,7 @@ def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) 
 
 
 def _shown(strategy: Strategy, view: Mapping[str, RacksSeen], counts: Mapping[str, int]) -> PartitionRacks | None:
-    """Racks as a strategy is given them; one of the user's own is watched, for nobody knows whether it goes by them."""
+    """The racks to pass to a strategy; `Looked` for a user's own, since it is unknown whether it uses them."""
     if not view:
         return None
     found = racks_of(view, counts)
@@ -271,12 +272,12 @@ def _may_fit_in_other_racks(
     shown: PartitionRacks | None,
     racks: SeenRacks,
 ) -> bool:
-    """Whether a candidate that does not fit may do so with racks that no round has seen."""
+    """Whether a candidate that does not fit may fit with racks that no round has seen."""
     if strategy.custom:
         return racks.any() and (not isinstance(shown, Looked) or shown.at)
     if not racks.may_be_others(strategy, members):
         return False
-    # Whatever the racks, `range` gives as many members of a topic the same numbers of partitions.
+    # The sizes of the shares that `range` makes of a topic do not depend on racks; only who gets which partitions does.
     return strategy.name != "range" or _sizes(result) == _sizes(actual)
 
 
@@ -290,10 +291,10 @@ def _sizes(assignment: Assignment) -> dict[str, list[int]]:
 
 
 def _computed(strategy: Strategy, asked: ClientInputs, actual: Assignment) -> tuple[Assignment, ClientInputs | None]:
-    """What a candidate gives, and the inputs with which that is the assignment; None where it is not.
+    """A candidate's result, and the inputs with which it equals the assignment; None if it does not.
 
     Raises:
-        CannotTell: It cannot be told; or it is not, and may be by what is in no record.
+        CannotTell: The result cannot be computed, or it differs only because of something that no record holds.
     """
     group, library, racks = asked.group, asked.library, asked.partition_racks
     try:
@@ -328,7 +329,7 @@ def _reason(error: AssignorError, members: int, counts: Mapping[str, int], candi
 def _candidates(record: MembershipRecord, strategy: str) -> tuple[Library, ...]:
     leader = next((m for m in record.members if m.member_id == record.leader), None)
     if leader is None:
-        # The leader itself may have left between join and sync; then nothing of its bytes is known.
+        # The leader may have left between join and sync; then the record has no bytes of its subscription.
         return recognise(strategy, version=None, user_data=None)
     return recognise(
         strategy,

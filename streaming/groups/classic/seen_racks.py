@@ -1,9 +1,9 @@
-"""What the rounds know of the racks of the replicas around a decision.
+"""The racks of the replicas around a decision, as the rounds have seen them.
 
-Racks matter where members have racks (KIP-881), and to a strategy of the user's own that looks at them. Unlike
-partition counts they go up and down: a broker that is down is in no rack, and a leader that looks for metadata just
-then sees fewer, for which a rack-aware client even rebalances. So all that rounds have seen is tried, and where racks
-could change the result, what fits none of it may still fit what lay between two rounds.
+Racks matter if members have racks (KIP-881), and to a user's own strategy that uses them. Unlike partition counts they
+change back and forth: a broker that is down has no rack, so a leader that fetches metadata just then sees fewer racks,
+and rack-aware clients even rebalance because of it. So all racks that rounds have seen are tried. If racks could change
+the result and none of them fits, the decision may still fit racks that existed between two rounds.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from streaming.records import MembershipRecord, TopicObservation
 
 __all__ = ["NO_RACKS", "Looked", "SeenRacks", "newest_racks", "racks_of", "see_racks", "seen_racks"]
 
-# A rolling restart of a large cluster changes them twice a broker; what is forgotten costs an `identical`, no more.
+# A rolling restart changes the racks twice per broker. An entry dropped too early may turn an `identical` into an
+# `unverified`, nothing worse.
 _MOST_KEPT = 16
 
-# What is tried of one decision: each costs a recomputation per candidate and count.
+# Most rack views to try for one decision: each costs one recomputation per candidate and combination of counts.
 _MOST_VIEWS = 8
 
-# To none of the others, in any library, do racks matter.
+# No other built-in strategy uses racks, in any library.
 _RACK_AWARE = frozenset({"range", "sticky", "cooperative-sticky"})
 
 _View = Mapping[str, RacksSeen]
 
 
 class Looked(Mapping[str, Sequence[Sequence[str]]]):
-    """Racks that know whether anybody looked at them."""
+    """Racks that record in `at` whether a strategy has read them."""
 
     def __init__(self, racks: PartitionRacks) -> None:
         self._racks = racks
@@ -55,15 +56,15 @@ class Looked(Mapping[str, Sequence[Sequence[str]]]):
 
 @dataclass(frozen=True, slots=True)
 class SeenRacks:
-    """What the rounds know of the racks of a decision's topics.
+    """The racks of a decision's topics, as the rounds have seen them.
 
     Attributes:
-        views: What they were, by topic, at each time that a leader may have looked: at the decision first, then after
-            it, then before; no more than are tried. Topics that no round has told of are missing.
-        told: Rounds have told those of all topics for as long as a leader may have known them. (One that looked before
-            the first round may have seen in a rack what was down ever since.)
-        seen: All that a leader may have looked at, of whatever topic, in a view or not.
-        left_out: They have changed too often: there were more views.
+        views: Racks by topic at each time when the leader may have fetched metadata: first at the decision, then after
+            it, then before it, up to the number that is tried. Topics whose racks no round has shown are missing.
+        told: Rounds have shown the racks of all topics for as long as the leader may have known them. (Metadata fetched
+            before the first round may include a broker that has been down since.)
+        seen: All racks that the leader may have seen, of any topic, whether in a view or not.
+        left_out: There were more views than are tried, because the racks changed too often.
     """
 
     views: tuple[_View, ...]
@@ -72,10 +73,10 @@ class SeenRacks:
     left_out: bool = False
 
     def may_be_others(self, strategy: Strategy, members: Collection[Subscription]) -> bool:
-        """Whether racks that no round has seen could change what a strategy of Kafka's gives these members.
+        """Whether racks that no round has seen could change the result of a built-in strategy for these members.
 
-        A broker that was down between two rounds takes racks away. Where no replica was seen in a rack of a member,
-        that changes nothing.
+        A broker that was down between two rounds only removes racks. That matters only if a replica was seen in the
+        rack of a member.
         """
         wanted = {member.rack for member in members if member.rack}
         if not wanted or strategy.name not in _RACK_AWARE:
@@ -85,22 +86,22 @@ class SeenRacks:
         )
 
     def any(self) -> bool:
-        """Whether a replica was seen in any rack, or those of a topic are not known."""
+        """Whether a replica was seen in any rack, or the racks of a topic are unknown."""
         return not self.told or any(entry.sets for entry in self.seen)
 
 
 NO_RACKS = SeenRacks(({},), told=False)
-"""For a decision to which racks do not matter."""
+"""For decisions that do not depend on racks."""
 
 
 def see_racks(known: TopicState, seen: TopicObservation, time: int, horizon: int) -> None:
-    """Remember the racks that a round shows of a topic.
+    """Remember the racks that a round shows for a topic.
 
     Args:
         known: The topic's state.
-        seen: What the round shows; of a topic that does not exist it tells nothing.
+        seen: The topic in the round; ignored if the topic does not exist.
         time: The round's time, ms.
-        horizon: What was replaced before is not needed any more.
+        horizon: Racks replaced before this time, ms, are dropped.
     """
     if not seen.partitions:
         return
@@ -109,13 +110,13 @@ def see_racks(known: TopicState, seen: TopicObservation, time: int, horizon: int
         known.racks[-1].last = time
         return
     known.racks.append(RacksSeen(sets, places, time, time))
-    # The newest before the horizon was still in force at it, so it stays.
+    # Keep the newest one before the horizon: it was still in force at the horizon.
     while len(known.racks) > _MOST_KEPT or (len(known.racks) > 2 and known.racks[1].last < horizon):
         del known.racks[0]
 
 
 def seen_racks(state: GroupState, record: MembershipRecord, config: GroupConfig, topics: Collection[str]) -> SeenRacks:
-    """What the rounds know of the racks of these topics around a decision."""
+    """The racks of these topics around a decision."""
     now = record.record_time
     horizon = now - config.metadata_grace_ms
     known = {topic: state.topics[topic] for topic in topics if topic in state.topics}
@@ -123,26 +124,26 @@ def seen_racks(state: GroupState, record: MembershipRecord, config: GroupConfig,
     changes = {entry.first for racks in by_topic.values() for entry in racks}
     later = sorted(time for time in changes if time > now)
     earlier = sorted((time for time in changes if horizon < time <= now), reverse=True)
-    # Before each change there was what it replaced, the oldest at the horizon.
+    # One view just before each change shows what it replaced; the oldest is the view at the horizon.
     times = [now, *later, *(time - 1 for time in earlier)]
     views: dict[tuple[int, ...], _View] = {}
     for time in times[:_MOST_VIEWS]:
         view = {topic: _at(racks, time) for topic, racks in by_topic.items()}
         views.setdefault(tuple(map(id, view.values())), view)
     seen = tuple([entry for racks in by_topic.values() for entry in racks[_place_at(racks, horizon) :]])
-    # (Of a topic that does not exist there is nothing to tell.)
+    # A topic that does not exist has no racks to show.
     told = all(of.racks and of.racks[0].first <= horizon for of in known.values() if of.racks or of.counts[-1].count)
     return SeenRacks(tuple(views.values()), told, seen, left_out=len(times) > _MOST_VIEWS)
 
 
 def racks_of(view: _View, counts: Mapping[str, int]) -> PartitionRacks:
-    """Racks of the replicas of so many partitions of each topic; topics of which not so many were seen are missing."""
+    """Racks of the replicas for the given partition counts; topics with fewer partitions seen are missing."""
     found = {topic: _unpacked(entry, counts[topic]) for topic, entry in view.items() if topic in counts}
     return {topic: racks for topic, racks in found.items() if racks is not None}
 
 
 def newest_racks(state: GroupState, counts: Mapping[str, int]) -> PartitionRacks:
-    """Racks of the replicas as the newest round shows them; topics of which they are not known are missing."""
+    """Racks of the replicas as the newest round shows them; topics whose racks are unknown are missing."""
     known = {topic: state.topics[topic].racks for topic in counts if topic in state.topics}
     return racks_of({topic: racks[-1] for topic, racks in known.items() if racks}, counts)
 

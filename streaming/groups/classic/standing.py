@@ -1,4 +1,4 @@
-"""What `group_health` shows of a classic group's membership at a round."""
+"""A classic group's membership and verdict for `group_health`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["classic_membership", "classic_verdict"]
 
 
 def classic_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
-    """The membership of a classic group; of one without a live record little more than its verdict."""
+    """The membership of a classic group; without a live record, little more than its verdict."""
     record = state.live_record()
     current = state.classic.current
     if record is None or current is None:
@@ -36,12 +36,12 @@ def classic_verdict(state: GroupState, observation: GroupObservation) -> Standin
     """The verdict on the newest decision, or why there is none."""
     if state.live_record() is None:
         if observation.state not in {None, "Empty", "Dead"}:
-            reason = "the group has members, but no record of its membership was read yet"
+            reason = "the group has members, but no record of its membership has been read yet"
             return StandingVerdict(PENDING, reason, 0)
         if not state.partitions:
-            reason = "neither a membership nor a committed offset of the group is in the log"
+            reason = "the log has neither a membership nor a committed offset of the group"
             return StandingVerdict(PENDING, reason, 0)
-        reason = "no membership: offsets are committed without joining (assign and commit)"
+        reason = "no membership: offsets are committed without joining the group (assign and commit)"
         return StandingVerdict(NOT_APPLICABLE, reason, 0)
     classic = state.classic
     if classic.waiting or classic.verdict is None:

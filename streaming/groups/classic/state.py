@@ -1,4 +1,4 @@
-"""What is kept of a classic group: its newest decision, those that wait for a verdict, and what the newest one cost."""
+"""The state of a classic group: its newest decision with its cost, and the decisions that wait for a verdict."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ Owned = dict[str, dict[str, tuple[int, ...]]]
 
 
 class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A decision of the group that waits for its verdict, or the newest one.
+    """The group's newest decision, or one that waits for its verdict.
 
     Attributes:
-        record: The record that closed it.
+        record: The decision's record.
         kind: Kind of its churn row.
-        incarnation: Incarnation it belongs to.
-        after_unseen: Records of the group before it may be missing (it is the first one read, or numbers jump):
-            it may be the record of a static member's return, which no leader decided.
-        before: What each member had before it, while it waits; None where that is not known, or not needed.
-        partitions_moved_optimal: As in its churn row, while it waits.
-        first_half: It gave up partitions that the next one gives on (cooperative).
-        more: Decisions before it that were dropped as it was, and of which nothing is kept (`churn.drop_oldest`).
+        incarnation: The group's incarnation.
+        after_unseen: Earlier records of the group may be missing (this is the first one read, or generations were
+            skipped), so this may be the record of a static member's return, which no leader decided.
+        before: Each member's previous partitions, while the decision waits; None if unknown or not needed.
+        partitions_moved_optimal: As in its churn row, while the decision waits.
+        first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
+        more: Number of dropped decisions before this dropped one, of which nothing else is kept (`churn.drop_oldest`).
     """
 
     record: MembershipRecord
@@ -40,12 +40,12 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
 
 
 class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Partitions given up in a cooperative generation and not yet given on.
+    """Partitions pending handover: taken from one member by a cooperative rebalance and not yet given to the next.
 
     Attributes:
-        record: Log offset of the decision that gave them up.
+        record: Log offset of the decision that took them.
         time: Its record time, ms.
-        owners: First owner by topic and partition.
+        owners: Previous owner by topic and partition.
     """
 
     record: int
@@ -54,12 +54,12 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
 
 
 class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The cost of the newest rebalance while commits that bound it are still awaited.
+    """The cost of the newest rebalance, while some partitions have no commit after it yet.
 
     Attributes:
         row: The churn row as written.
-        waiting: Time of the last commit before the rebalance, by topic and partition.
-        sum_ms: Upper bounds of the partitions that have committed again, summed.
+        waiting: Time of the last commit before the rebalance, ms, by topic and partition without a commit since.
+        sum_ms: Sum of the upper bounds of the other partitions, ms.
     """
 
     row: ChurnRow
@@ -71,17 +71,17 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The classic part of a group's state.
 
     Attributes:
-        current: The newest decision; None before the first. It stays when the group goes on under another protocol.
-        tombstoned: Log offset of the type-2 tombstone that ended the membership; None when it has not ended.
+        current: The newest decision; None before the first. It is kept when the group continues under another protocol.
+        tombstoned: Log offset of the type-2 tombstone that ended the membership; None if it has not ended.
         waiting: Decisions that no round has judged yet, oldest first.
         verdict: Verdict on the newest judged decision; None before the first.
-        balance: Imbalance of the newest decision, and the least that any assignment could have reached; both None when
-            nothing is assigned or it cannot be read.
-        transfer: Partitions that were given up and not yet given on; None when there are none.
-        cost: The cost of the newest rebalance while commits that bound it are awaited.
+        balance: Imbalance of the newest decision, and the lowest that any assignment could have; both None if nothing
+            is assigned or the record cannot be decoded.
+        transfer: Partitions pending handover; None if there are none.
+        cost: The newest rebalance's cost; None if it is complete or cannot be known.
         members_ended: The members' closing rows are written.
-        handed_over: Newest decision of a consumer group whose end was the last record read, as a classic record would
-            hold it: the classic group that follows goes on from it.
+        handed_over: If the last record read ended a KIP-848 consumer group: its newest decision, in the form of a
+            classic record, from which the classic group after a downgrade continues.
     """
 
     current: ClassicDecision | None = None

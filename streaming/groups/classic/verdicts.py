@@ -20,7 +20,7 @@ __all__ = ["write_classic_verdicts"]
 def write_classic_verdicts(
     state: GroupState, observation: GroupObservation, context: Context, *, last: bool = False
 ) -> None:
-    """Judge what can be judged now; everything that waits where no round will come any more (`last`)."""
+    """Judge the waiting decisions that can be judged now, or all of them if no more rounds will come (`last`)."""
     classic = state.classic
     verdicts = write_verdicts(classic.waiting, _Classic(state, observation, context, last), observation, context)
     classic.verdict = standing(verdicts) or classic.verdict

@@ -1,1 +1,1 @@
-"""The state of a group in one row, and the findings that people are alerted on."""
+"""Group health: the state of a group in one row, with the findings that people are alerted on."""

@@ -1,7 +1,7 @@
-"""Findings of a group at a round: what a person may want to know, and since when it is so.
+"""Findings about a group at a round: problems that hold now, and since when.
 
-A finding is about now, a verdict about a decision; both can stand side by side. Since-times are round times or
-record times, never a clock of ours.
+A finding is about the present and a verdict about one decision, so a group can have both. Start times are round or
+record times, never those of a local clock.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["findings_of"]
 def findings_of(
     state: GroupState, observation: GroupObservation, config: GroupConfig, lost: Mapping[str, Mapping[int, int]]
 ) -> tuple[Finding, ...]:
-    """Find what holds at this round, and keep since when in the state.
+    """The findings at this round; their start times are kept in the state.
 
     Args:
-        state: The group's state, with this round taken in.
+        state: The group's state, including this round.
         observation: The round.
         config: Settings.
-        lost: Offsets that were deleted before the group committed past them, by topic and partition.
+        lost: Number of offsets deleted before the group committed past them, by topic and partition.
     """
     now = state.clock.now
     found = list(_log_findings(observation))
@@ -54,7 +54,7 @@ def findings_of(
 def _log_findings(observation: GroupObservation) -> list[Found]:
     if observation.held_since is None:
         return []
-    # (In this order, because the page puts "since ..." behind it.)
+    # The page appends "since ..." to the text, so the part that this refers to comes last.
     where = f"partition {observation.log_partition} of the offsets log"
     detail = f"lag is unknown, {_holder(observation)} is open: no progress on {where}"
     return [Found("offsets_blocked", observation.held_since, detail)]
@@ -84,14 +84,14 @@ def _membership_findings(
         t for t in subscribed if config.watches_topic(t) and (t not in shown or shown[t].partitions is None)
     )
     if unseen:
-        found.append(Found("topic_not_visible", now, f"subscribed, but no such topic was seen: {some(unseen)}"))
+        found.append(Found("topic_not_visible", now, f"subscribed, but not visible: {some(unseen)}"))
 
     stale: list[tuple[int, str]] = []
     orphaned: list[tuple[int, str]] = []
     counts = leader_counts(record)
     partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
-    # Who gives up and takes over in two steps leaves holes for a while: between two generations, or where a round
-    # sees the first and not yet the second.
+    # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
+    # that sees the first and not yet the second.
     settled = record.protocol in EAGER or now - record.record_time > _rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
@@ -130,7 +130,7 @@ def _finding(name: str, what: str, where: list[tuple[int, str]]) -> Found:
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:
-    """Partitions in transfer that still exist."""
+    """Partitions pending handover that still exist, by topic."""
     found = {}
     for topic, owners in (transfer.owners if transfer is not None else {}).items():
         seen = shown.get(topic)
@@ -141,15 +141,15 @@ def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservat
 
 
 def _rebalance_timeout(record: MembershipRecord) -> int:
-    """Time within which a rebalance of the group completes, ms: the longest that a member allows itself."""
-    # Records of version 0 have no rebalance timeout; the coordinator then takes the session timeout.
+    """Time within which a rebalance of the group completes, ms: the longest rebalance timeout of its members."""
+    # Records of version 0 have no rebalance timeout; the coordinator then uses the session timeout.
     return max(
         (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0
     )
 
 
 def _grown_at(state: GroupState, topic: str, known_to_leader: int, record: MembershipRecord) -> int | None:
-    """Time of the first round that showed more partitions than the leader knew, after its decision at the earliest."""
+    """Time of the first round with more partitions than the leader knew, not before its decision, ms; None if none."""
     known = state.topics.get(topic)
     if known is None:
         return None

@@ -1,4 +1,4 @@
-"""The columns of `group_health` that a group's membership gives, whichever protocol it lives by."""
+"""The columns of `group_health` that come from a group's membership, for every protocol."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ class Membership:
     """A group's membership at a round.
 
     Attributes:
-        state: State by the log, for rounds in which the broker told none.
+        state: State according to the log, used if the broker reported none at the round.
         verdict: Verdict on the newest decision.
-        protocol_type: Protocol type; None when not known.
-        strategy: Strategy, or server assignor; None where there is none, or it is not known.
-        incarnation: Which group of this name; None where no decision was read.
-        generation: Generation, or epoch; None likewise.
-        decided: Record time of the newest decision, ms; None likewise.
-        members: How many there are.
-        assigned: How many partitions they have.
-        balance: Imbalance, and the least that any assignment could have reached.
+        protocol_type: Protocol type; None when unknown.
+        strategy: Strategy, or server assignor; None if there is none, or it is unknown.
+        incarnation: The group's incarnation; None if no decision was read.
+        generation: Generation, or epoch; None if no decision was read.
+        decided: Record time of the newest decision, ms; None if no decision was read.
+        members: Number of members.
+        assigned: Number of assigned partitions.
+        balance: Imbalance, and the lowest that any assignment could have; each None if unknown.
     """
 
     state: str

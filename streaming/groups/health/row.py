@@ -1,4 +1,4 @@
-"""Rows of `group_health`: one whenever something of a group has changed, and one at its end."""
+"""Rows of `group_health`: one whenever something about a group has changed, and one at its end."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def write_health(
     totals: Totals,
     findings: tuple[Finding, ...],
 ) -> None:
-    """Write the group's row at a round where it says something new, or the last one is a heartbeat old."""
+    """Write the group's row if it has changed, or if the last one is a heartbeat old."""
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
-    # What makes a new row: anything but the round itself and the commits counted since the last row.
+    # Any change makes a new row, except in the round itself and the commits since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
     due = observation.steady - state.health_at >= context.config.heartbeat_ms
-    # (The rounds of an idle group are its heartbeats: the next one may come a little early.)
+    # Each round of an idle group gets a row: its rounds are a heartbeat apart, but may come slightly early.
     if says != state.health or observation.idle or due:
         context.rows.group_health.append(row)
         state.health = says
@@ -45,9 +45,9 @@ def write_health(
 
 
 def end_health(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Write the last row of a group that the brokers no longer list, or that is no longer watched."""
+    """Write the closing row of a group that is no longer listed by the brokers, or no longer watched."""
     word = "Gone" if observation.gone is None else observation.gone.capitalize()
-    reason = "the group is gone" if observation.gone != "filtered" else "the group is not watched any more"
+    reason = "the group is gone" if observation.gone != "filtered" else "the group is no longer watched"
     verdict = StandingVerdict(NOT_APPLICABLE, reason, 0)
     ended = Membership(word, verdict, protocol_type=observation.protocol_type)
     context.rows.group_health.append(_row(state, observation, context, ended, Totals(), (), ended=True))
@@ -55,7 +55,7 @@ def end_health(state: GroupState, observation: GroupObservation, context: Contex
 
 def _membership(state: GroupState, observation: GroupObservation) -> Membership:
     lives_modern = state.modern.key_type is not None
-    # (The broker may say that a group has been upgraded before the log was read that far.)
+    # The broker may report that a group was upgraded before the log has been read that far.
     if lives_modern or observation.group_type in _MODERN:
         verdict = modern_verdict(state, observation)
     else:
@@ -117,5 +117,5 @@ def _row(
 
 
 def _most(total: int | None) -> int | None:
-    """A sum as the tables hold it: int64, which only end offsets that no broker has can exceed."""
+    """A sum limited to the tables' int64; only absurd offsets exceed it."""
     return None if total is None else min(total, _MOST)

@@ -1,1 +1,1 @@
-"""Lag per partition: what was committed, what it means, and for how long it has been so."""
+"""Lag per partition: its measurement, its status, and events on committed offsets."""

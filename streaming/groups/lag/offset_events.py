@@ -1,11 +1,11 @@
-"""What happens to committed offsets besides commits: deleted or expired, rewound, left behind by a topic made anew.
+"""Events on committed offsets: deletion, expiry, rewinds, and topics deleted and created again.
 
-A topic that was deleted and created again has the old name and other offsets: what was committed before says nothing
-of it. Where commits and rounds tell topic ids (values v4; brokers from 2.8 on) they are compared; a commit without an
-id counts as one of the topic that the newest round before it showed, until the group commits again.
+A topic created again under its old name has new offsets, so earlier commits mean nothing for it. Topic ids are compared
+if both commits (value version 4) and rounds (brokers since 2.8) have them. A commit without an id counts for the topic
+that the last round before it showed, until the group commits again.
 
-Events happen at one round. They are said as findings for as long as they matter: a step back while the offset is
-below where it was, an offset of another topic until the group commits anew, the rest for some minutes.
+An event happens at one round; its finding stays as long as it matters: a rewind while the offset is below where it was,
+an offset of a replaced topic until the group commits again, other events for some minutes.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ RECREATED = "topic_recreated"
 _OFFSET_DELETED = "offset_deleted"
 _DATA_LOST = "data_lost"
 
-# `PartitionState.of_topic` of a commit without an id that was made before the topic was made anew.
+# `PartitionState.of_topic` of a commit without an id, made before the topic was created again.
 _OTHER_TOPIC = ""
 
-# Statuses of rows that can begin an event.
+# Lag statuses of rows that can start an event.
 _TELLING = frozenset({REWOUND, UNKNOWN})
 
-# A heartbeat of the tables by default: who looks now and then still meets what happened in between.
+# The tables' default heartbeat, long enough to be noticed by people who look only now and then.
 _SHOWN_MS = 600_000
 
 
 def was_made_anew(known: TopicState, seen: TopicObservation) -> bool:
-    """Whether a round shows another topic under the name than the rounds before: another id, or fewer partitions.
+    """Whether a round shows a new topic under the old name.
 
-    Without ids the count is all that tells: a topic never loses partitions.
+    It has another id, or, if ids are unknown, fewer partitions: a topic never loses partitions.
     """
     if seen.partitions is None:
         return False
@@ -51,7 +51,7 @@ def was_made_anew(known: TopicState, seen: TopicObservation) -> bool:
 
 
 def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int) -> None:
-    """Note that a topic was made anew: steps between commits of the two are none, old commits are not of this one."""
+    """Note that a topic was deleted and created again, so that its commits are not compared with earlier ones."""
     known.recreated = time
     known.count_before = _count_before(known)
     for partition in partitions:
@@ -62,19 +62,19 @@ def make_anew(known: TopicState, partitions: Iterable[PartitionState], time: int
 
 
 def settle(partition: PartitionState, seen: TopicObservation | None) -> None:
-    """Forget the id of a commit that is the topic's as this round shows it, or that no round can be compared with."""
+    """Clear `of_topic` if this round shows the commit's topic, or shows no topic id to compare it with."""
     if partition.of_topic and seen is not None and seen.topic_id in {None, partition.of_topic}:
         partition.of_topic = None
 
 
 def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
-    """Keep what the rows of `lag` of one round tell of events; of partitions without a row nothing has changed."""
+    """Keep the events that one round's rows of `lag` show; for partitions without a row, nothing has changed."""
     known = state.offset_events
     deleted: dict[str, list[int]] = {}
     for row in rows:
         status = row.lag_status
         if known is None and status not in _TELLING and not row.offset_deleted:
-            continue  # (as almost every row)
+            continue  # true of almost every row
         place = row.topic, row.partition
         rewound = _is_back(state, row)
         if rewound and row.rewound_by:
@@ -98,12 +98,12 @@ def note(state: GroupState, time: int, rows: Sequence[LagRow]) -> None:
 
 
 def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping[int, int]]) -> list[Found]:
-    """What is to be said of events at a round, as (finding, since, detail).
+    """The findings on committed offsets at a round.
 
     Args:
-        state: The group's state, with this round taken in.
-        time: What time it is, ms.
-        lost: Offsets that were deleted before the group committed past them, by topic and partition.
+        state: The group's state, including this round.
+        time: The round's time, ms.
+        lost: Number of offsets deleted before the group committed past them, by topic and partition.
     """
     found: list[Found] = []
     known = state.offset_events or OffsetEvents()
@@ -118,7 +118,7 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
         found.append(Found(REWOUND, time, f"committed offsets went back: {detail}"))
     if lost:
         detail = some([_lost(name, of) for name, of in sorted(lost.items())])
-        found.append(Found(_DATA_LOST, time, f"deleted before the group has committed past it: {detail}"))
+        found.append(Found(_DATA_LOST, time, f"deleted before the group committed past it: {detail}"))
     if known.deleted and time - known.deleted_at < _SHOWN_MS:
         detail = some([f"{name[:200]} ({_partitions(count)})" for name, count in sorted(known.deleted.items())])
         found.append(Found(_OFFSET_DELETED, known.deleted_at, f"committed offsets were deleted or expired: {detail}"))
@@ -128,12 +128,12 @@ def findings_of_offsets(state: GroupState, time: int, lost: Mapping[str, Mapping
 
 
 def _is_back(state: GroupState, row: LagRow) -> bool:
-    """Whether a committed offset is below where it was."""
+    """Whether a committed offset is below an earlier one."""
     if row.ended or not row.subscribed:
         return False
     if row.lag_status != UNKNOWN or row.reason == RECREATED:
         return row.lag_status == REWOUND
-    # A round that does not know the lag knows the commits, and which of them the judgement will look back on.
+    # A round with unknown lag still has the commits, so they can be compared with the earlier offsets in the trend.
     partition = state.partitions[row.topic][row.partition]
     return max(partition.trend.high, partition.trend.committed) > partition.committed
 
@@ -144,7 +144,7 @@ def _recreated(name: str, topic: TopicState, left_behind: dict[int, int]) -> str
     if 0 < count < topic.count_before:
         said.append(f"{count} partitions instead of {topic.count_before}")
     if left_behind:
-        said.append(f"{_partitions(len(left_behind))} with offsets of the topic before")
+        said.append(f"{_partitions(len(left_behind))} with offsets of the previous topic")
     return f"{name[:200]} ({', '.join(said)})" if said else name[:200]
 
 

@@ -1,12 +1,12 @@
-"""Lag per partition at a round, and its judgement.
+"""Lag of one partition at a round, and its status.
 
-Lag is what can still be read: the high watermark minus the committed offset, or minus the log start where that is
-beyond it, all as of the round. The commit is the last one below the round's log position, the offsets of the log were
-asked after it, so the difference is never negative by order alone.
+Lag is the number of records that can still be read: the high watermark minus the committed offset, or minus the log
+start offset if that is higher, all as of the round. The commit is the last one below the round's log position, and the
+high watermark was fetched after it, so their order alone never makes lag negative.
 
-The judgement looks back on the newest rounds of a partition that brought commits (`trend.py`; the idea is Burrow's,
-peers.md 3, the rules are ours) and knows the group's own rhythm (`rhythm.py`): a group that commits every five minutes
-has not stopped after one.
+The status looks at the partition's newest rounds with commits (`trend.py`; the idea is that of Burrow's evaluator, the
+rules are our own) and at the group's rhythm (`rhythm.py`): a group that commits every five minutes has not stopped
+after one.
 """
 
 from __future__ import annotations
@@ -54,32 +54,32 @@ STALLED = "stalled"
 STOPPED = "stopped"
 
 STATUSES = (OK, NO_COMMIT, AHEAD, UNKNOWN, REWOUND, FALLING_BEHIND, STALLED, STOPPED)
-"""From harmless to bad; a group's status is its worst partition's."""
+"""From harmless to bad; a group's status is that of its worst partition."""
 
 RANKS = {status: rank for rank, status in enumerate(STATUSES)}
-"""Place of each status in `STATUSES`."""
+"""Index of each status in `STATUSES`."""
 
-# A lag has grown when it has by more than so many rounds' worth of records: what arrives between two commits makes it
-# go up and down by about one.
+# Lag counts as growing only beyond this many rounds' worth of records: the records that arrive between two commits
+# alone move it up and down by about one round's worth.
 _GROWN_ROUNDS = 2
 
-# The tables hold int64; a step between two offsets of opposite signs may be longer.
+# The tables hold int64; the difference of two corrupt offsets with opposite signs may exceed it.
 _MOST = 2**63 - 1
 
 
 class Measured:
-    """Lag of one partition at one round; plain attributes, because there are very many.
+    """Lag of one partition at one round. A plain class for speed: there are very many of them.
 
     Attributes:
-        end: High watermark; None when it was not to be had.
-        stable: Last stable offset; None when it was not to be had.
-        start: Log start offset; None when it was not to be had.
-        lag: Offsets that can still be read; None with a reason.
-        lag_read_committed: The same up to the last stable offset.
-        lost: Offsets that were deleted before the group committed past them; None when lag is, and when that cannot
-            be told yet.
-        ahead_by: How far the commit lies beyond the high watermark; None when lag is None.
-        reason: Why lag is None; None when it is not.
+        end: High watermark; None when unknown.
+        stable: Last stable offset; None when unknown.
+        start: Log start offset; None when unknown.
+        lag: Offsets that can still be read; None if `reason` is set.
+        lag_read_committed: The same up to the last stable offset; None if lag or that offset is unknown.
+        lost: Offsets deleted before the group committed past them; None if lag is None, or while it is not yet
+            certain.
+        ahead_by: How far the commit lies beyond the high watermark, in offsets; None if lag is None.
+        reason: Why lag is None; None if it is known.
     """
 
     __slots__ = ("ahead_by", "end", "lag", "lag_read_committed", "lost", "reason", "stable", "start")
@@ -106,7 +106,7 @@ class Measured:
                 self.lost = lost_below(committed, start_before) if start_before >= 0 else None
             elif start >= 0:
                 self.lost = 0
-            # Without `min` and `max`, here and below: their calls were a tenth of what a partition costs.
+            # No `min` and `max` here and below: their calls took a tenth of a partition's time.
             self.lag = end - first if end > first else 0
             self.ahead_by = committed - end if committed > end else 0
             if stable >= 0:
@@ -114,20 +114,20 @@ class Measured:
 
 
 def lost_below(committed: int, start: int) -> int:
-    """Offsets from a committed one up to the log start; a single one may be a transaction's marker, and is none."""
+    """Offsets from a committed one up to the log start; 0 for a single one, which may be a transaction marker."""
     return start - committed if start - committed > MARKER else 0
 
 
 def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) -> None:
-    """Take a closed window of commits into the partition's state.
+    """Apply a window of commits to the partition's state.
 
     Args:
-        state: Of the partition.
-        window: Its commits since the boundary before.
-        topic_id: Id of the topic as rounds have shown it; None when not known.
+        state: The partition's state.
+        window: Its commits since the last boundary.
+        topic_id: Id of the topic as rounds have shown it; None when unknown.
     """
     if window.tombstones and (state.committed >= 0 or (window.commits and window.deleted)):
-        # (Of a window that begins with a tombstone nobody can tell what it deleted, if anything.)
+        # Without a known commit before it, a tombstone at the start of a window may have deleted nothing.
         state.offset_deleted = True
     if window.commits:
         back = window.step_back
@@ -147,10 +147,10 @@ def absorb(state: PartitionState, window: CommitWindow, topic_id: str | None) ->
 
 
 def _are_of_one_topic(state: PartitionState, window: CommitWindow, topic_id: str | None) -> bool:
-    """Whether the last commit known and those of a window are of one topic, and not of another of its name."""
+    """Whether the last known commit and those of a window are for the same topic, not another one of its name."""
     if state.of_topic is not None:
         return state.of_topic == window.topic_id
-    # (The last commit known is of the topic that rounds show; a late one may be of the topic before.)
+    # The last known commit is for the topic that rounds show; a late one may be for its predecessor.
     return window.topic_id is None or topic_id is None or window.topic_id == topic_id
 
 
@@ -170,11 +170,11 @@ def measure(
     """Measure one partition at a round.
 
     Args:
-        state: The partition with all commits below the round's position, settled (`offset_events.settle`).
+        state: The partition with all commits below the round's position, after `offset_events.settle`.
         partition: Its number.
-        topic: The topic as the round saw it; None when it did not show it.
+        topic: The topic in the round; None if the round did not show it.
         offsets: The topic's offsets, unpacked.
-        held: The log is held back by an open transaction: commits may exist that nobody could read.
+        held: An open transaction blocks the offsets log: there may be commits that cannot be read yet.
     """
     if topic is None or topic.partitions is None:
         unseen = "topic_not_visible" if topic is None else "topic_does_not_exist"
@@ -191,12 +191,12 @@ Offsets: TypeAlias = "tuple[array[int], array[int], array[int]]"
 
 
 def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) -> None:
-    """Keep one round for the judgement.
+    """Record one round for later judgement.
 
     Args:
-        state: Of the partition.
-        measured: At this round.
-        passed: Steady time since the group's round before, ms.
+        state: The partition's state.
+        measured: Its lag at this round.
+        passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
     """
     if measured.start is not None:
@@ -210,24 +210,24 @@ def sample(state: PartitionState, measured: Measured, passed: int, rounds: int) 
 
 
 def judge(state: PartitionState, measured: Measured) -> str:
-    """Judge the lag of one partition by its newest rounds; the worst of these that hold.
+    """The lag status of one partition by its newest rounds: the worst of these that applies.
 
-    - `stopped`: lag has stood for ten rounds or more without a commit, and for longer than the group's rhythm allows.
-    - `stalled`: ten rounds with commits have left the offset where it is, and lag.
-    - `falling_behind`: in ten rounds with commits or more the lag never shrank, grew in most of the newest ten, and by
-      more than what arrives in two.
-    - `rewound`: the committed offset went back within the last ten rounds with commits and is still below where it
-      was.
-    - `ok`: everything else, and whenever there are too few rounds or commits to tell.
+    - `stopped`: there has been lag without a commit for at least ten rounds and longer than the group's rhythm allows.
+    - `stalled`: in ten rounds with commits the offset has not moved, and there is lag.
+    - `falling_behind`: in at least ten rounds with commits the lag never shrank, grew in most of the newest ten, and
+      grew by more than what arrives in two.
+    - `rewound`: the committed offset went back within the last ten rounds with commits and is still below where it was.
+    - `ok`: everything else, including too few rounds or commits to judge.
 
-    Lag is what is more than the marker of a transaction. Without a commit nothing of this ends but by lag that goes.
+    Lag here means more than one offset, which could be a transaction marker. Without a commit, a status lasts until the
+    lag is gone.
     """
     lag = measured.lag
     if lag is None:
         return NO_COMMIT if measured.reason == "no_commit" else UNKNOWN
     if measured.ahead_by:
         return AHEAD
-    # This is the most frequent judgement of all, once per partition and round: it looks no further than it must.
+    # Called once per partition and round, so it does no more work than needed.
     trend = state.trend
     if lag > MARKER:
         if trend.rounds >= WINDOW:
@@ -256,8 +256,8 @@ def row(
     owner: Member | ModernMember | None,
     ended: bool = False,
 ) -> LagRow:
-    """Write one row of `lag`, and begin to count anew for the next."""
-    # By place: with the names of 28 fields making a row takes twice as long.
+    """One row of `lag`; resets the counters of the partition's state for the next row."""
+    # Positional arguments: with 28 keywords, building a row takes twice as long.
     result = LagRow(
         context.config.cluster,
         context.group,

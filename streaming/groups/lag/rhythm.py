@@ -1,14 +1,14 @@
-"""How long a group lets lag stand before it commits: its rhythm on one partition, out of its recent pauses.
+"""A group's rhythm on one partition: how long it usually leaves lag before it commits, from its recent pauses.
 
-A pause is the time for which something stood there to be read between one commit and the next, in steady time, which
-outages do not add to. It does not count while nothing was there to read, nor where a round in between did not know the
-lag, nor while the group works off a backlog: how fast a batch commits does not tell how long the job then rests.
+A pause is the time between two commits during which there were records to read, in elapsed time, so outages of the
+probe do not add to it. It does not count if a round in between did not know the lag, or while the group works off a
+backlog: how often a batch job commits while it runs says nothing about how long it then rests.
 
-The statistic is the **third-longest recent pause**. The longest would be ruled by one accident for as long as it is
-remembered, a median by the many short pauses inside the runs of a nightly job. Two accidents (an outage of the
-consumers, a weekend off) change nothing; what happens three times is the rhythm. Recent is what was lived (in pauses
-that count) within ten times a pause's own length, a day at least; and three later pauses that are about as long take
-its place. So a partition keeps three entries in a steady life, and a few more in a ragged one.
+The rhythm is the **third-longest recent pause**. The longest would follow a single accident for as long as it is
+remembered, and a median would follow the many short pauses within the runs of a nightly job. Two accidents (an outage
+of the consumers, a weekend off) change nothing; what happens three times is the rhythm. A pause is recent until ten
+times its own length, at least a day, has passed in counted pauses, or until three later pauses of about the same length
+replace it. So a partition keeps three entries if it commits regularly, and a few more if it does not.
 """
 
 from __future__ import annotations
@@ -22,37 +22,38 @@ from streaming.times import DAY_MS
 __all__ = ["COMMITTED_ROUNDS", "Rhythm", "count_pause", "longest_wait"]
 
 _ACCIDENTS = 2
-"""Pauses that may be longer than the rhythm: the third-longest is it."""
+"""Pauses that may be longer than the rhythm, which is the third-longest."""
 
-# Of few pauses not so many can be taken for accidents: the longest counts below so many, the second-longest below the
-# second number.
+# With fewer pauses, fewer of them can be accidents: below `_FEW` the rhythm is the longest, below `_ENOUGH` the
+# second-longest.
 _FEW = 4
 _ENOUGH = 8
 
-# Below so many pauses the rhythm is not known: somebody who has committed twice by hand has none.
+# With fewer pauses the rhythm is unknown: two commits by hand do not make one.
 _LEAST = 3
 
-# A wait is too long when one run was left out and the next is a fifth late, twice. With more a nightly job (23 to 26
-# hours between its runs) would be found dead after its third day only; with less a single skipped run is an alarm.
+# A wait longer than 2.4 times the rhythm is too long: two intervals, each a fifth longer than usual, with a run skipped
+# in between. With a higher value, a nightly job (23 to 26 hours between runs) would be reported only after its third
+# day; with a lower one, a single skipped run would raise an alarm.
 _PATIENCE_PERCENT = 240
 
-# Remembered for so many times its own length: a nightly job for a week and more, with the weekend in it.
+# How long a pause is remembered, in multiples of its length: more than a week for a nightly job, weekend included.
 _REMEMBERED = 10
 _REMEMBERED_LEAST_MS = DAY_MS
 
-# From four fifths on a pause is about as long as another: entries stay few where all are alike.
+# Two pauses are about as long if one is at least this share of the other. This keeps the list short for regular pauses.
 _ALIKE_PERCENT = 80
 
-# Of lives whose pauses only ever become shorter no two are alike: here the shortest is forgotten.
+# Limit for pauses that only get shorter, so that none replaces another; the shortest is dropped.
 _MOST_KEPT = 24
 
-# A group met in the middle of a backlog commits without showing when it rests. It is given what a nightly job would
-# get, instead of being trusted for ever.
+# A group first seen in the middle of a backlog commits without showing when it rests. It is treated like a nightly job
+# rather than trusted forever.
 _UNKNOWN_RHYTHM_MS = DAY_MS
 COMMITTED_ROUNDS: Final = 5
-"""Rounds with commits from which on a group is taken for one that goes on committing."""
+"""Rounds with commits after which a group is assumed to commit regularly."""
 
-# Numbers that an entry has in `Rhythm.pauses`.
+# Integers per entry in `Rhythm.pauses`.
 _WIDTH = 2
 
 
@@ -60,10 +61,10 @@ class Rhythm(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=Tr
     """Recent pauses of a group on one partition. Changed in place.
 
     Attributes:
-        pauses: Length of each, ms, and what had been lived at its end, one after the other, oldest first.
-        lived: Sum of all pauses that counted, ms.
-        counted: How many counted, up to `_ENOUGH`.
-        rounds: Rounds that brought commits, up to `COMMITTED_ROUNDS`.
+        pauses: For each pause its length and the value of `lived` at its end, both ms; flat, oldest first.
+        lived: Sum of all counted pauses, ms.
+        counted: Number of counted pauses, up to `_ENOUGH`.
+        rounds: Number of rounds with commits, up to `COMMITTED_ROUNDS`.
     """
 
     pauses: list[int] = []
@@ -73,7 +74,7 @@ class Rhythm(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=Tr
 
 
 def count_pause(rhythm: Rhythm, length: int) -> None:
-    """Take in a pause that has ended, ms."""
+    """Add a finished pause of a length in ms."""
     pauses = rhythm.pauses
     rhythm.lived = lived = rhythm.lived + length
     if rhythm.counted < _ENOUGH:
@@ -82,7 +83,7 @@ def count_pause(rhythm: Rhythm, length: int) -> None:
     pauses.append(lived)
     if len(pauses) <= _WIDTH * (_ACCIDENTS + 1):
         return
-    # By far most lives are steady: of the newest and three like it before, the oldest gives way.
+    # The usual, regular case: the newest four pauses are alike, and the oldest of them is dropped.
     if 100 * min(length, pauses[-4], pauses[-6]) >= _ALIKE_PERCENT * pauses[-8]:
         del pauses[-8:-6]
         if len(pauses) == _WIDTH * (_ACCIDENTS + 1) or _is_recent(pauses[0], pauses[1], lived):
@@ -91,7 +92,7 @@ def count_pause(rhythm: Rhythm, length: int) -> None:
 
 
 def longest_wait(rhythm: Rhythm) -> int | None:
-    """For how long lag may stand without a commit before the group has stopped, ms; None where that is not known."""
+    """How long there may be lag without a commit before the group counts as stopped, ms; None if unknown."""
     if rhythm.counted < _LEAST:
         known = rhythm.rounds >= COMMITTED_ROUNDS
         return _UNKNOWN_RHYTHM_MS * _PATIENCE_PERCENT // 100 if known else None
@@ -100,7 +101,7 @@ def longest_wait(rhythm: Rhythm) -> int | None:
 
 
 def _pruned(pauses: list[int], lived: int) -> list[int]:
-    """The pauses that can still be among the three longest recent ones; the three newest always."""
+    """The pauses that can still be among the three longest recent ones, and always the three newest."""
     kept: list[tuple[int, int]] = []
     entries = list(zip(pauses[::_WIDTH], pauses[1::_WIDTH], strict=True))
     for length, at in reversed(entries):

@@ -1,4 +1,4 @@
-"""Rows of `lag` of one round, and their sums over the group."""
+"""Rows of `lag` at one round, and their sums over the group."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ class Totals:
             self.stable = (self.stable or 0) + measured.lag_read_committed
 
     def lose(self, topic: str, partition: int, lost: int) -> None:
-        """Add what of a partition is gone, as the round before already showed it."""
+        """Add a partition's lost offsets, as of the previous round's log start offset; 0 adds nothing."""
         if lost:
             self.lost.setdefault(topic, {})[partition] = lost
 
 
 def lag_rows(state: GroupState, observation: GroupObservation, context: Context, passed: int, rounds: int) -> Totals:
-    """Judge the lag of every partition at a round, and write the rows of those of which something changed.
+    """Judge the lag of every partition at a round, and write rows for the partitions that have changed.
 
     Args:
-        state: The group's state, with the topics of this round taken in.
+        state: The group's state, including this round's topics.
         observation: The round.
         context: Rows are written here.
-        passed: Steady time since the group's round before, ms.
+        passed: Elapsed time since the group's previous round, ms.
         rounds: How many rounds this one stands for.
 
     Returns:
@@ -74,7 +74,7 @@ def lag_rows(state: GroupState, observation: GroupObservation, context: Context,
 
 
 class _Round:
-    """One round of one group while its partitions are judged."""
+    """One round of one group, while its partitions are judged."""
 
     __slots__ = (
         "_context",
@@ -100,7 +100,7 @@ class _Round:
             owning_members(record) if record is not None else modern_owners(state)
         )
         self._held = observation.held_since is not None
-        # Rows older than this are due again; all are where the rounds themselves come a heartbeat apart.
+        # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
         self._old = _MOST if observation.idle else observation.steady - context.config.heartbeat_ms
         self._totals = Totals()
 
@@ -131,7 +131,7 @@ class _Round:
                 and owner is None
                 and not (ours and subscribed is not None and 0 <= partition < exist)
             ):
-                # Neither a commit nor a subscription speaks of it any more: the row is closed, the state forgotten.
+                # No commit, owner or subscription any more: write the closing row and drop the state.
                 if not known.is_void():
                     end_partition(state, known, self._observation, self._context, topic, partition, subscribed=ours)
                 del partitions[partition]
@@ -166,7 +166,7 @@ class _Round:
         owner: Member | ModernMember | None,
         subscribed: bool,
     ) -> None:
-        """Write the partition's row where it says something new, or the last one is a heartbeat old."""
+        """Write the partition's row if it has changed, or if the last one is a heartbeat old."""
         self._state.commits += known.commits
         says = (
             known.committed if known.committed >= 0 else -1,
@@ -205,7 +205,7 @@ def end_partition(
     *,
     subscribed: bool,
 ) -> None:
-    """Write the last row of a partition."""
+    """Write the closing row of a partition."""
     state.commits += known.commits
     measured = lag.Measured(known.committed, -1, -1, -1, "ended")
     row = lag.row(

@@ -1,4 +1,4 @@
-"""How much time a group's round adds to what its partitions have waited, and what time it is."""
+"""The time that a round adds to its group's clocks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from streaming.times import Shift, read_clock
 
 __all__ = ["take_time"]
 
-# A group that rounds did not show for longer than this many of its steps was not seen, as while its coordinator was
-# away: nobody knows what held. The same number of intervals is what a pause between rounds counts at the most.
+# A gap between a group's rounds counts for at most this many of its usual steps. In a longer gap, as while its
+# coordinator is down, the group's state is unknown. A gap between rounds as such has the same limit, in intervals.
 _COUNTED_STEPS = 3
 
 
 def take_time(state: GroupState, observation: GroupObservation) -> tuple[int, int]:
-    """Take in the time of a round, before anything else of it.
+    """Advance the group's clocks to a round; call this before processing anything else of the round.
 
     Returns:
-        Steady time since the group's round before, as far as it was seen, ms; and how many rounds this one stands for:
-        one that tells a group as idle comes after many in which nothing moved.
+        Elapsed time since the group's previous round, without the time in which it was not seen, ms; and how many
+        rounds this one stands for: more than one for an idle group, which rounds skipped while nothing moved.
     """
     shift = read_clock(state.clock, observation.time, observation.steady)
     if shift is not None:
@@ -34,7 +34,7 @@ def take_time(state: GroupState, observation: GroupObservation) -> tuple[int, in
 
 
 def _move(state: GroupState, shift: Shift) -> None:
-    """Move the times of rounds that are kept, of rounds alone: those of records are the brokers' own."""
+    """Shift the round times in the state after a clock jump. Record times stay: they are the brokers'."""
 
     def moved(time: int) -> int:
         return time + shift.by if time >= max(shift.since, 0) else time
@@ -47,5 +47,5 @@ def _move(state: GroupState, shift: Shift) -> None:
     if state.offset_events is not None:
         state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
     if shift.by > 0:
-        # (Of a since that is a record's the next round tells the earlier one again, and that counts.)
+        # A start that is a record time moves too, but the next round finds the earlier one again and takes it.
         state.findings = {name: moved(since) for name, since in state.findings.items()}

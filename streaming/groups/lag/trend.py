@@ -1,8 +1,7 @@
-"""Lag of one partition from round to round: what its judgement looks back on.
+"""Lag of one partition from round to round, as input for its status.
 
-Everything is counted in rounds that brought commits, not in rounds that passed: nothing that is said of a partition
-with lag gets better for the reason that time goes by. What goes by the clock, for how long lag has stood without a
-commit, only grows (`waited`).
+Everything is counted in rounds with commits, not in all rounds, so that no status of a partition with lag improves just
+because time passes. The one value in clock time, `waited`, only grows until the next commit.
 """
 
 from __future__ import annotations
@@ -16,35 +15,36 @@ from streaming.groups.lag.rhythm import COMMITTED_ROUNDS, Rhythm, count_pause
 __all__ = ["MARKER", "WINDOW", "Trend", "look", "look_away"]
 
 WINDOW: Final = 10
-"""Rounds that are looked back on. Fewer, and a slow poll looks like trouble; more, and trouble is told late. Ten is
-what Burrow keeps by default, and at 10 s rounds is a minute and a half."""
+"""Number of rounds to look back on. With fewer, a slow poll looks like trouble; with more, trouble is reported late.
+Ten is Burrow's default, and spans a minute and a half with rounds every 10 s."""
 
 MARKER: Final = 1
-"""Offsets hold what a group cannot consume: after the last record of a transaction stands its marker, and a group that
-commits what it has read stays one behind for good (exactly-once pipelines that have nothing to do)."""
+"""Lag of this many offsets may be a transaction marker, which has an offset but cannot be consumed. It follows the last
+record of a transaction, so a group that commits what it has read can stay one behind forever (an exactly-once pipeline
+with nothing to do)."""
 
-# Steps between as many rounds as are looked back on, a bit each.
+# Mask for the steps between these rounds, one bit each.
 _STEPS = (1 << (WINDOW - 1)) - 1
 
 
 class Trend(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
-    """What rounds have shown of one partition. Changed in place by `look` and `look_away`.
+    """Lag of one partition over recent rounds. Changed in place by `look` and `look_away`.
 
     Attributes:
-        lag: At the newest round; -1 where that did not know it.
+        lag: Lag at the newest round; -1 if that round did not know it.
         committed: Committed offset at the newest round with commits; -1 before the first.
-        left: Lag at that round: what the last commit left.
+        left: Lag at that round, which the last commit left.
         end: High watermark at that round.
-        waited: Steady time since that round in which there was something to read, ms.
-        rounds: Rounds of that, up to `WINDOW`.
-        whole: Every round since that one knew the lag.
-        stood: Rounds with commits in a row that left the offset where it was, and the group behind.
-        high: Offset that the committed one went back from; -1 where it has not, or is there again.
-        below: Rounds with commits since then.
-        run: Rounds with commits in a row in which the lag has not shrunk.
-        grew: A bit for each of the newest `WINDOW` - 1 of them, the newest lowest: whether it grew.
+        waited: Elapsed time since that round during which there were records to read, ms.
+        rounds: Number of rounds in that time, up to `WINDOW`.
+        whole: All rounds since then knew the lag.
+        stood: Number of consecutive rounds with commits that did not move the offset and left lag.
+        high: Offset from which the committed one went back; -1 if it did not, or has caught up again.
+        below: Rounds with commits since it went back.
+        run: Number of consecutive rounds with commits in which the lag did not shrink.
+        grew: One bit for each of the newest `WINDOW` - 1 of them, the newest in the lowest bit: whether the lag grew.
         run_lag: Lag at the first of them.
-        run_end: High watermark there.
+        run_end: High watermark at the first of them.
     """
 
     lag: int = -1
@@ -66,19 +66,19 @@ class Trend(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=Tru
 def look(
     trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int, rounds: int, *, commits: bool
 ) -> None:
-    """Take in a round that knows the lag.
+    """Add a round that knows the lag.
 
     Args:
-        trend: Of the partition.
-        rhythm: Of the partition.
+        trend: The partition's trend.
+        rhythm: The partition's rhythm.
         committed: Committed offset.
         lag: Records that can still be read.
         end: High watermark.
-        passed: Steady time since the round before, ms.
-        rounds: How many rounds this one stands for: more than one where the group rested.
-        commits: The group has committed since the round before that knew the lag.
+        passed: Elapsed time since the previous round, ms.
+        rounds: How many rounds this one stands for; more than one if the group was idle.
+        commits: The group has committed since the previous round that knew the lag.
     """
-    # (Lag that is the one record that the last commit left may be a marker that nobody will ever read.)
+    # A lag of one that the last commit already left may be a marker that is never read.
     if trend.lag > MARKER or (trend.lag == MARKER and trend.left != MARKER):
         trend.waited += passed
         if trend.rounds < WINDOW:
@@ -89,7 +89,7 @@ def look(
 
 
 def look_away(trend: Trend) -> None:
-    """Take in a round that does not know the lag: the time up to the next one counts for nothing."""
+    """Add a round that does not know the lag; the time up to the next round does not count."""
     trend.lag = -1
     trend.whole = False
 
@@ -99,11 +99,11 @@ def _take_commits(trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: i
     left = trend.left
     if rhythm.rounds < COMMITTED_ROUNDS:
         rhythm.rounds += 1
-    # (A group that rests is not woken by commits that repeat the offset: they came at any time since the round before.)
+    # In an idle group, commits that repeat the offset end no pause: they may be from any time since the last round.
     if trend.whole and (moved or (trend.waited and rounds == 1)):
-        # Where more was left than has arrived since, and it becomes less, the group works off a backlog.
+        # If more was left than has arrived since, and lag shrinks, the group is working off a backlog.
         arrived = end - trend.end
-        pause = trend.waited or passed  # (what was read at once stood there for less than a round)
+        pause = trend.waited or passed  # records read at once waited for less than a round
         if pause and (lag >= left or left <= MARKER or left <= arrived):
             count_pause(rhythm, pause)
     if committed < trend.committed:

@@ -1,1 +1,1 @@
-"""Groups that the broker assigns: consumer (KIP-848), share and streams groups, record by record."""
+"""Groups assigned by the broker: consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071)."""

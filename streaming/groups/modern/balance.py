@@ -1,7 +1,7 @@
-"""How even a broker's target is, and what it moved, beside the best that any assignment could have done.
+"""Balance and moves of a broker's target, and the best that any assignment could have reached.
 
-A target knows topics by id, subscriptions know them by name. Where all members subscribe to the same topics, the
-names are not needed; where they do not, rounds must have named every topic of the target. What cannot be told is None.
+A target has topic ids, a subscription has topic names. If all members subscribe to the same topics, the names are not
+needed; otherwise rounds must have named every topic of the target. Unknown values are None.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ __all__ = ["balance_of_target", "before_target", "group_of_target", "least_moves
 
 
 def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group | None:
-    """The group of a decision as the measures take it.
+    """The group at a decision, as input for the measures.
 
     Args:
         decision: A decision of a consumer group.
-        names: Topic names by id, as far as they are known.
+        names: Known topic names by id.
 
     Returns:
-        Members with the ids of the topics that they subscribe to, and the partition counts that the target shows (the
-        broker's assignors hand out every partition). None where members, subscriptions or names are missing, or
-        have changed since the target was computed, and of share and streams groups.
+        Members with the ids of their subscribed topics, and the partition counts that the target shows (the broker's
+        assignors assign every partition). None if members, subscriptions or names are missing or have changed since
+        the target was computed, and for share and streams groups.
     """
     if decision.group_type != CONSUMER or decision.became_empty or not decision.exact or decision.undescribed:
         return None
@@ -55,11 +55,10 @@ def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group
 
 
 def balance_of_target(decision: ModernDecision, names: Mapping[str, str]) -> tuple[float | None, float | None]:
-    """Imbalance of a consumer group's target, and the least that any assignment of its partitions could have.
+    """Imbalance of a consumer group's target, and the lowest that any assignment of its partitions could have.
 
     Returns:
-        (None, None) when nothing is assigned or members are missing; the second alone where `group_of_target` has
-        no group.
+        (None, None) if nothing is assigned or members are missing; (imbalance, None) if `group_of_target` has no group.
     """
     if decision.group_type != CONSUMER or not decision.exact or decision.undescribed:
         return None, None
@@ -69,19 +68,19 @@ def balance_of_target(decision: ModernDecision, names: Mapping[str, str]) -> tup
 
 
 def moves_of_target(decision: ModernDecision) -> int | None:
-    """Partitions that go from one member to another, by the target against the one before; None where not known.
+    """Number of partitions that the target moves from one member to another; None if unknown.
 
-    A static member under its new id is no other.
+    A static member under a new id counts as the same member.
     """
     before = before_target(decision)
     return None if before is None or decision.group_type == SHARE else moves(before, from_topics(decision.targets))
 
 
 def least_moves_of_target(decision: ModernDecision, names: Mapping[str, str]) -> int | None:
-    """The least moves after which the group could have been balanced; what was moved beyond is the cost in stickiness.
+    """The fewest moves after which the group could have been balanced; moves beyond that are lost stickiness.
 
     Returns:
-        None where `group_of_target` has no group, or the target before is not known.
+        None if `group_of_target` has no group, or the previous target is unknown.
     """
     before = before_target(decision)
     group = group_of_target(decision, names) if before is not None else None
@@ -89,7 +88,7 @@ def least_moves_of_target(decision: ModernDecision, names: Mapping[str, str]) ->
 
 
 def before_target(decision: ModernDecision) -> Assignment | None:
-    """The target before, a static member under its new id; None where it is not known."""
+    """The previous target, with the new ids of static members; None if unknown."""
     if decision.before is None:
         return None
     renamed = dict(decision.replaced)
@@ -99,7 +98,7 @@ def before_target(decision: ModernDecision) -> Assignment | None:
 def _by_id(
     decision: ModernDecision, counts: Mapping[str, int], names: Mapping[str, str]
 ) -> dict[str, tuple[str, ...]] | None:
-    """Ids of the topics that each member subscribes to, of those that the target shows."""
+    """Ids of the target's topics that each member subscribes to; None if a subscription or a name is unknown."""
     subscriptions = [decision.subscriptions[member.member_id] for member in decision.members]
     if None in subscriptions:
         return None
@@ -109,7 +108,7 @@ def _by_id(
         return None
     ids = {names[topic_id]: topic_id for topic_id in counts}
     if len(ids) < len(counts):
-        return None  # a topic that was made anew: which of the two is meant is not known
+        return None  # two ids with one name: the topic was deleted and created again
     alike: dict[tuple[str, ...], tuple[str, ...]] = {}
     result = {}
     for member, topics in zip(decision.members, subscriptions, strict=True):

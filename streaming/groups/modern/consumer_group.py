@@ -1,22 +1,22 @@
-"""A modern group out of its records: who is a member, who should own what, who does, and when that was decided.
+"""Rebuilds a modern group from its records: its members, their targets, what they own, and the decisions.
 
     take(group, item) -> (group, ModernDecision | Ended | None)
 
-A pure state machine over `ModernInput`, one record at a time, in log order. It follows what the coordinator does when
-it loads its log (`GroupMetadataManager.replay`), and says something at three records only:
+A pure state machine over `ModernInput`, one record at a time, in log order. It replays the log as the coordinator does
+when it loads a partition (`GroupMetadataManager.replay`, Kafka 4.x), and has a result at three records only:
 
-    target epoch (6, 12, 20)                     a decision: the new target assignment stands, whole
+    target epoch (6, 12, 20)                     a decision: the new target assignment is complete
     group epoch (3, 11, 17) with no member left  a decision too: the group became empty; no target is computed
-    tombstone of the group epoch                 the end: deleted, expired, or gone on as a classic group
+    tombstone of the group epoch                 the end: deleted, expired, or continued as a classic group
 
-Between the records of one decision it is silent, so it does not matter where a batch was cut. Two things are kept
-apart, as Kafka keeps them: the target, which a verdict can be about, and what the members own at present, which trails
-behind it for as long as partitions move (`behind`).
+There is no result between the records of one decision, so it does not matter where a batch ends. As in Kafka, the
+target and the current assignment are separate: verdicts are about the target, and what the members own trails behind it
+while partitions move (`behind`).
 
-What was before is only told where it is known. Whoever begins to read a compacted log finds the newest record of each
-key, at its own place: the first target epoch found there may stand before records that belong to it, as their
-successors, written later, are all that is left of them. From the next one on nothing is missing. So of the first
-decision `exact` is False, and the second has no `before`, unless the group was seen from its beginning.
+The previous state is reported only if it is known. In a compacted log each key has only its newest record, at that
+record's own offset. So the first target epoch found may precede records that belong to it: only their later successors
+remain. Nothing is missing from the next target epoch on. Hence the first decision has `exact` False and the second has
+no `before`, unless the group was seen from its beginning.
 """
 
 from __future__ import annotations
@@ -63,33 +63,33 @@ _CURRENTS = frozenset({8, 14, 22})
 _REGEX = 16
 _TOPOLOGY = 23
 
-# The epoch of a group's first target: one member has joined, and nothing before it can be missing. New groups began at
-# epoch 0 up to 4.2 and begin at 1 since 4.3 (`ModernGroup`), which is also the first release that writes the time of
-# a target.
+# The epoch of a group's first target, when one member has joined and no earlier record can be missing. New groups start
+# at epoch 0 up to Kafka 4.2 and at 1 since 4.3 (Java class `ModernGroup`), the first release that writes the time of a
+# target.
 _FIRST_EPOCH = 1
 _FIRST_EPOCH_SINCE_4_3 = 2
 
-# `MemberState.STABLE`: the member owns its target, no more and no less, if it has reached the target's epoch.
+# `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch.
 _STABLE = 0
 
 
 class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """What the log has told of one modern group. Changed in place by `take`; packs as it is.
+    """One modern group, according to the log. Changed in place by `take`; packed as it is.
 
     Attributes:
         group_type: "consumer", "share" or "streams".
         epoch: Group epoch; -1 before the first.
-        decided: The record of the newest decision by a target; None before the first.
+        decided: The newest target epoch record; None before the first.
         members: Member metadata by member id, in the order in which they joined.
         targets: Target assignment by member id.
         currents: Current assignment by member id.
         regexes: Resolved regular expressions by expression.
-        topics: Names and counts by topic id, as far as the log has them; None where it does not.
-        topology: Of streams groups; None otherwise.
-        exact: Nothing is missing that the log ever held.
-        told: Instance id by id of the members at the newest decision; None before the first, or where that was
-            not exact.
-        before: Target at the newest decision of each member whose target has changed since; None: it had none.
+        topics: Names and counts by topic id, if the log has them (up to Kafka 4.0); None otherwise.
+        topology: Topology of a streams group; None otherwise.
+        exact: No record that the log ever held is missing.
+        told: Instance id by member id at the newest decision; None before the first, or if that one was not exact.
+        before: For each member whose target has changed since the newest decision, the target at that decision; None
+            as a value if it had none.
     """
 
     group_type: str
@@ -110,32 +110,32 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     """One decision of the coordinator.
 
     Attributes:
-        record: Log offset of the record that closed it.
-        record_time: Its timestamp, ms.
+        record: Log offset of its last record.
+        record_time: Timestamp of that record, ms.
         log_partition: Partition of the offsets log.
         group_type: "consumer", "share" or "streams".
         epoch: Epoch of the target, or of the empty group.
-        group_epoch: Epoch of the group then; it is ahead where members changed while the target was computed.
+        group_epoch: Epoch of the group then; it is higher if members changed while the target was computed.
         became_empty: The last member left; there is no new target.
-        exact: The members and targets are all that there were; see the module.
+        exact: The members and targets are complete; see the module docstring.
         members: Member metadata, in the order in which they joined.
-        subscriptions: Subscribed topic names by member id, sorted, with what its regular expression stood for then;
-            None where that was not resolved.
-        assignors: Server assignors that the decision can have been made with; () for the broker's default. See
+        subscriptions: Subscribed topic names by member id, sorted, including the matches of its regular expression at
+            the time; None if that was not resolved.
+        assignors: Server assignors that may have made the decision; () for the broker's default. See
             `asked_assignors`.
         targets: Target by member id, in the order of the members, each in the order of its record.
-        before: The same at the decision before; None where it is not known.
-        joined: Ids of the members that were not there at the decision before, replacements aside; None likewise.
-        left: Ids of those that are gone, likewise.
-        replaced: (id before, id now) of static members that came back under a new id.
-        undescribed: Members with a target and no metadata, or the other way round: bytes of theirs are missing.
-        topics: Names and counts by topic id, as far as the log has them.
-        incarnation: Which group of this name; set by the core.
-        carried_over: No assignor made the target: it is the assignment of the classic group that was upgraded
-            (`ConsumerGroup.fromClassicGroup`).
-        topology: Of streams groups; None otherwise.
-        dropped: Too many have come since for it to be judged: what it was about is not kept (`modern.py`).
-        more: Decisions before it that were dropped likewise, and of which nothing is kept (`churn.drop_oldest`).
+        before: The previous decision's target by member id; None if unknown.
+        joined: Ids of the members that joined since the previous decision, except replacements; None if unknown.
+        left: Ids of the members that left since then, except replaced ones; None if unknown.
+        replaced: (previous id, new id) of static members that came back under a new id.
+        undescribed: Ids of members with a target but no metadata, or with metadata but no target.
+        topics: Names and counts by topic id, if the log has them; None otherwise.
+        incarnation: The group's incarnation; set by the core.
+        carried_over: The target is the assignment of the classic group that was upgraded
+            (`ConsumerGroup.fromClassicGroup`); no assignor made it.
+        topology: Topology of a streams group; None otherwise.
+        dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
+        more: Number of dropped decisions before this dropped one, of which nothing else is kept (`churn.drop_oldest`).
     """
 
     record: int
@@ -164,7 +164,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
 
 
 class Ended(msgspec.Struct, frozen=True, array_like=True):
-    """The group's end as a modern one: its group epoch has a tombstone."""
+    """The end of a modern group: the tombstone of its group epoch."""
 
     record: int
     record_time: int
@@ -175,17 +175,16 @@ class Ended(msgspec.Struct, frozen=True, array_like=True):
 def take(
     group: ModernGroup | None, item: ModernInput, *, born: bool = False
 ) -> tuple[ModernGroup | None, ModernDecision | Ended | None]:
-    """Take in the next record of a group.
+    """Process the next record of a group.
 
     Args:
-        group: What was known, used up by the call; None for a group of which no record has come.
+        group: The group so far, modified by the call; None if it has no records yet.
         item: The record.
-        born: Asked where `group` is None: nothing of the group can have come before this record, as when it was a
-            classic group until now, or when its end was seen.
+        born: Only used if `group` is None: the group cannot have earlier records, because it was a classic group until
+            now, or because its end was seen.
 
     Returns:
-        What is known now, None when the group is gone (or was never there: a tombstone of nothing), and what
-        the record says to the outside.
+        The group, None when it is gone (or never existed: a tombstone without a group), and the record's result.
     """
     if group is None:
         if isinstance(item, Removed):
@@ -196,7 +195,7 @@ def take(
         return group, None if group.members or not group.told else _decided(group, item)
     if isinstance(item, TargetEpoch):
         if not group.exact and _is_first(group, item):
-            # (Members that an earlier group of this name had, and whose end alone is left, had nothing in this one.)
+            # `before` may have members of an earlier group of this name, of which only tombstones remain: drop them.
             group.exact, group.told, group.before = True, {}, dict.fromkeys(group.targets)
         decision = _decided(group, item)
         group.decided, group.exact = item, True
@@ -222,11 +221,11 @@ def take(
 
 
 def state_of(group: ModernGroup) -> str:
-    """The group's state in Kafka's words, as the coordinator derives it (`maybeUpdateGroupState`).
+    """The group's state in Kafka's words, derived as the coordinator does (`maybeUpdateGroupState`).
 
     Returns:
-        "Empty", "Assigning", "Reconciling" or "Stable"; a share group is "Empty" or "Stable". "NotReady" of a
-        streams group hangs on topics that its log does not show, and is told by rounds alone.
+        "Empty", "Assigning", "Reconciling" or "Stable"; for a share group "Empty" or "Stable". The state "NotReady" of
+        a streams group depends on topics that the log does not show; only rounds can report it.
     """
     if not group.members:
         return "Empty"
@@ -238,7 +237,7 @@ def state_of(group: ModernGroup) -> str:
 
 
 def behind(group: ModernGroup) -> tuple[str, ...]:
-    """Ids of the members that have not reached the newest target; the time of `decided` is since when, at most."""
+    """Ids of the members that have not reached the newest target, for no longer than since the time of `decided`."""
     if group.decided is None:
         return ()
     found = []
@@ -250,21 +249,20 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
 
 
 def forget_before(group: ModernGroup) -> None:
-    """Records are missing from here on: what was before the next target is not known, nor is that one whole."""
+    """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
     group.exact, group.told, group.before = False, None, {}
 
 
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
-    """Targets by member id as they stood at the newest decision, whatever has been written since."""
+    """Targets by member id at the newest decision, without changes written since."""
     targets = {name: target.partitions for name, target in group.targets.items() if name not in group.before}
     return targets | {name: partitions for name, partitions in group.before.items() if partitions is not None}
 
 
 def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | None:
-    """Names of the topics that a member subscribes to; None when its regular expression is not resolved yet.
+    """Names of the topics that a member subscribes to; None if its regular expression is not resolved yet.
 
-    Members of a streams group read the topics of its topology; None where that is not known, or names some by a
-    regular expression.
+    Members of a streams group read the topics of its topology; None if that is unknown or uses a regular expression.
     """
     if group.group_type == STREAMS:
         parts = group.topology.subtopologies if group.topology is not None else ()
@@ -278,7 +276,7 @@ def subscribed(group: ModernGroup, member: ModernMember) -> frozenset[str] | Non
 
 
 def subscriptions_of(group: ModernGroup) -> dict[str, tuple[str, ...] | None]:
-    """Subscribed topic names by member id, sorted; None where a regular expression is not resolved."""
+    """Subscribed topic names by member id, sorted; None for a member whose regular expression is not resolved."""
     alike: dict[frozenset[str] | None, tuple[str, ...] | None] = {}
     result = {}
     for name, member in group.members.items():
@@ -290,9 +288,9 @@ def subscriptions_of(group: ModernGroup) -> dict[str, tuple[str, ...] | None]:
 
 
 def asked_assignors(group: ModernGroup) -> tuple[str, ...]:
-    """Server assignors that most of those members ask for that ask for one; () when none does: the broker's default.
+    """The server assignor that most members request; () if none requests one, which means the broker's default.
 
-    More than one where they are equally many: which of them the coordinator took is not recorded.
+    Several if they have equally many votes: the log does not record which one the coordinator took.
     """
     asked = Counter(member.assignor for member in group.members.values() if member.assignor is not None)
     most = max(asked.values(), default=0)
@@ -304,7 +302,7 @@ def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
     first = _FIRST_EPOCH_SINCE_4_3 if item.time else _FIRST_EPOCH
     if item.epoch != first or len(group.members) != 1 or group.members.keys() != group.targets.keys():
         return False
-    # A member of the classic protocol makes no consumer group: it was there before, in the group that was upgraded.
+    # A member with the classic protocol cannot create a consumer group: it was in the classic group that was upgraded.
     return all(member.classic_protocols is None for member in group.members.values())
 
 
@@ -332,7 +330,7 @@ def _keep_before(group: ModernGroup, member_id: str) -> None:
 
 
 def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecision:
-    """The decision that a record closes; from now on it is the one before."""
+    """The decision completed by a record; `group` is updated so that it becomes the previous one."""
     targets = {name: group.targets[name].partitions for name in group.members if name in group.targets}
     told, before = group.told, None
     joined: tuple[str, ...] | None = None
@@ -375,7 +373,7 @@ def _sorted(topics: frozenset[str] | None) -> tuple[str, ...] | None:
 
 
 def _replaced(told: dict[str, str | None], members: dict[str, ModernMember]) -> tuple[tuple[str, str], ...]:
-    """Static members that went and came under the same instance id."""
+    """(Previous id, new id) of static members that came back under the same instance id."""
     gone = {instance: name for name, instance in told.items() if instance is not None and name not in members}
     return tuple(
         [

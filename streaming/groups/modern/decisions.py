@@ -1,7 +1,7 @@
-"""Groups that the broker assigns, in the core: their records followed, and a row of churn for each decision.
+"""Modern groups in the core: processes their records and writes a churn row for each decision.
 
-A decision (`consumer_group.py`) gives its row of churn at once, as that follows from the log alone; the rows of its
-members wait for the names of topics (`modern_members.py`).
+The churn row follows from the log alone, so it is written as soon as the decision is complete (`consumer_group.py`).
+Member rows wait for topic names (`members.py`).
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ _CURRENT_TYPE = 8
 
 
 def follow(state: GroupState, item: ModernInput, context: Context) -> None:
-    """Take in a record of a modern group, and write what a decision says."""
+    """Process a record of a modern group, and write the rows of a decision."""
     classic = state.classic.current
-    # The upgrade of a classic group writes its tombstone and the new group's records in one append; where other
-    # records lie between, the classic group had ended, and another of its name begins.
+    # The upgrade of a classic group appends its tombstone and the new group's records at once. If there are other
+    # records between them, the classic group had ended and this is another group of the same name.
     upgraded = (
         state.modern.group is None
         and classic is not None
@@ -93,10 +93,10 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         close_modern_members(state, word.record, word.record_time, context)
         state.modern.key_type = state.modern.epoch = state.modern.incarnation = None
         state.modern.verdict = state.modern.balance = None
-        # (Of an empty group nothing goes on: a classic one that begins right behind it begins anew.)
+        # Nothing continues from an empty group: a classic group right after it is a new one.
         state.modern.ended = None if was_empty else word.record
         if was_empty and state.steady < 0:
-            state.modern.waiting = []  # no round will come to judge a group that none has shown
+            state.modern.waiting = []  # no round has shown the group, so none will judge it
         state.classic.handed_over = handed_over
         state.modern.pauses = None
         state.modern.upgraded = False
@@ -108,7 +108,7 @@ def _decide(state: GroupState, decision: ModernDecision, context: Context) -> No
     names = names_at(state, decision)
     classic = state.classic.current.record if state.modern.upgraded and state.classic.current is not None else None
     if classic is not None and state.classic.current is not None:
-        # (An empty group starts again at its first epoch.)
+        # A lower epoch means that the classic group was empty, which restarts at the first epoch: a new incarnation.
         if decision.epoch >= classic.generation:
             before, state.modern.incarnation = classic.generation, state.classic.current.incarnation
         if classic.members or any(member.classic_protocols is not None for member in decision.members):
@@ -121,7 +121,7 @@ def _decide(state: GroupState, decision: ModernDecision, context: Context) -> No
     if state.modern.incarnation is None:
         state.modern.incarnation = decision.record
     if decision.exact or not is_compacted(state, decision.record):
-        # (Of one that compaction has left a part of, even the number of its members would be a guess.)
+        # For a decision partly removed by compaction, even the number of members would be a guess.
         row = _churn_row(state, decision, before, moved, names, classic, context)
         context.rows.rebalance_churn.append(_open_pauses(state, decision, row))
     else:
@@ -137,14 +137,14 @@ def _decide(state: GroupState, decision: ModernDecision, context: Context) -> No
     state.modern.unnamed.append(decision)
     if len(state.modern.unnamed) > WAITING_MAX:
         oldest, *rest = state.modern.unnamed
-        # (The members of one that is known in part only are shown by the next.)
+        # Members of a decision that is only partly known are shown with the next one.
         state.modern.unnamed = [oldest] if oldest.exact else []
         write_modern_members(state, context)
         state.modern.unnamed = rest
 
 
 def _dropped(decision: ModernDecision) -> ModernDecision:
-    """What is kept of a decision that nobody will judge any more: the columns of its row."""
+    """A decision that will not be judged any more, reduced to its own columns."""
     return msgspec.structs.replace(
         decision,
         dropped=True,
@@ -162,7 +162,7 @@ def _dropped(decision: ModernDecision) -> ModernDecision:
 
 
 def _owner_in(item: ModernInput) -> str | None:
-    """Id of the member of a consumer group whose current assignment the record tells; None of others."""
+    """Id of the consumer group member whose current assignment the record sets or removes; None for other records."""
     if item.group_type != CONSUMER:
         return None
     if isinstance(item, CurrentAssignment):
@@ -171,10 +171,10 @@ def _owner_in(item: ModernInput) -> str | None:
 
 
 def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> ChurnRow:
-    """Begin to wait for the cost of a decision of a consumer group; its row, with the cost where there is none."""
+    """Start tracking the cost of a consumer group's decision; returns its row, with bounds of 0 if nothing moves."""
     if decision.group_type != CONSUMER:
         state.modern.pauses = (
-            None  # of a share group's partitions several members own each, and tasks are no partitions
+            None  # a share group's partitions have several owners, and a streams group's tasks are not partitions
         )
         return row
     state.modern.pauses = state.modern.pauses or Pauses()
@@ -182,7 +182,7 @@ def _open_pauses(state: GroupState, decision: ModernDecision, row: ChurnRow) -> 
         forget(state.modern.pauses)
         return row
     if decision.before is None or not decision.exact:
-        state.modern.pauses = None  # who owned what until now may not be known either
+        state.modern.pauses = None  # the current owners may be unknown as well
         return row
     return begin(state.modern.pauses, row, decision.before, decision.targets, state.modern.group.currents)
 
@@ -233,7 +233,7 @@ def _churn_row(
 
 
 def _moves_of_upgrade(classic: MembershipRecord, decision: ModernDecision, names: Mapping[str, str]) -> int | None:
-    """Moves from what a classic group owned, by topic name, to the first target, by topic id."""
+    """Moves from the classic group's assignment, by topic name, to the first target, by topic id; None if unknown."""
     after = named(decision.targets, names)
     if after is None or owners_of(classic) is None:
         return None
@@ -243,9 +243,9 @@ def _moves_of_upgrade(classic: MembershipRecord, decision: ModernDecision, names
 
 
 def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None:
-    """What a consumer group that ends with this record leaves: its newest decision, as a classic record would hold it.
+    """The newest decision of a consumer group that ends with this record, in the form of a classic record.
 
-    None where the record is no such end, or the decision is not known whole.
+    None if the record does not end a consumer group, or the decision is not completely known.
     """
     group = state.modern.group
     if group is None or group.group_type != CONSUMER or not group.told or state.modern.epoch is None:
@@ -292,7 +292,7 @@ def _handed_over(state: GroupState, item: ModernInput) -> ClassicDecision | None
 
 
 def reconciling(state: GroupState) -> Found | None:
-    """The finding that members of a consumer group have not reached its newest target; None when all have."""
+    """The finding `reconciling` if members of a consumer group have not reached its newest target; None otherwise."""
     group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER:
         return None
@@ -304,9 +304,9 @@ def reconciling(state: GroupState) -> Found | None:
 
 
 def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
-    """Who owns each partition at present, by topic name; what is being given up is still owned.
+    """The current owner of each partition, by topic name; a partition being revoked still has its owner.
 
-    In share groups a partition may have several members, and is said to have none.
+    Empty for share groups, where a partition may have several members.
     """
     group = state.modern.group
     if state.modern.key_type is None or group is None or group.group_type == SHARE:
@@ -329,7 +329,7 @@ def modern_owners(state: GroupState) -> dict[str, dict[int, ModernMember]]:
 
 
 def modern_topics(state: GroupState) -> frozenset[str] | None:
-    """Names of the topics that any member of a consumer group subscribes to; None where that is not known."""
+    """Names of the topics with a subscriber in a consumer group; None if unknown."""
     group = state.modern.group
     if state.modern.key_type is None or group is None or group.group_type != CONSUMER or not group.members:
         return None

@@ -1,7 +1,7 @@
-"""Rows of `members` of groups that the broker assigns: they wait for a round to name the topics.
+"""Rows of `members` for modern groups, which wait for a round to name the topics.
 
-The log has topic ids; names come with rounds. So the rows of a decision are written at the next round, or when the
-group ends before it.
+The log has topic ids; names come with rounds. So a decision's rows are written at the next round, or at the group's end
+if that comes first.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def topic_names(state: GroupState) -> dict[str, str]:
 
 
 def names_at(state: GroupState, decision: ModernDecision) -> dict[str, str]:
-    """Topic names by id for one decision: by rounds, and by its own records where they have them (up to 4.0)."""
+    """Topic names by id for one decision, from rounds and, up to Kafka 4.0, from its own records."""
     return topic_names(state) | {i: name for i, name, _ in (decision.topics.topics if decision.topics else ())}
 
 
 def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict[str, TopicPartitions] | None:
-    """Targets by topic name; None where a topic has none."""
+    """Targets by topic name; None if a topic's name is unknown."""
     if any(topic_id not in names for target in targets.values() for topic_id, _ in target):
         return None
     return {
@@ -51,10 +51,10 @@ def named(targets: Mapping[str, IdPartitions], names: Mapping[str, str]) -> dict
 def read_by_tasks(
     state: GroupState, topology: StreamsTopology | None, tasks: IdPartitions
 ) -> tuple[TopicAssignment, ...] | None:
-    """Partitions that active tasks read: task n of a subtopology reads partition n of each of its topics that has one.
+    """Partitions that active tasks read: task n of a subtopology reads partition n of each of its topics, if it exists.
 
-    None where the topology is not known, where it names topics by a regular expression, or where a subtopology has
-    several topics and no round has told their counts.
+    None if the topology is unknown or uses a regular expression, or if a subtopology has several topics and no round
+    has shown their partition counts.
     """
     sources = {}
     for name, topics, regexes, repartitions in topology.subtopologies if topology is not None else ():
@@ -72,10 +72,10 @@ def read_by_tasks(
 
 
 def write_modern_members(state: GroupState, context: Context) -> None:
-    """Write the members' rows of the decisions since the round before, with the names that rounds have shown.
+    """Write the member rows of the decisions since the last round, with the topic names that rounds have shown.
 
-    And those of static members that came back under another id since then: where the subscription is the same the
-    coordinator makes no decision of that (`GroupMetadataManager.replaceMember`).
+    Also writes rows for static members that have come back under another id: if the subscription is the same, the
+    coordinator makes no decision then (`GroupMetadataManager.replaceMember`).
     """
     if not state.modern.unnamed:
         _write_returned(state, context)
@@ -85,13 +85,13 @@ def write_modern_members(state: GroupState, context: Context) -> None:
         if not told.exact:
             now = as_it_is(state, told)
             if now is None or told is not state.modern.unnamed[-1]:
-                continue  # (the next one shows them)
+                continue  # the next decision shows the members
             decision = now
         known = names_at(state, decision)
         staying = {member.member_id for member in decision.members}
         _close(state, [m for m in _last_members(state) if m.member_id not in staying], decision, context)
         context.rows.members.extend(_member_row(state, m, decision, known, context) for m in decision.members)
-        # What a closing row needs of it.
+        # Only what closing rows need.
         state.modern.shown = msgspec.structs.replace(decision, targets={}, before=None, topics=None)
     state.modern.unnamed = []
     _write_returned(state, context)
@@ -100,7 +100,7 @@ def write_modern_members(state: GroupState, context: Context) -> None:
 def _write_returned(state: GroupState, context: Context) -> None:
     last, modern = state.modern.shown, state.modern.group
     if last is None or modern is None or modern.epoch != last.epoch:
-        return  # (the decision that comes with the new epoch tells it)
+        return  # the new epoch's decision will show the members
     now = modern.members
     come = {member.instance_id: member for member in now.values() if member.instance_id is not None}
     members = list(last.members)
@@ -126,9 +126,9 @@ def _write_returned(state: GroupState, context: Context) -> None:
 
 
 def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | None:
-    """The members as they are now, in the place of those of a decision of which not all records are there any more.
+    """The decision with the current members and targets, for one whose records are not all there any more.
 
-    None where the group has ended since, or no member is left.
+    None if the group has ended since, or has no members left.
     """
     group = state.modern.group
     if group is None or decision.became_empty or not group.members:
@@ -144,7 +144,7 @@ def as_it_is(state: GroupState, decision: ModernDecision) -> ModernDecision | No
 
 
 def close_modern_members(state: GroupState, offset: int, time: int, context: Context) -> None:
-    """Write closing rows for the members of a modern group that is no more."""
+    """Write closing rows for the members of a modern group that has ended."""
     for member in _last_members(state):
         context.rows.members.append(_closing_row(state, member, offset, time, context))
     state.modern.shown = None
@@ -177,12 +177,12 @@ def _member_row(
     partitions: tuple[TopicAssignment, ...] | None = None
     reason = None
     if target is None:
-        reason = "no record of its target assignment was read"
+        reason = "no record of its target assignment has been read"
     elif decision.group_type == STREAMS:
         partitions = read_by_tasks(state, decision.topology, target)
-        reason = None if partitions is not None else "which partitions its tasks read is not known"
+        reason = None if partitions is not None else "the partitions that its tasks read are not known"
     elif unnamed:
-        reason = f"no round has named the topic with the id {unnamed[0]}"
+        reason = f"no round has named the topic with id {unnamed[0]}"
     else:
         partitions = tuple([TopicAssignment(names[topic_id], numbers) for topic_id, numbers in target])
     return _row(

@@ -1,16 +1,15 @@
-"""What a new target cost: for how long partitions of a consumer group had no owner, bounded from below and from above.
+"""The cost of a new target: how long partitions of a consumer group had no owner, as a lower and an upper bound.
 
-The broker writes down who owns what, member by member (type 8). So of a partition that changes hands the log has
+The broker records what each member owns (key type 8). So for a partition that changes hands the log has
 
-    the record in which one member has it no more     it has stopped before
-    the record in which the next has it               it starts after
+    the record in which the first member no longer has it     this member stopped before
+    the record in which the next member has it                this member starts after
 
-and between the two nobody surely owned it: the lower bound. What surely contains the pause begins where the first owner
-was last seen at work: told to give the partition up, it said that it still has it (`revoking`), or its last commit. It
-ends at a commit after the second record. Commits are folded between rounds: where that hides which of them came first,
-the bound is the looser one.
+Nobody owned it between the two: that is the lower bound. The upper bound starts when the first owner was last seen with
+the partition: when it was asked to give it up and still had it (`revoking`), or at its last commit. It ends at a commit
+after the second record. Commits are merged between rounds; if that hides their order, the wider bound is used.
 
-A pause counts for the decision under which it ends. The next decision ends the waiting for all that is still open.
+A pause counts for the decision during which it ends. The next decision drops all pauses that are still open.
 """
 
 from __future__ import annotations
@@ -25,19 +24,19 @@ from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, Mod
 __all__ = ["MOST_MS", "GivenUp", "Pause", "Pauses", "begin", "commit", "complete", "forget", "places_of", "shift"]
 
 MOST_MS = 2**53
-"""Sums of times may be absurd when record timestamps are (anyone with the right may write to the log); the state and
-the tables hold int64."""
+"""Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps; state and tables hold
+int64."""
 
 _Place = tuple[str, int]
 
 
 class GivenUp(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A partition that its owner has no more.
+    """A partition that its owner has given up.
 
     Attributes:
-        time: Record time of that, ms.
-        record: Log offset of that.
-        since: Last time at which the owner was seen with it, ms; -1 where only its commits tell.
+        time: Time of the record in which the owner no longer has it, ms.
+        record: Log offset of that record.
+        since: Last time a record showed the owner with it, ms; -1 if only its commits can show that.
     """
 
     time: int
@@ -49,10 +48,10 @@ class Pause(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """A partition on its way to the next owner.
 
     Attributes:
-        given: When it was given up; None while it is not.
-        taken: Record time at which the next owner has it, ms; -1 before.
-        taken_record: Log offset of that.
-        since: Start of the upper bound, ms; -1 while it is not known.
+        given: When it was given up; None until then.
+        taken: Time of the record in which the next owner has it, ms; -1 until then.
+        taken_record: Log offset of that record.
+        since: Start of the upper bound, ms; -1 while unknown.
     """
 
     given: GivenUp | None
@@ -65,12 +64,12 @@ class Pauses(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """Partitions of one group between two owners. Changed in place by the functions of this module.
 
     Attributes:
-        free: What nobody owns at present, by topic id and partition.
-        row: Churn row of the newest decision, as last written; None when nothing of it is awaited.
-        waiting: Partitions that it moves, until their bounds are known.
-        untaken: Those of them that the next owner does not have yet.
-        least_ms: Lower bounds, summed.
-        most_ms: Upper bounds, summed; -1 where one of them is not to be had.
+        free: Partitions that nobody owns now, by topic id and partition.
+        row: Churn row of the newest decision, as last written; None if no further revision is expected.
+        waiting: Partitions that the decision moves, until their bounds are known, by topic id and partition.
+        untaken: Number of those that the next owner does not have yet.
+        least_ms: Sum of the lower bounds, ms.
+        most_ms: Sum of the upper bounds, ms; -1 if one of them cannot be known.
     """
 
     free: dict[str, dict[int, GivenUp]] = {}
@@ -88,21 +87,21 @@ def begin(
     targets: Mapping[str, IdPartitions],
     currents: Mapping[str, CurrentAssignment],
 ) -> ChurnRow:
-    """Begin to wait for what a new target moves.
+    """Start tracking the partitions that a new target moves.
 
     Args:
-        pauses: Of the group.
+        pauses: The group's pauses.
         row: Churn row of the decision.
-        before: Targets before it; what had no owner there has none to be waited for.
+        before: The previous targets; partitions without an owner there are not tracked.
         targets: The new targets.
-        currents: What the members own at present.
+        currents: What the members own now.
 
     Returns:
-        The row, with both bounds 0 where all that had an owner is with the one that it is to have.
+        The row, with both bounds 0 if every partition that had an owner is already with its new one.
     """
     forget(pauses)
-    # (A member that was told to give a partition up stops with it, even where the new target gives it back: only once
-    # it has acknowledged that is it assigned anew, `CurrentAssignmentBuilder`. When it stopped is not in the log.)
+    # A member asked to revoke a partition stops reading it even if the new target returns it, and gets it again only
+    # after it has acknowledged the revocation (`CurrentAssignmentBuilder`). The log does not show when it stops.
     owned = {place: name for name, current in currents.items() for place in places_of(current.partitions)}
     had = {place for target in before.values() for place in places_of(target)}
     for name, target in targets.items():
@@ -120,7 +119,7 @@ def begin(
 
 
 def forget(pauses: Pauses) -> None:
-    """Wait no more for what is still open of the newest decision."""
+    """Stop tracking the newest decision's open pauses."""
     pauses.row, pauses.waiting = None, {}
     pauses.untaken = pauses.least_ms = pauses.most_ms = 0
 
@@ -128,16 +127,16 @@ def forget(pauses: Pauses) -> None:
 def shift(
     pauses: Pauses, item: ModernInput, before: CurrentAssignment | None, after: CurrentAssignment | None
 ) -> ChurnRow | None:
-    """Take in that a member owns something else.
+    """Process a change of what a member owns.
 
     Args:
-        pauses: Of the group.
-        item: The record that says so.
+        pauses: The group's pauses.
+        item: The record of the change.
         before: What the member owned until then.
         after: What it owns now.
 
     Returns:
-        The decision's row with the lower bound, when this was the last partition that was awaited.
+        The decision's row with the lower bound, once the last partition has reached its next owner; None otherwise.
     """
     had, has = set(_owned(before)), set(_owned(after))
     revoking = set(places_of(before.revoking)) if before is not None else set()
@@ -158,7 +157,7 @@ def shift(
             pause.taken, pause.taken_record = item.record_time, item.record
             pauses.untaken -= 1
             if pause.given is None:
-                pauses.most_ms = -1  # two owned it at once, for all the log says
+                pauses.most_ms = -1  # according to the log, two members owned it at once
             else:
                 pauses.least_ms = min(MOST_MS, pauses.least_ms + max(0, item.record_time - pause.given.time))
     if pauses.row is None or pauses.untaken or had == has:
@@ -174,13 +173,13 @@ def shift(
 
 
 def commit(pauses: Pauses, topic_id: str | None, window: CommitWindow, last_commit: int) -> None:
-    """Let commits bound the pause of their partition from above.
+    """Use commits for the upper bound of their partition's pause.
 
     Args:
-        pauses: Of the group.
-        topic_id: Id of the window's topic; None when not known.
+        pauses: The group's pauses.
+        topic_id: Id of the window's topic; None when unknown.
         window: All commits of the partition between two boundaries.
-        last_commit: Record time of the last commit before the window, ms; -1 when there was none.
+        last_commit: Record time of the last commit before the window, ms; -1 if there is none.
     """
     of_topic = pauses.waiting.get(topic_id or "", {})
     pause = of_topic.get(window.partition)
@@ -192,7 +191,7 @@ def commit(pauses: Pauses, topic_id: str | None, window: CommitWindow, last_comm
             start = window.last_commit_time
         elif window.first_record < pause.given.record:
             start = window.first_commit_time
-        # (What was committed after it was given up was not committed by the one that gave it up.)
+        # A commit after the partition was given up is not by the owner that gave it up.
         pause.since = start if start <= pause.given.time else -1
     if pause.taken < 0 or window.last_record < pause.taken_record:
         return
@@ -212,7 +211,7 @@ def commit(pauses: Pauses, topic_id: str | None, window: CommitWindow, last_comm
 
 
 def complete(pauses: Pauses) -> ChurnRow | None:
-    """The newest decision's row with both bounds, once every partition has been taken and committed again."""
+    """The newest decision's row with both bounds, once every partition has its new owner and a new commit."""
     row = pauses.row
     if row is None or pauses.untaken or (pauses.waiting and pauses.most_ms >= 0):
         return None

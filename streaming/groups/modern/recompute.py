@@ -1,4 +1,4 @@
-"""The target of one decision of a broker against what its assignors give (KIP-848), in every release and order."""
+"""Recomputes a broker's target assignment (KIP-848) with every assignor, release and member order that is possible."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ from streaming.groups.verdict_inputs import ServerInputs
 
 __all__ = ["in_every_order", "recompute_target"]
 
-# Up to four pairs of members that share a bucket, in both orders each; a dozen members mostly have one or none. What
-# does not fit by then is mostly another assignor's; and a group of 5,000 partitions, or members, takes milliseconds a
-# time.
+# Four pairs of members that share a hash bucket, in both orders; a dozen members usually have one such pair or none. A
+# target that still does not fit is usually another assignor's.
 _MOST_ORDERS = 16
+
+# Orders times partitions (or members, if there are more): at 5,000 each order takes milliseconds.
 _LARGEST = 5_000
 
 
 def recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
-    """Compare a target with what the assignors that can have made it give.
+    """Compare a target with the results of all assignors that may have made it.
 
     Args:
         decision: A decision of a consumer group.
-        asked: What its assignor was asked (`asked_of`).
+        asked: Its assignor's input (`asked_of`).
 
     Returns:
-        `identical` or `unverified`: an assignor may be the operator's own, or it takes more work than one
-        decision may.
+        `identical` or `unverified`; never `drifted`, because the operator may run a custom assignor, or because the
+        work exceeds the limit for one decision.
     """
     with of_decision():
         return _recompute_target(decision, asked)
@@ -70,15 +71,15 @@ def _recompute_target(decision: ModernDecision, asked: ServerGroup) -> Verdict:
             if fits:
                 return Verdict(IDENTICAL, library=f"broker:{release}", candidates=len(tried), inputs=given)
     reason = (
-        cannot or f"it fits none of {len(tried)} candidates; assignors of one's own are not recomputed, nor all ties"
+        cannot or f"it fits none of {len(tried)} candidates; custom assignors and some member orders are not recomputed"
     )
     return Verdict(UNVERIFIED, reason, candidates=len(tried), inputs=inputs)
 
 
 def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
-    """The group with keys that share a bucket of the coordinator's maps in every order, as far as that is cheap.
+    """The group with the keys that share a bucket of the coordinator's hash maps in every order, as far as is cheap.
 
-    The first is as the log has them: mostly it is the only one there is.
+    The first has the order of the log; usually it is the only one.
     """
     yield asked
     partitions = sum(topic.partitions for topic in asked.topics.values())
@@ -89,10 +90,10 @@ def in_every_order(asked: ServerGroup) -> Iterator[ServerGroup]:
     try:
         orders = list(islice(member_orders(by_id), most))
     except AssignorError:
-        return  # a bucket is so full that Java orders it otherwise
+        return  # a bucket so full that Java turns it into a tree, with another order
     for order in orders:
         members = tuple([by_id[member_id] for member_id in order])
-        # (Topics share a bucket by their ids, in a set that is filled in the order of the first member's names.)
+        # Topic ids may share a bucket too, in a set filled in the order of the first member's topic names.
         other = tuple([replace(member, topics=member.topics[::-1]) for member in members])
         for turned in (members, other) if other != members else (members,):
             if turned != asked.members:

@@ -1,6 +1,6 @@
-"""What a coordinator's assignor was asked (KIP-848), as far as the log and the rounds tell.
+"""The input of a coordinator's assignor (KIP-848), from the log and the rounds.
 
-Source of the rules: kafka.md 4.
+Source of the rules: `GroupMetadataManager` and `TargetAssignmentBuilder` (Kafka 4.x).
 """
 
 from __future__ import annotations
@@ -18,18 +18,17 @@ from streaming.groups.topics import counts_from
 __all__ = ["ERAS", "PREFIX", "asked_of"]
 
 ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
-"""First release of each era of the broker's assignors, oldest first (kafka.md 4.5 to 4.7;
-assignors/brokers/registry.py)."""
+"""First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
 
 PREFIX: Final = "server-"
-"""Stands before the names of the broker's assignors in `assignors.brokers`."""
+"""Prefix of the names of the broker's assignors in `assignors.brokers`."""
 
 
 def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -> ServerGroup | str:
-    """What the assignor was asked for the target of a decision; the reason where that is not known.
+    """The assignor's input for the target of a decision, or the reason why it is unknown.
 
     Args:
-        state: The group's state, with the topics of the round after the decision taken in.
+        state: The group's state, including the topics of the round after the decision.
         decision: A decision of a consumer group with members.
         config: Settings.
     """
@@ -46,8 +45,8 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
         known = state.topics.get(name)
         if name not in ids or known is None:
             if not config.watches_topic(name):
-                return f"topic {name[:100]!r} is excluded by the filters: it is not known"
-            return f"no round has shown topic {name[:100]!r}: it is not known"
+                return f"topic {name[:100]!r} is excluded by the filters: its partition count is not known"
+            return f"no round has shown topic {name[:100]!r}: its id is not known"
         shown = shown_of.get(ids[name], -1)
         seen = counts_from(known, decision.record_time - config.metadata_grace_ms)
         if shown + 1 not in seen:
@@ -79,15 +78,15 @@ def asked_of(state: GroupState, decision: ModernDecision, config: GroupConfig) -
 
 
 def _unknown(decision: ModernDecision) -> str | None:
-    """Why the target cannot be recomputed: what of the coordinator's inputs is not known; None when all is."""
+    """Why the target cannot be recomputed: which of the coordinator's inputs is unknown; None if all are known."""
     if decision.carried_over:
-        return "the group came from the classic protocol: this is the assignment that it brought"
+        return "the group was upgraded from the classic protocol: this is the assignment it had"
     if decision.before is None or not decision.exact:
-        return "what was the target before it is not known: records of the group before it may be missing"
+        return "the previous target is not known: earlier records of the group may be missing"
     if decision.undescribed:
         return f"the log lacks records of member {decision.undescribed[0][:100]!r}"
     if decision.group_epoch != decision.epoch:
-        return "members or subscriptions have changed since the epoch that it was computed for"
+        return "members or subscriptions have changed since the epoch of the target"
     unresolved = [name for name, topics in decision.subscriptions.items() if topics is None]
     if unresolved:
         return f"the regular expression of member {unresolved[0][:100]!r} is not resolved in the log"

@@ -1,4 +1,4 @@
-"""What `group_health` shows of the membership of a group that the broker assigns."""
+"""A modern group's membership and verdict for `group_health`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["modern_membership", "modern_verdict", "was_met_empty"]
 
 
 def was_met_empty(state: GroupState) -> bool:
-    """Whether the last member had left a group that the broker assigns before anything was read of it."""
+    """Whether a modern group was already empty when its first records were read."""
     group = state.modern.group
     return group is not None and not group.members and group.epoch > (state.modern.epoch or -1)
 
 
 def modern_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
-    """The membership of a consumer, share or streams group; of one whose records were not read, the verdict."""
+    """The membership of a consumer, share or streams group; only its verdict if no record of it was read."""
     modern = state.modern
     group = modern.group
     if group is None:
@@ -48,4 +48,4 @@ def modern_verdict(state: GroupState, observation: GroupObservation) -> Standing
         return StandingVerdict(NOT_APPLICABLE, no_verdict_on(kind), 0)
     if was_met_empty(state):
         return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
-    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group was read yet", 0)
+    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)

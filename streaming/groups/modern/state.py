@@ -1,4 +1,4 @@
-"""What is kept of a group that the broker assigns (KIP-848), and of share and streams groups."""
+"""The state of a modern group: consumer (KIP-848), share or streams."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["ModernState"]
 
 
 class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """The modern part of a group's state; as by default in a classic group.
+    """The modern part of a group's state; all defaults in a classic group.
 
     Attributes:
-        key_type: Key type of the metadata record (3, 11 or 17) that the group lives by; None for a classic group.
-        ended: Log offset of the last tombstone of its metadata record; None when there was none.
-        group: What the log has told of the group; None for a classic group.
+        key_type: Key type of the group's metadata record (3, 11 or 17); None for a classic group.
+        ended: Log offset of the last tombstone of its metadata record; None if there was none.
+        group: The group according to the log; None for a classic group.
         epoch: Epoch of its newest decision; None before the first.
         incarnation: Its incarnation; None before the first decision.
-        upgraded: It was a classic group until now: its first decision is not there yet.
+        upgraded: It has just been upgraded from a classic group and has no decision yet.
         waiting: Decisions that no round has judged yet, oldest first.
-        unnamed: Decisions whose members' rows wait for a round to name the topics, oldest first.
-        shown: The decision whose members' rows were last written, as far as closing rows need it.
+        unnamed: Decisions whose member rows wait for a round to name the topics, oldest first.
+        shown: The decision whose member rows were last written, reduced to what closing rows need.
         verdict: Verdict on its newest judged decision; None before the first.
-        balance: Imbalance of its newest judged decision, and the least; None before the first.
+        balance: Imbalance of its newest judged decision, and the lowest possible; None before the first.
         pauses: Partitions of a consumer group between two owners; None before the first current assignment.
     """
 

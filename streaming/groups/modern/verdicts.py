@@ -1,17 +1,17 @@
-"""Verdicts on groups that the broker assigns (KIP-848): is the target what its assignor gives?
+"""Verdicts on groups assigned by the broker (KIP-848): is the target what its assignor gives?
 
-The verdict is about the target, never about what members own at present, which trails behind it. What the coordinator
-went by is in the log: members, subscriptions, the target before. Three things are not: its release, the assignor
-where no member asks for one, and partition counts (from 4.1). So every assignor and era that is possible is tried,
-with the counts that the target itself shows, if a round saw them: the assignors hand out every partition.
+The verdict is about the target, not about what members own now, which trails behind it. The log has most of the
+coordinator's inputs: members, subscriptions, the previous target. It lacks the broker's release, the assignor if no
+member requests one, and, since Kafka 4.1, partition counts. So every possible assignor and era is tried, with the
+counts that the target shows, if a round saw them; the assignors assign every partition.
 
-`identical` is a fact; that nothing fits is none, as an assignor may be the operator's own. Where keys share a bucket of
-the coordinator's maps their order is not recorded: as many of the possible ones are tried as is cheap. What fits none
-is `unverified`. `drifted` is said of a partition that two members are to own, or one that does not subscribe to
-its topic: no assignor may do that. (The target that an upgraded classic group brings was made by none: the coordinator
-takes subscriptions and assignments as they stand, and a static member's return has parted them, kafka.md 2.8.)
+`identical` is certain. A target that nothing fits proves nothing, because the operator may run a custom assignor, so it
+is `unverified`. The order of keys that share a bucket of the coordinator's hash maps is not recorded; as many orders
+are tried as is cheap. A target is `drifted` only if it violates an invariant: a partition with two members, or with a
+member that does not subscribe to its topic. The target of an upgraded classic group was made by no assignor: the
+coordinator copies subscriptions and assignments, which a static member's return may have made inconsistent.
 
-Source of the rules: DESIGN.md 3; kafka.md 4.
+docs/verdicts.md explains the verdicts and their limits. Source of the rules: `GroupMetadataManager` (Kafka 4.x).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdict
 
 
 def write_modern_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
-    """Judge the decisions since the round before; the topics of this round are taken in."""
+    """Judge the decisions since the last round; the state must include this round's topics."""
     modern = state.modern
     verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context), observation, context)
     modern.verdict = standing(verdicts) or modern.verdict
@@ -47,7 +47,7 @@ def write_modern_verdicts(state: GroupState, observation: GroupObservation, cont
         newest = modern.waiting[-1]
         now = None if newest.exact else as_it_is(state, newest)
         if now is not None and now.group_epoch == now.epoch:
-            # No target has been written since, so that what is there is the newest one, whole.
+            # No newer target is being written, so the current targets are the newest one and complete.
             newest = msgspec.structs.replace(now, exact=True)
         with of_record(0):
             modern.balance = balance_of_target(newest, names_at(state, newest))
@@ -80,7 +80,7 @@ class _Modern:
 
 
 def strategy_of(assignors: tuple[str, ...]) -> str | None:
-    """The server assignor that members ask for; None where it is the broker's default, or not to be told."""
+    """The server assignor that members request; None if it is the broker's default, or if it is ambiguous."""
     return assignors[0] if len(assignors) == 1 else None
 
 
@@ -90,7 +90,7 @@ def no_verdict_on(group_type: str) -> str:
 
 
 def judge_modern(state: GroupState, decision: ModernDecision, config: GroupConfig) -> Verdict:
-    """Judge one decision with what the round after it knows."""
+    """Judge one decision at the round after it."""
     if decision.became_empty:
         return Verdict(NOT_APPLICABLE, "the group is empty")
     if decision.group_type != CONSUMER:
@@ -100,13 +100,13 @@ def judge_modern(state: GroupState, decision: ModernDecision, config: GroupConfi
     names = names_at(state, decision)
     broken = _broken(decision, names)
     if broken:
-        return Verdict(DRIFTED, "invariants are violated, whatever the assignor", drifted=broken)
+        return Verdict(DRIFTED, "it violates the invariants of every assignor", drifted=broken)
     asked = asked_of(state, decision, config)
     return Verdict(UNVERIFIED, asked) if isinstance(asked, str) else recompute_target(decision, asked)
 
 
 def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPartition, ...]:
-    """Partitions of two members, or of one that does not subscribe."""
+    """Partitions with two members, or with one that does not subscribe to their topic."""
     if not decision.exact:
         return ()
     owners: dict[tuple[str, int], list[str]] = {}

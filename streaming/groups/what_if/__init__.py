@@ -1,1 +1,1 @@
-"""What other strategies would have made of a decision."""
+"""What-if: the result that other strategies would have had at a decision."""

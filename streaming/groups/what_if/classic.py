@@ -1,11 +1,12 @@
-"""Rows of `what_if`: what each strategy would have given a group at one decision, beside the one that it runs.
+"""Rows of `what_if`: the result that each strategy would have had at one decision, next to the strategy that runs.
 
-They are written with the verdict on the decision, when its partition counts are known. The strategy that runs stands
-for what the group did where the verdict is `identical`; the others are asked as the same client's newest release would
-ask them, with members that say they have what they had: what they really said was meant for the strategy that runs.
+They are written with the verdict on the decision, when its partition counts are known. If the verdict is `identical`,
+the row of the running strategy shows what the group did. The other strategies are run as in the newest release of the
+same client, with members that report their previous partitions in that strategy's own form; what they really reported
+was meant for the running strategy.
 
-A decision that is too large, and all but the newest of a storm, get one row with the reason: a round must not wait for
-answers that nobody asked for.
+A decision that is too large, and all but the newest of a rebalance storm, get one row with the reason: a round must not
+be delayed by what-ifs that nobody asked for.
 """
 
 from __future__ import annotations
@@ -58,15 +59,15 @@ __all__ = [
     "what_if_rows",
 ]
 
-CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are worked out"
-UNKNOWN_BEFORE = "what the members had before is not known"
+CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are computed"
+UNKNOWN_BEFORE = "the members' previous partitions are not known"
 
 _LONGEST_REASON = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is told of one strategy: the columns of its row that the decision does not give."""
+    """Result columns for one strategy, without the decision's own."""
 
     strategy: str
     runs: bool | None
@@ -79,7 +80,7 @@ class Told:
 
 
 def by_member(owners: Owners) -> Owned:
-    """Owners before a decision, as the measures take them and the state keeps them."""
+    """Owners before a decision, by member: the form that the measures need and the state keeps."""
     owned: dict[str, dict[str, list[int]]] = {}
     for topic, partitions in owners.items():
         for partition, owner in partitions.items():
@@ -96,16 +97,16 @@ def await_verdict(
     *,
     first_half: bool,
 ) -> None:
-    """Let a decision wait for its verdict, with what it takes to ask other strategies then.
+    """Let a decision wait for its verdict, with the data that `what_if` needs then.
 
     Args:
-        waiting: The decisions that wait, oldest first; the decision is appended, and what is not needed any more of
-            older ones goes.
+        waiting: The waiting decisions, oldest first. The decision is appended, and an older one loses data that is no
+            longer needed.
         decision: The decision.
-        owned: What each member had before it; None where that is not known.
+        owned: Each member's previous partitions; None if unknown.
         partitions_moved_optimal: As in its churn row.
         config: Settings.
-        first_half: It gave up partitions that the next decision gives on.
+        first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
     """
     keeps = owned is not None and not first_half and _too_large(decision.record, owned, config) is None
     waiting.append(
@@ -121,12 +122,12 @@ def await_verdict(
 
 
 def too_large(partitions: int, members: int, config: GroupConfig) -> str | None:
-    """Why a decision of this size is not worked out; None when it is."""
+    """Why a decision of this size gets no what-ifs; None if it does."""
     if partitions * members <= config.what_if_max_size:
         return None
     return (
         f"{partitions:,} partitions times {members:,} members are more than what_if_max_size "
-        f"({config.what_if_max_size:,}): only smaller decisions are worked out"
+        f"({config.what_if_max_size:,}): only smaller decisions are computed"
     )
 
 
@@ -143,17 +144,17 @@ def what_if_rows(
     """Write the rows of one decision of a classic group.
 
     Args:
-        state: The group's state, with the topics of this round taken in.
+        state: The group's state, including this round's topics.
         decision: The decision.
-        judged: What the rows have from it.
+        judged: The decision's own columns.
         verdict: Its verdict.
-        observation: The round that made it possible.
+        observation: The round at which it was judged.
         config: Settings.
         crowded: It is not one of the newest.
 
     Returns:
-        Nothing for groups that assign no partitions, for empty ones, and for the first half of a cooperative
-        rebalance, whose moves are the second's.
+        Nothing for groups that assign no partitions, for empty groups, and for the first half of a cooperative
+        rebalance, whose moves count for the second.
     """
     record = decision.record
     runs = record.protocol
@@ -178,7 +179,7 @@ def what_if_rows(
 
 
 def what_if_row(told: Told, judged: Judged, observation: GroupObservation, config: GroupConfig) -> WhatIfRow:
-    """Write what is told of one strategy at one decision as a row of `what_if`."""
+    """The row of `what_if` for one strategy at one decision."""
     return WhatIfRow(
         cluster=config.cluster,
         group_id=judged.group,
@@ -203,7 +204,7 @@ def what_if_row(told: Told, judged: Judged, observation: GroupObservation, confi
 
 
 def _why_not(decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> str | None:
-    """Why nothing can be worked out, as far as the record tells."""
+    """Why the record allows no what-ifs; None if it does."""
     record = decision.record
     if decision.kind == "migration" or undecodable(record) is not None:
         return verdict.reason
@@ -217,10 +218,10 @@ def _too_large(record: MembershipRecord, owned: Owned | None, config: GroupConfi
 
 
 def _counts(state: GroupState, decision: ClassicDecision, verdict: Verdict, config: GroupConfig) -> Mapping[str, int]:
-    """Partition counts that the decision was about, as well as they are known.
+    """Partition counts at the decision: the verdict's, or else the best known ones.
 
     Raises:
-        CannotTell: A subscribed topic has none.
+        CannotTell: The count of a subscribed topic is unknown.
     """
     if verdict.counts is not None:
         return verdict.counts
@@ -236,7 +237,7 @@ def _counts(state: GroupState, decision: ClassicDecision, verdict: Verdict, conf
 def _racks(
     state: GroupState, decision: ClassicDecision, verdict: Verdict, counts: Mapping[str, int], config: GroupConfig
 ) -> PartitionRacks | None:
-    """Racks that the verdict went by, or as the newest round shows them; None where they do not matter."""
+    """The racks used for the verdict, or else those of the newest round; None if they do not matter or are unknown."""
     record = decision.record
     if verdict.racks is not None:
         return verdict.racks
@@ -246,7 +247,7 @@ def _racks(
 
 
 def _least_imbalance(state: GroupState, decision: ClassicDecision) -> float | None:
-    """The least imbalance with the counts that the assignment shows, where it was worked out already."""
+    """The lowest possible imbalance with the counts that the assignment shows; None if not computed yet."""
     newest = state.classic.current is not None and state.classic.current.record.record == decision.record.record
     return state.classic.balance[1] if newest else None
 
@@ -282,7 +283,7 @@ def _told(
             if strategy is None:
                 found = CannotTell(f"strategy {name[:100]!r} is not known")
             elif not strategy.deterministic:
-                found = CannotTell("the strategy is not deterministic: what it would give is not known")
+                found = CannotTell("the strategy is not deterministic: its result is not known")
             elif before is None and name != runs and name in STICKY:
                 found = CannotTell(UNKNOWN_BEFORE)
             else:
@@ -297,7 +298,7 @@ def _assigned(record: MembershipRecord) -> Assignment:
 
 
 def _strategy(name: str, client: str, config: GroupConfig) -> tuple[Strategy | None, Library | None]:
-    """A strategy, and the newest era of a client's, by its first release; Java's where the client has none."""
+    """A strategy, and the first release of its newest era in a client, or in Java if the client does not have it."""
     custom = config.custom.named(name)
     if custom is not None:
         return custom, Library(CUSTOM)
@@ -320,7 +321,7 @@ def told_of(
     library: str | None,
     known_before: bool,
 ) -> Told:
-    """What is told of a strategy, by its outcome or why there is none."""
+    """The result columns for a strategy, from its outcome or from the reason why there is none."""
     told = Told(
         strategy,
         runs,

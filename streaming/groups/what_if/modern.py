@@ -1,4 +1,4 @@
-"""Rows of `what_if` of groups that the broker assigns: what each of its assignors would have made of one decision."""
+"""Rows of `what_if` for modern groups: what each of the broker's assignors would have given at one decision."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def modern_what_if_rows(
     *,
     crowded: bool,
 ) -> list[WhatIfRow]:
-    """Write the rows of one decision, one for each assignor and for another that members ask for.
+    """Write the rows of one decision: one for each built-in assignor, and for any other that members request.
 
-    The arguments are those of `what_if_rows`. Nothing is written of share and streams groups, nor of empty ones.
+    The arguments are those of `what_if_rows`. Share groups, streams groups and empty groups get no rows.
     """
     if not config.what_if_max_size or verdict.verdict == NOT_APPLICABLE:
         return []
@@ -64,7 +64,7 @@ def _untold(name: str, decision: ModernDecision, reason: str) -> Told:
 
 
 def _asks(name: str, decision: ModernDecision) -> bool | None:
-    """Whether members ask for an assignor; None where they ask for none, or for several."""
+    """Whether members request this assignor; None if they request none, or several."""
     return name in decision.assignors if len(decision.assignors) == 1 else None
 
 
@@ -92,13 +92,13 @@ def _told(state: GroupState, decision: ModernDecision, verdict: Verdict, asked: 
 def _answers(
     decision: ModernDecision, asked: ServerGroup, target: Assignment, *, fits: bool
 ) -> tuple[str, dict[str, Assignment | AssignorError]]:
-    """What each assignor gives in the newest release in which one that can run gives the target.
+    """The result of each assignor, in the newest release in which an assignor that may run gives the target.
 
     Args:
         decision: The decision.
-        asked: What the assignor was asked.
+        asked: The assignor's input.
         target: The decision's target.
-        fits: In some release, and some order of the members, one gives it; where none does, the newest is asked.
+        fits: There is such a release, for some order of the members. Otherwise the newest release is used.
     """
     group, release = asked, ERAS[-1]
     if fits:
@@ -113,7 +113,7 @@ def _answers(
 
 
 def _gives(decision: ModernDecision, asked: ServerGroup, target: Assignment) -> frozenset[str]:
-    """The assignors that can have made the target in any release: that give it, or of which that cannot be told."""
+    """The assignors that may have made the target in some release: they give it, or their result is unknown."""
     if len(decision.assignors) == 1:
         return frozenset(decision.assignors)
     return frozenset(
@@ -137,6 +137,6 @@ def _answer(name: str, asked: ServerGroup, release: str) -> Assignment | Assigno
     try:
         return assign_on_server(f"{PREFIX}{name}", asked, release)
     except TooMuchWork:
-        raise  # what one of several releases and orders gives would be taken for what no other gives
+        raise  # a partial search must not look like a complete one with a single match
     except AssignorError as error:
         return error

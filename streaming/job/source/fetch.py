@@ -301,7 +301,7 @@ class _Patience:
         why = f" ({self._last})" if self._last else ""
         message = (
             f"Nothing could be read of {', '.join(some)} for {self._seconds:.0f} s{why}: "
-            "check that the brokers are up and the topic exists; the query goes on where it was when started again."
+            "check that the brokers are up and the topic exists; when restarted, the query continues where it was."
         )
         raise UnreadableTopicError(message) from self._last
 

@@ -126,8 +126,8 @@ def _gap(topic: str, partition: int, read: int, now: int, *, anew: bool) -> LogG
         )
         return LogGap(partition, read, 0, reason, topic, "recreated")
     reason = (
-        f"{topic} was cut back to {now} after {read} offsets had been read (an unclean election?): what was read of "
-        f"{now} to {read} the cluster has lost; reading goes on at {now}"
+        f"{topic} was cut back to {now} after {read} offsets had been read (an unclean election?): the cluster has "
+        f"lost the offsets {now} to {read}, and reading continues at {now}"
     )
     return LogGap(partition, now, read, reason, topic, "truncated")
 

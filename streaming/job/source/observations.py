@@ -211,7 +211,7 @@ class ObservationAssembler:
         key = event.round, event.group
         size = _EVENT_BYTES + len(record.value or b"")
         if key in self._done or key in self._open:
-            self._reject(record, f"the group stands in round {event.round} a second time")
+            self._reject(record, f"the group appears in round {event.round} a second time")
         elif isinstance(event, GroupGone):
             self._emit(event, gone=event.reason, topics=(), size=size)
         elif event.topics == 0:
@@ -302,7 +302,7 @@ def _wrong(event: Event, current: EventRound) -> str | None:
         if not 0 <= event.topics <= _LARGEST:
             return "a negative or impossible number of topics"
         if event.held_since is not None and not 0 <= event.held_since <= LATEST_MS:
-            return "the time since when the log is held back is no time"
+            return "the time since which the log is blocked is not a valid time"
     return None
 
 

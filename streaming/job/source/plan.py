@@ -1,10 +1,10 @@
 """Which rounds make a batch, and how far it reads: decided from offsets and closing records alone.
 
-A batch is a whole number of rounds (DESIGN.md 1). The same decision is made twice: by the driver when it looks for new
-data, and again, possibly in another process after a crash, when Spark asks to read between two offsets that it kept. So
-nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing record
-follows from the positions before it, the record, and a limit (`Limits`): the ends of the topics when the driver asks,
-the end of the batch when it is planned again. Both limits give the same judgement, because positions only grow:
+A batch is a whole number of rounds (docs/architecture.md). The same decision is made twice: by the driver when it looks
+for new data, and again, possibly in another process after a crash, when Spark asks to read between two offsets that it
+kept. So nothing here depends on a clock, on memory, or on how earlier batches were split. The judgement of a closing
+record follows from the positions before it, the record, and a limit (`Limits`): the ends of the topics when the driver
+asks, the end of the batch when it is planned again. Both limits give the same judgement, because positions only grow:
 positions beyond the topics are beyond the batch, and those that were taken are not.
 """
 
@@ -266,7 +266,7 @@ def _impossible(running: _Running, record: RoundRecord, closed: RoundClosed, lim
     if not all(0 <= number <= _LARGEST for number in (closed.interval_ms, closed.groups, closed.written, closed.size)):
         return "a negative or impossible interval or count"
     if not all(0 <= hold.since <= LATEST_MS for hold in closed.holds or ()):
-        return "the time since when the log is held back is no time"
+        return "the time since which the log is blocked is not a valid time"
     if closed.time > record.timestamp + _CLOCKS_APART_MS:
         return f"its time {closed.time} lies after its closing record was appended, at {record.timestamp}"
     known, own = running.rounds_of, closed.cluster_id

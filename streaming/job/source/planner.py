@@ -254,7 +254,7 @@ class Planner:
         now = self._clock()
         if self._shorter_since is None:
             self._shorter_since = now
-            _LOG.warning("evenkeel source: a topic ends before what was read of it: waiting whether that stays so")
+            _LOG.warning("evenkeel source: a topic ends before what was read of it: waiting to see if it stays so")
         return now - self._shorter_since > _CUT_BACK_S
 
     def _look(self, reader: RangeReader, start: Positions, until: int, max_rounds: int | None) -> _Look:

@@ -47,7 +47,7 @@ def refusal_of_group(answer: Any, group: str) -> Refused | None:
         return Refused.FORBIDDEN
     if answer.error_code == _GROUP_UNKNOWN:
         return Refused.UNKNOWN
-    demand(answer.error_code, f"the coordinator of group {group!r} refused to tell of it")
+    demand(answer.error_code, f"the coordinator of group {group!r} refused to describe it")
     return None
 
 

@@ -212,7 +212,7 @@ def test_a_target_that_no_record_holds_is_refused(target: Any) -> None:
 def test_names_and_releases_that_are_not_known_are_told_apart() -> None:
     with pytest.raises(UnknownStrategy, match="'server-sticky'"):
         assign_on_server("server-sticky", group({}))
-    with pytest.raises(UnknownLibrary, match="no broker"):
+    with pytest.raises(UnknownLibrary, match="not a Kafka release"):
         assign_on_server("server-range", group({}), "librdkafka:2.3")
     with pytest.raises(CannotTell, match="before 3"):
         assign_on_server("server-range", group({}), "3.7.1")
@@ -241,13 +241,13 @@ def test_a_line_is_answered_with_topic_ids() -> None:
     ("change", "reason"),
     [
         ({"strategy": "server-mine"}, "Server strategy 'server-mine' is not known"),
-        ({"library": "sarama"}, "no broker"),
-        ({"library": 4}, "library is 4"),
-        ({"topics": []}, "topics is no JSON object"),
+        ({"library": "sarama"}, "not a Kafka release"),
+        ({"library": 4}, "text for library, got 4"),
+        ({"topics": []}, "Expected a JSON object for topics."),
         ({"topics": {"t": {"partitions": 1}}}, "no 'id' in topic 't'"),
         ({"topics": {"t": {"id": T}}}, "no 'partitions' in topic 't'"),
         ({"topics": {"t": {"id": T, "partitions": "3"}}}, "partition count '3'"),
-        ({"topics": {"t": {"id": "x", "partitions": 3}}}, "no uuid"),
+        ({"topics": {"t": {"id": "x", "partitions": 3}}}, "not a UUID"),
         ({"members": {"a": {}}}, "no 'topics' in member 'a'"),
         ({"members": {"a": {"topics": [], "target": [[T]]}}}, "target of member 'a'"),
         ({"members": {"a": {"topics": [], "target": [[T, [None]]]}}}, "int32"),

@@ -138,7 +138,7 @@ class TestRacks:
 
     def test_racks_matter_to_java_from_3_5_only(self) -> None:
         assert assign("range", group(self.a, self.b, t=2), JAVA_34) == self.plain
-        with pytest.raises(CannotTell, match="replicas' racks are not known"):
+        with pytest.raises(CannotTell, match="racks of the replicas are not known"):
             assign("range", group(self.a, self.b, t=2), JAVA_35)
 
     def test_replicas_in_all_racks_everywhere_leave_java_and_librdkafka_plain(self) -> None:

@@ -73,9 +73,9 @@ def test_a_strategy_of_the_user_s_own_has_no_library() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"remembered_generation": "7"}, "remembered_generation is '7': give a whole number"),
+        ({"remembered_generation": "7"}, "Expected a whole number for remembered_generation, got '7'."),
         ({"remembered_generation": 1 << 31}, "remembered_generation is 2147483648: give a generation"),
-        ({"other_topics_known": 1}, "other_topics_known is 1: give true or false"),
+        ({"other_topics_known": 1}, "Expected true or false for other_topics_known, got 1."),
     ],
 )
 def test_what_a_leader_knew_beside_is_checked(change: dict[str, Any], reason: str) -> None:

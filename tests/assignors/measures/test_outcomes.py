@@ -203,12 +203,12 @@ def test_a_line_for_rocketmq_is_told_by_its_queues() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"current": None}, "current is no JSON object"),
+        ({"current": None}, "Expected a JSON object for current."),
         ({"current": {"a": [["t"]]}}, "partition of current of 'a'"),
-        ({"load": {"t": [1]}}, "1 numbers where there are 6"),
+        ({"load": {"t": [1]}}, "Expected 6 numbers for the load of topic 't', got 1."),
         ({"load": {"t": [1, 1, 1, 1, 1, -1]}}, "-1"),
         ({"load": {"u": []}}, "topic 'u'"),
-        ({"strategies": "range"}, "strategies is no list"),
+        ({"strategies": "range"}, "Expected a list for strategies."),
         ({"members": {"a": {}}}, "no 'topics'"),
         ({"library": "java:x"}, "cannot be read"),
     ],

@@ -56,7 +56,7 @@ def test_a_partition_that_no_round_shows_within_grace_is_drifted() -> None:
     life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 2)))
     life.take(make_observation(2000 + 600, make_topic("x", 2)))
     row = verdict_of(life)
-    assert (row.verdict, row.reason) == ("drifted", "invariants are violated, whoever led")
+    assert (row.verdict, row.reason) == ("drifted", "it violates the invariants of every strategy")
     assert row.drifted_partitions == (
         DriftedPartition("x", 2, "misplaced", None, ("b",)),
         DriftedPartition("x", 3, "misplaced", None, ("b",)),

@@ -26,9 +26,9 @@ CROSSED = (("r2",), ("r1",))
 STRAIGHT = (("r1",), ("r2",))
 EVERYWHERE = (("r1", "r2"), ("r2", "r1"))
 FOREIGN = (("x",), ("y",))
-HIDDEN = "it fits no racks that rounds have seen; a leader that looks while a broker is down sees others"
-UNTRIED = "it fits none of the racks that were tried, and they have changed too often to try all"
-UNKNOWN = "members have racks and the replicas' racks are not known"
+HIDDEN = "it fits no racks that rounds have seen; a leader sees other racks while a broker is down"
+UNTRIED = "it fits none of the racks that were tried, and the racks have changed too often to try all"
+UNKNOWN = "members have racks, and the racks of the replicas are not known"
 
 
 def two(of_a: Sequence[int], of_b: Sequence[int], **client: Any) -> tuple[Member, ...]:

@@ -164,7 +164,7 @@ def test_librdkafka_may_have_been_told_the_topics_in_any_order(given_a: Parts, g
     if verdict == "identical":
         assert row.matching_library == "librdkafka:2.2"
     else:
-        assert row.reason == "the result depends on the order in which the broker told librdkafka of the topics"
+        assert row.reason == "the result depends on the order in which the broker listed the topics"
 
 
 # Releases, the subscription version that they write, and whether it contains a generation.

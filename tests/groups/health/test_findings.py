@@ -83,7 +83,7 @@ def test_a_subscribed_topic_that_no_round_shows_is_unseen() -> None:
     life.take(make_record(5, (make_member("a", ("x", "y"), {"x": (0,)}),)), make_observation(10, make_topic("x", 1)))
     life.take(make_observation(20, make_topic("x", 1), make_topic("y", None)))
     assert found(life) == [("topic_not_visible", 10)]
-    assert detail(life) == "subscribed, but no such topic was seen: y"
+    assert detail(life) == "subscribed, but not visible: y"
     life.take(make_observation(30, make_topic("x", 1), make_topic("y", 1)))
     assert [name for name, _ in found(life)] == ["stale_metadata"]
 
@@ -188,11 +188,11 @@ def test_at_most_three_topics_are_named() -> None:
     life = Life()
     topics = ("t1", "t2", "t3", "t4", "t5")
     life.take(make_record(5, (make_member("a", topics, {}),)), make_observation(10))
-    assert detail(life) == "subscribed, but no such topic was seen: t1, t2, t3 and 2 more"
+    assert detail(life) == "subscribed, but not visible: t1, t2, t3 and 2 more"
 
 
 def test_a_finding_names_three_and_counts_the_others() -> None:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b", topics=("x", "v1", "v2", "v3", "v4", "v5"))))
     life.take(make_observation(10, make_topic("x", 2)))
-    assert detail(life) == "subscribed, but no such topic was seen: v1, v2, v3 and 2 more"
+    assert detail(life) == "subscribed, but not visible: v1, v2, v3 and 2 more"

@@ -55,7 +55,7 @@ def test_lag_is_what_can_still_be_read() -> None:
 def test_what_was_deleted_before_it_was_read_is_told_with_where_and_how_much() -> None:
     life = behind()
     assert (last(life).lost_records, life.rows.group_health[-1].lost_records) == (4_899_000, 4_899_000)
-    assert said(life) == [("data_lost", 20, "deleted before the group has committed past it: x 0 (4,899,000 offsets)")]
+    assert said(life) == [("data_lost", 20, "deleted before the group committed past it: x 0 (4,899,000 offsets)")]
 
 
 def test_one_round_is_not_enough_for_a_loss_as_the_group_may_have_committed_since_its_position_was_read() -> None:
@@ -157,6 +157,6 @@ def test_losses_on_many_partitions_are_one_finding() -> None:
     commits = [make_commit(5 + p, 100, topic="x", partition=p) for p in (0, 1)]
     life.take(*commits, make_observation(10, seen), make_observation(20, seen))
     assert [detail for *_, detail in said(life)] == [
-        "deleted before the group has committed past it: x (1,000 offsets on 2 partitions)"
+        "deleted before the group committed past it: x (1,000 offsets on 2 partitions)"
     ]
     assert life.rows.group_health[-1].lost_records == 1_000

@@ -64,7 +64,7 @@ def test_a_commit_of_the_topic_before_gives_neither_lag_nor_ahead(offset: int) -
     assert (row.lag, row.lag_read_committed, row.ahead_by, row.lag_status) == (None, None, None, "unknown")
     assert (row.reason, row.committed_offset, row.high_watermark) == ("topic_recreated", offset, 40)
     assert said(life) == {
-        "topic_recreated": "deleted and created again: x (1 partition with offsets of the topic before)"
+        "topic_recreated": "deleted and created again: x (1 partition with offsets of the previous topic)"
     }
     assert since(life, "topic_recreated") == 20
 
@@ -151,7 +151,7 @@ def test_a_partition_count_that_shrank_is_named() -> None:
     assert [lag_of(life, p).reason for p in (0, 3)] == ["topic_recreated", "beyond_partition_count"]
     assert [lag_of(life, p).ahead_by for p in (0, 3)] == [None, None]
     assert said(life)["topic_recreated"] == (
-        "deleted and created again: x (2 partitions instead of 4, 1 partition with offsets of the topic before)"
+        "deleted and created again: x (2 partitions instead of 4, 1 partition with offsets of the previous topic)"
     )
 
 

@@ -59,7 +59,7 @@ def test_a_topic_that_no_round_names_leaves_the_partitions_open_with_the_reason(
     life = Life()
     (row,) = life.take(*read(FIRST), make_observation(15, make_topic("orders", 4, topic_id=None))).members
     assert (row.partition_count, row.partitions) == (4, None)
-    assert row.undecodable == f"no round has named the topic with the id {TOPIC_ID}"
+    assert row.undecodable == f"no round has named the topic with id {TOPIC_ID}"
 
 
 def test_members_of_a_group_that_is_met_in_the_middle_of_its_life_are_told_from_when_they_joined() -> None:

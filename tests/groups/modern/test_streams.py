@@ -58,7 +58,7 @@ def test_a_task_reads_of_each_topic_of_its_subtopology_what_there_is() -> None:
 
 
 def test_what_a_task_reads_is_not_guessed() -> None:
-    reason = "which partitions its tasks read is not known"
+    reason = "the partitions that its tasks read are not known"
     assert told(*lived(("0", (), ("or.*",), ()), tasks=(("0", (0,)),))) == (None, 1, reason)
     assert told(*lived(("0", ("orders", "unseen"), (), ()), tasks=(("0", (0,)),))) == (None, 1, reason)
     assert told(*lived(tasks=(("0", (0,)),))) == (None, 1, reason)

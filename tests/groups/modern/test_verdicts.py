@@ -45,7 +45,7 @@ def test_a_target_that_the_assignor_gives_is_identical() -> None:
 def test_a_target_that_no_candidate_gives_is_no_alarm() -> None:
     _, second = verdicts(*FIRST, *SECOND_JOINS, target("a", 0, 3), target("b", 1, 2), stands(2))
     assert (second.verdict, second.drifted_count) == ("unverified", 0)
-    assert second.reason == "it fits none of 4 candidates; assignors of one's own are not recomputed, nor all ties"
+    assert second.reason == "it fits none of 4 candidates; custom assignors and some member orders are not recomputed"
 
 
 @pytest.mark.parametrize("first", ["Aa", "BB"])
@@ -93,10 +93,10 @@ def test_what_no_assignor_may_do_is_drift(log: tuple[Written, ...], drifted: Dri
 @pytest.mark.parametrize(
     ("log", "reason"),
     [
-        (FIRST[3:], "what was the target before it is not known: records of the group before it may be missing"),
+        (FIRST[3:], "the previous target is not known: earlier records of the group may be missing"),
         (
             (*FIRST, *SECOND_JOINS, epoch(3), target("a", 0, 1), target("b", 2, 3), stands(2)),
-            "members or subscriptions have changed since the epoch that it was computed for",
+            "members or subscriptions have changed since the epoch of the target",
         ),
         (
             (*FIRST, (other_key(5, GROUP, "a"), member_metadata([], regex="o.*")), epoch(2), stands(2)),
@@ -104,7 +104,7 @@ def test_what_no_assignor_may_do_is_drift(log: tuple[Written, ...], drifted: Dri
         ),
         (
             (*FIRST, (other_key(5, GROUP, "a"), member_metadata(["orders", "more"])), epoch(2), stands(2)),
-            "no round has shown topic 'more': it is not known",
+            "no round has shown topic 'more': its id is not known",
         ),
         ((*FIRST, asking("a", "mine"), epoch(2), stands(2)), "assignor 'mine' is not known"),
         ((*FIRST, *SECOND_JOINS, target("a", 0, 1, 2, 3), stands(2)), "the log lacks records of member 'b'"),
@@ -177,7 +177,7 @@ def test_whatever_happens_to_a_group_the_targets_of_the_brokers_assignors_are_id
     # A group first seen with several members may have an unknown past, until its second decision.
     assert {row.verdict for row in judged if row.matching_library} <= {"identical"}
     assert {row.reason for row in judged if not row.matching_library} <= {
-        "what was the target before it is not known: records of the group before it may be missing"
+        "the previous target is not known: earlier records of the group may be missing"
     }
     recompute_all(core.rows)
 

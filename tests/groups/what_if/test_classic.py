@@ -146,7 +146,7 @@ def test_a_strategy_of_one_s_own_is_told_where_its_result_can_be(deterministic: 
     else:
         assert (mine.imbalance, mine.reason) == (
             None,
-            "the strategy is not deterministic: what it would give is not known",
+            "the strategy is not deterministic: its result is not known",
         )
 
 
@@ -158,7 +158,7 @@ def test_without_the_decision_before_no_moves_are_told_and_no_sticky_result() ->
 
     assert {row.partitions_moved for row in rows} == {None}
     assert {row.partitions_moved_optimal for row in rows} == {None}
-    assert {row.reason for row in rows} == {"what the members had before is not known"}
+    assert {row.reason for row in rows} == {"the members' previous partitions are not known"}
     assert {row.strategy: row.imbalance for row in rows} == {
         "range": 0.0, "roundrobin": 0.0, "sticky": None, "cooperative-sticky": None
     }  # fmt: skip
@@ -170,7 +170,7 @@ def test_a_decision_above_the_size_has_one_row_with_the_reason() -> None:
 
     assert (row.strategy, row.runs, row.partitions_moved, row.imbalance) == ("range", True, None, None)
     assert row.reason == (
-        "6 partitions times 3 members are more than what_if_max_size (17): only smaller decisions are worked out"
+        "6 partitions times 3 members are more than what_if_max_size (17): only smaller decisions are computed"
     )
     assert joined(GroupConfig("test", what_if_max_size=0)) == []
 
@@ -195,7 +195,7 @@ def test_of_a_storm_between_two_rounds_only_the_newest_decisions_are_worked_out(
 
     of = [[row for row in rows if row.decision == record] for record in range(1, 21)]
     assert [len(rows) for rows in of] == [1] * 12 + [4] * 8
-    reason = "more than 8 decisions came between two rounds: only the newest are worked out"
+    reason = "more than 8 decisions came between two rounds: only the newest are computed"
     assert {row.reason for rows in of[:12] for row in rows} == {reason}
     assert {row.reason for rows in of[12:] for row in rows} == {None}
 

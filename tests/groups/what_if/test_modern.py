@@ -115,7 +115,7 @@ def test_an_assignor_that_is_not_known_has_a_row_with_the_reason() -> None:
 
 def test_what_is_not_known_is_the_reason() -> None:
     rows = rows_of(*FIRST[3:])
-    reason = "what was the target before it is not known: records of the group before it may be missing"
+    reason = "the previous target is not known: earlier records of the group may be missing"
     assert [(row.partitions_moved, row.imbalance, row.reason) for row in rows] == [(None, None, reason)] * 2
 
 

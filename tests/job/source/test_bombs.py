@@ -153,4 +153,4 @@ def test_bombs_in_all_three_topics_stop_neither_the_probe_nor_the_job(
     topics = {"__consumer_offsets", settings.probe.events_topic, settings.probe.rounds_topic}
     assert set(found["reasons"]) == topics
     for reasons in found["reasons"].values():
-        assert any(reason.endswith("taken apart: it has more than 67,108,864 bytes in the clear") for reason in reasons)
+        assert any(reason.endswith("taken apart: it has more than 67,108,864 bytes uncompressed") for reason in reasons)

@@ -175,8 +175,8 @@ def test_what_contradicts_its_round_is_kept_with_a_reason() -> None:
         (13, "its time is not the round's"),
         (14, "a negative or impossible number of topics"),
         (15, "a negative or impossible number of topics"),
-        (16, "the time since when the log is held back is no time"),
-        (18, "the group stands in round 7 a second time"),
+        (16, "the time since which the log is blocked is not a valid time"),
+        (18, "the group appears in round 7 a second time"),
         (19, "no event of the group in round 7 announces this topic event"),
     ]
     assert len(made.observations["g"]) == 1
