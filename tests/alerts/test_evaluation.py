@@ -416,6 +416,6 @@ def test_files_that_are_gone_before_they_were_read_cost_nothing_but_a_new_beginn
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
     assert alerter.look() == alerter.look()[:0]
     assert [(r["group_id"], r["state"]) for r in writer.transitions()] == [("g", "firing"), ("h", "firing")]
-    said = [record.getMessage() for record in caplog.records if "judged" in record.getMessage()]
+    said = [record.getMessage() for record in caplog.records if "evaluated" in record.getMessage()]
     assert len(said) == 2
     assert said[0].startswith("the tables cannot be evaluated now, retrying in a moment: LostTrackError")

@@ -15,8 +15,7 @@ from unittest.mock import patch
 import msgspec
 
 from assignors import Group, Library, assign
-from streaming.groups import GroupConfig, encode_rows, unpack_inputs
-from streaming.groups.classic import drift
+from streaming.groups import GroupConfig, encode_rows, unpack_inputs, verdicts
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.job.operator import advance_key
@@ -87,7 +86,7 @@ def cost_of_inputs(size: InputsSize, what_if_max_size: int, rounds: int = 5) -> 
         packing.append((time.process_time_ns() - began) / 1_000)
         return packed
 
-    with patch.object(drift, "pack_inputs", timed):
+    with patch.object(verdicts, "pack_inputs", timed):
         for _ in range(rounds):
             state: tuple[int, bytes] | None = None
             for number, of_round in enumerate(payloads):
