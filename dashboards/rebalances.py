@@ -43,13 +43,13 @@ def _row(row: Row, clock: words.Clock) -> dict[str, Any]:
         "partitions_moved": moves,
         "least": least,
         "wasteful": moves is not None and least is not None and moves > least,
-        "unowned": _unowned(row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"]),
+        "unassigned": _unassigned(row["unassigned_partition_seconds_min"], row["unassigned_partition_seconds_max"]),
         "verdict": verdict,
         "verdict_class": style,
     }
 
 
-def _unowned(low: float | None, high: float | None) -> str:
+def _unassigned(low: float | None, high: float | None) -> str:
     if low is None and high is None:
         return words.DASH
     if high is None:

@@ -127,7 +127,7 @@ def _churn_table(decisions: list[dict[str, Any]]) -> Table:
     table = Table(expand=True, box=None, pad_edge=False, header_style="bold", title_justify="left")
     for name in ("last decisions", "group", "kind"):
         table.add_column(name, no_wrap=True, ratio=3 if name == "group" else None)
-    for name in ("gen", "joined", "left", "moves (least)", "unowned ≤ s"):
+    for name in ("gen", "joined", "left", "moves (least)", "unassigned ≤ s"):
         table.add_column(name, justify="right")
     for row in decisions:
         moves = cell(row["partitions_moved"])
