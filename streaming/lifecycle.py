@@ -47,7 +47,7 @@ def stop_signals() -> Iterator[threading.Event]:
 
 
 def exit_code(run: Callable[[], int | None]) -> int:
-    """Run a process's work; returns what it returns, or its failure's code. That is told in one sentence."""
+    """Run a process's work; returns its exit code. A failure of ours is one sentence on standard error."""
     try:
         return run() or 0
     except EvenkeelError as error:

@@ -11,23 +11,23 @@ __all__ = ["describe"]
 _HEAD = """\
 # The tables
 
-<!-- Written by `python -m streaming.tables.describe > docs/tables.md`; a test holds that it is as the schema is. -->
+<!-- Written by `python -m streaming.tables.describe > docs/tables.md`; a test compares the two. -->
 
-Every table is a Delta table, a folder of its name in the lake. Facts are only appended, never changed: what the tables
-said at a time, they said.
+Every table is a Delta table, a folder of its name in the lake. Rows are only appended, never changed, so a
+query can ask what the tables said at any time.
 
-- **`<table>_current`** is the newest row of each key, without what has ended (`ended`). It is a view, not a folder:
-  `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark takes as
-  well. Most questions are about now, and are asked there.
-- **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock at the
-  probe's look at the cluster. No column that the job writes holds a clock of Evenkeel's machines, so a job that was
-  down for two hours writes the rows that it would have written. (`alerts` and `alert_deliveries` are the alerter's;
-  they hold its clock where their columns say so.)
-- **A change is a row, and so is a heartbeat** (ten minutes by default) in `lag` and `group_health`. Between two rows
-  of a key no round showed a change of it; what is only counted (`commits`) comes with the next row. Whether there were
-  rounds in between, and so anybody who looked, `rounds` tells.
-- **NULL** means that it is not known, or is not; each column says which.
-- **`event_date`** partitions a table: a query over a time should also name its days.
+- **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view, not a
+  folder: `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark
+  accepts, too. Most questions are about the present and belong there.
+- **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock when
+  the round was opened. The job writes no time of its own machine, so after two hours of downtime it writes the rows
+  that it would have written then. (`alerts` and `alert_deliveries` have the alerter's clock where their columns say
+  so.)
+- **A change is a row, and so is a heartbeat** (ten minutes by default) in `lag` and `group_health`. Between two
+  rows of a key, no round showed a change; counters (`commits`) come with the next row. `rounds` shows whether there
+  were rounds in between at all.
+- **NULL** means that a value is not known or does not exist; each column says which.
+- **`event_date`** partitions a table: a query over a time span should also filter by day.
 - Readers need no feature of Delta beyond version 1 of the reader protocol: deletion vectors, column mapping and v2
   checkpoints stay off.
 """
@@ -41,7 +41,7 @@ def describe() -> str:
         _HEAD,
         f"| table | what |\n|---|---|\n{index}\n",
         *map(_section, ALL_TABLES),
-        f"## Properties\n\nOf every table, when it is created:\n\n| property | value |\n|---|---|\n{properties}\n",
+        f"## Properties\n\nSet on every table when it is created:\n\n| property | value |\n|---|---|\n{properties}\n",
     ]
     return "\n".join(parts)
 

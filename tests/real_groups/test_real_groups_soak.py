@@ -202,7 +202,7 @@ def _group(
     admin = stack.enter_context(closing(KafkaAdminClient(bootstrap_servers=bootstrap)))
     cluster = Cluster(bootstrap, _prefix(client), admin)
     counts = {cluster.topic(f"{strategy}-{number}-{topic}", count): count for topic, count in COUNTS.items()}
-    # Commits, as in working groups: they make every round contain all topics, whoever subscribes to them.
+    # The groups commit, as working ones do: every round then contains all topics, whether they are subscribed or not.
     for topic in counts:
         group = cluster.commit(f"{strategy}-{number}", topic, [0])
     grown = dict.fromkeys(counts, -_ROUNDS_BETWEEN)

@@ -1,4 +1,4 @@
-"""What a text reads is told by the parser: no name in a comment, a literal or an alias is taken for a table."""
+"""The parser decides which tables a query reads: names in comments, literals and aliases do not count."""
 
 from __future__ import annotations
 

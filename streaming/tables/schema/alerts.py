@@ -12,7 +12,7 @@ __all__ = ["ALERTS", "ALERT_DELIVERIES"]
 
 ALERTS: Final = Table(
     "alerts",
-    "One row per transition of an alert; written by the alerter, and its outbox",
+    "One row per transition of an alert; the alerter's outbox",
     (
         Column(
             "transition_id", STRING, "Id of this transition: the same decision has the same id, also when sent twice"
@@ -27,29 +27,29 @@ ALERTS: Final = Table(
         Column(
             "entity",
             STRING,
-            "Key of the row that the rule read, as a JSON object without the cluster and without columns that are NULL",
+            "Key of the row that the alert is about, as a JSON object without the cluster and without columns that are NULL",
         ),
         Column("labels", LABELS, "The rule's labels, filled in, by name"),
         Column(
             "state",
             STRING,
-            "pending: true, but not yet for as long as the rule asks; firing; resolved: no longer true; gone: what it spoke of, or its rule, is gone",
+            "pending: true, but not yet for as long as the rule asks; firing; resolved: no longer true; gone: the group, partition or rule no longer exists",
         ),
-        Column("from_state", STRING, "State before: pending or firing; NULL when the occurrence begins"),
+        Column("from_state", STRING, "Previous state: pending or firing; NULL when the occurrence begins"),
         Column("ended", BOOLEAN, "Last row of this occurrence: resolved or gone"),
         Column(
             "since",
             TIMESTAMP,
-            "Time of the first round of this occurrence, UTC; of silence, time of the last round before it",
+            "Time of the first round of this occurrence, UTC; for silence, of the last round before it",
         ),
-        Column("round", LONG, "Round that decided; of silence the newest round; NULL when there was none yet"),
+        Column("round", LONG, "Round that decided; for silence the newest round; NULL when there was none yet"),
         Column("round_time", TIMESTAMP, "Time of that round, UTC; NULL when there was none yet"),
         Column("event_date", DATE, "Day of round_time, or of decided_time without a round, UTC; partitions the table"),
-        Column("late", BOOLEAN, "Found late: round_time was then older than the alerter's late_after"),
+        Column("late", BOOLEAN, "Whether it was found late: round_time was older than late_after"),
         Column("value", DOUBLE, "The rule's value at the round; NULL when it has none"),
         Column("message", STRING, "The rule's message, filled in"),
         Column("decided_time", TIMESTAMP, "When the alerter decided, by its own clock, UTC"),
-        Column("decision", LONG, "Number of the alerter's commit, grows by one"),
+        Column("decision", LONG, "Number of the alerter's commit; grows by one"),
     ),
     key=("cluster", "rule", "entity"),
     newest_by=("decision", "round"),
@@ -58,28 +58,28 @@ ALERTS: Final = Table(
 
 ALERT_DELIVERIES: Final = Table(
     "alert_deliveries",
-    "One row per attempt to deliver a transition to a target, or per reason not to",
+    "One row per attempt to deliver a transition to a target, or per decision not to",
     (
         Column("transition_id", STRING, "Id of the transition; NULL in the row that says that a target was added"),
         Column("alert_id", STRING, "Id of its occurrence"),
         CLUSTER,
-        Column("target", STRING, "Name of the target in the settings; its address is a secret and stands nowhere"),
+        Column("target", STRING, "Name of the target in the settings; its address is a secret and is stored nowhere"),
         Column("rule", STRING, "Name of the rule"),
-        Column("state", STRING, "State that was told: firing, resolved, gone"),
+        Column("state", STRING, "State that was reported: firing, resolved, gone"),
         Column("attempt", INT, "Number of the attempt, from 1; NULL when none was made"),
         Column(
             "outcome",
             STRING,
-            "delivered: the target took it; failed: tried again later; given_up: not tried again; skipped: not to be sent; added: the target is new, of what was before it gets only what still fires",
+            "delivered: the target accepted it; failed: will be retried; given_up: will not be retried; skipped: not sent; added: the target is new, and of earlier alerts gets only those that still fire",
         ),
-        Column("reason", STRING, "Why, where it was not delivered; NULL otherwise"),
-        Column("duration_ms", LONG, "Time that the attempt took, ms; NULL when none was made"),
-        Column("attempt_time", TIMESTAMP, "When, by the alerter's clock, UTC"),
+        Column("reason", STRING, "Why it was not delivered; NULL otherwise"),
+        Column("duration_ms", LONG, "Duration of the attempt, ms; NULL when none was made"),
+        Column("attempt_time", TIMESTAMP, "Time by the alerter's clock, UTC"),
         Column("event_date", DATE, "Day of attempt_time, UTC; partitions the table"),
         Column(
             "incident",
             STRING,
-            "Key under which it was delivered: alert_id, or of a rule's incident that many alerts share (a digest); NULL where nothing was",
+            "Key of the incident at the target: alert_id, or the key that many alerts of a rule share (a digest); NULL where nothing was delivered",
         ),
     ),
     key=("transition_id", "target"),

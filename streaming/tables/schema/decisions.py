@@ -35,18 +35,18 @@ __all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN", "WHAT_IF"]
 
 REBALANCE_CHURN: Final = Table(
     "rebalance_churn",
-    "One row per decision of a group; further revisions as its cost becomes known",
+    "One row per decision of a group, and a further revision whenever more of its cost becomes known",
     (
         *OF_DECISION,
-        Column("revision", INT, "1: as the record came; later ones: with what has become known of its cost"),
+        Column("revision", INT, "1 for the row written with the record; later revisions know more of its cost"),
         Column(
             "kind",
             STRING,
-            "rebalance, became_empty, static_replacement (no rebalance), created, migration (first decision after the group went to another protocol, or back)",
+            "rebalance, became_empty, static_replacement (no rebalance), created, migration (first decision after the group changed its protocol)",
         ),
         INCARNATION,
         Column("generation", INT, "Generation; where the broker assigns (KIP-848), the epoch of the target assignment"),
-        Column("previous_generation", INT, "Generation before, of the same incarnation; NULL when not known"),
+        Column("previous_generation", INT, "Previous generation of the same incarnation; NULL when not known"),
         Column(
             "generations_skipped",
             INT,
@@ -55,47 +55,51 @@ REBALANCE_CHURN: Final = Table(
         Column(
             "follows",
             LONG,
-            "decision of the first half of a cooperative rebalance, or of the migration that left partitions over; NULL when it is no second half",
+            "The decision that this one completes: the first half of a cooperative rebalance, or a migration that left partitions pending; NULL otherwise",
         ),
         Column("protocol_type", STRING, "Protocol type: consumer, connect, ..."),
         Column(
             "strategy",
             STRING,
-            "Selected protocol, or the server assignor that members ask for; NULL when the group is empty, or none is asked for",
+            "Selected protocol, or the server assignor that members ask for; NULL when the group is empty, or members ask for none",
         ),
-        Column("leader", STRING, "Member id of the leader; NULL when the group is empty, or the broker assigns"),
-        Column("members", INT, "Members"),
+        Column("leader", STRING, "Member id of the leader; NULL when the group is empty, and where the broker assigns"),
+        Column("members", INT, "Number of members"),
         Column("partitions", INT, "Assigned partitions; 0 where the assignment cannot be read"),
-        Column("joined", STRINGS, "Member ids that were not in the generation before; NULL when that is not known"),
-        Column("left", STRINGS, "Member ids that were in the generation before and are not any more"),
+        Column(
+            "joined", STRINGS, "Ids of members that were not in the previous generation; NULL when that is not known"
+        ),
+        Column("left", STRINGS, "Ids of members that were in the previous generation and are gone"),
         Column("replaced", REPLACED, "Static members that came back under another member id"),
         Column(
             "partitions_moved",
             INT,
-            "Partitions that went from one owner to another, where the broker assigns by the target against the one before; NULL when one of the two is not known, and of share groups",
+            "Partitions that went from one owner to another; where the broker assigns, between the previous target and this one. NULL when one of the two is not known, and for share groups",
         ),
         Column(
             "partitions_moved_optimal",
             INT,
-            "Least moves after which the group could be balanced: what was moved beyond is the cost in stickiness. NULL where not computed (share and streams groups, an upgrade, members or topics that are not known), and in the first half of a cooperative rebalance",
+            "Fewest moves that could have balanced the group. NULL where not computed (share and streams groups, an upgrade, members or topics that are not known), and in the first half of a cooperative rebalance",
         ),
         Column(
             "partitions_pending_handover",
             INT,
-            "Partitions given up and not yet given on (cooperative, or left over by the last member of the other protocol); they count as moves in the row that follows",
+            "Partitions given up and not yet handed over (cooperative rebalances and migrations); they count as moves in the row that completes this one",
         ),
         Column(
-            "join_completed_time", TIMESTAMP, "Time when all had joined (currentStateTimestamp); NULL when not recorded"
+            "join_completed_time",
+            TIMESTAMP,
+            "Time when all members had joined (currentStateTimestamp); NULL when not recorded",
         ),
         Column(
             "unassigned_partition_seconds_min",
             DOUBLE,
-            "Lower bound of the time without an owner, summed over partitions; where the broker assigns from one member having given a partition up to the next one having it. NULL when it cannot be bounded, and until all have what they are to have",
+            "Lower bound of the time without an owner, summed over partitions; where the broker assigns, the time between one member giving a partition up and the next one owning it. NULL when there is no bound, and until every member has reached the target",
         ),
         Column(
             "unassigned_partition_seconds_max",
             DOUBLE,
-            "Upper bound of the same, from the last commit before (where the broker assigns also: from when the owner last said that it has the partition) to the first commit after; NULL while or where it is open",
+            "Upper bound of the same: from the last commit before the rebalance to the first one after it; where the broker assigns, also from the last time the owner reported the partition. NULL while commits are awaited, and where there is no bound",
         ),
     ),
     key=("cluster", "group_id", "decision"),
@@ -112,16 +116,16 @@ DRIFT: Final = Table(
         Column("generation", INT, "Generation"),
         *VERDICT_ROUND,
         Column("strategy", STRING, "Strategy that the group runs; NULL when it is empty"),
-        Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when it names none"),
+        Column("expected_strategy", STRING, "Strategy that the configuration expects; NULL when there is none"),
         Column(
             "strategy_mismatch", BOOLEAN, "The group runs another strategy than expected; NULL when either is not known"
         ),
         Column("verdict", STRING, "identical, drifted, unverified, not_applicable"),
-        Column("reason", STRING, "Why, where it is not plain from the verdict; NULL for identical"),
+        Column("reason", STRING, "Why the verdict is what it is; NULL for identical"),
         Column(
             "matching_library",
             STRING,
-            "Client library, or broker, and release (first of its era) that gives this assignment; NULL when none did",
+            "Client library or broker, with the first release of its era, that gives this assignment; NULL when none does",
         ),
         Column("candidates", INT, "Candidates (library, release) that were computed"),
         Column("drifted_count", INT, "Length of drifted_partitions"),
@@ -133,7 +137,7 @@ DRIFT: Final = Table(
         Column(
             "inputs",
             BINARY,
-            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib): of the candidate that fitted, else of the first that could be computed. NULL when no strategy was asked, and when it takes more than 1 MiB, or 64 KiB compressed",
+            "What the strategy was given, as a line of evenkeel assign (JSON, compressed with zlib), for the candidate that fits, otherwise for the first that could be computed. NULL when no strategy was asked, and beyond 1 MiB, or 64 KiB compressed",
         ),
     ),
     key=("cluster", "group_id", "topic"),
@@ -142,7 +146,7 @@ DRIFT: Final = Table(
 
 MEMBERS: Final = Table(
     "members",
-    "One row per member of a decision, and a closing row when it has left",
+    "One row per member of a decision, and a closing row when the member has left",
     (
         CLUSTER,
         GROUP,
@@ -152,14 +156,14 @@ MEMBERS: Final = Table(
         LOG_PARTITION,
         RECORD_TIME,
         RECORD_DATE,
-        Column("ended", BOOLEAN, "The member has left; the row has the record that shows it"),
+        Column("ended", BOOLEAN, "The member has left; the row has the offset and time of the record that shows it"),
         INCARNATION,
-        Column("generation", INT, "Generation that the member is or was last in"),
+        Column("generation", INT, "Newest generation that the member was in"),
         Column("group_instance_id", STRING, "group.instance.id; NULL for a dynamic member"),
         Column("client_id", STRING, "Client id"),
         Column("client_host", STRING, "Host as the broker recorded it"),
         Column("rack", STRING, "client.rack; NULL when none"),
-        Column("leader", BOOLEAN, "It led this generation"),
+        Column("leader", BOOLEAN, "Whether it led this generation"),
         Column("subscription", STRINGS, "Subscribed topics; NULL when they cannot be read"),
         Column("partition_count", INT, "Assigned partitions; NULL when they cannot be read"),
         Column(
@@ -176,7 +180,7 @@ MEMBERS: Final = Table(
 
 WHAT_IF: Final = Table(
     "what_if",
-    "One row per strategy of a decision that has its verdict: how even it would have left the group, at how many moves; none of the first half of a cooperative rebalance",
+    "One row per strategy for each decision with a verdict: how balanced it would have left the group, and with how many moves; none for the first half of a cooperative rebalance",
     (
         *OF_DECISION,
         INCARNATION,
@@ -190,30 +194,30 @@ WHAT_IF: Final = Table(
         Column(
             "runs",
             BOOLEAN,
-            "The group runs it; where the broker assigns and no member asks for an assignor, it alone gives the group's target; NULL where that cannot be told",
+            "Whether the group runs it; where the broker assigns and no member asks for an assignor, whether it is the only one that gives the target. NULL where that is not known",
         ),
         Column(
             "library",
             STRING,
-            "Client library, or broker, and release (first of its era) that it was computed as: what matched the group's assignment, for other strategies that client's newest, or Java's; NULL when not computed",
+            "Client library or broker, with the first release of its era, that it was computed as: the one that matches the group's assignment; for other strategies that client's newest, or Java's. NULL when not computed",
         ),
         Column(
             "partitions_moved",
             INT,
-            "Partitions that would have gone from one owner to another, when no further rebalance follows: those that a cooperative strategy takes back first included; NULL with a reason",
+            "Partitions that would have gone from one owner to another by the end of the rebalance, including those that a cooperative strategy first takes back; NULL with a reason",
         ),
         Column(
             "partitions_moved_optimal",
             INT,
-            "Least moves after which the group could be balanced, by any assignment; NULL where not computed",
+            "Fewest moves with which any assignment could have balanced the group; NULL where not computed",
         ),
         Column(
-            "imbalance", DOUBLE, "max / mean - 1 of partitions per member; NULL with a reason, or nothing to assign"
+            "imbalance",
+            DOUBLE,
+            "max / mean - 1 of partitions per member; NULL with a reason, or when there is nothing to assign",
         ),
-        Column(
-            "imbalance_optimal", DOUBLE, "The least imbalance that any assignment could have; NULL where not computed"
-        ),
-        Column("reason", STRING, "Why moves, or both, are NULL; NULL when they are not"),
+        Column("imbalance_optimal", DOUBLE, "Lowest imbalance that any assignment could have; NULL where not computed"),
+        Column("reason", STRING, "Why partitions_moved, or imbalance too, is NULL; NULL when neither is"),
     ),
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),

@@ -12,34 +12,30 @@ __all__ = ["GAPS", "QUARANTINE"]
 
 QUARANTINE: Final = Table(
     "quarantine",
-    "One row per record that could not be decoded, up to a hundred per partition and day, and one that counts all further ones; "
-    "of unknown types and newer versions one sample per type, version and day, with counts. A day is 24 hours of rounds",
+    "One row per record that could not be decoded, up to a hundred per partition and day, and one row that counts the rest; "
+    "for unknown types and newer versions one sample per type, version and day, with a count. A day is 24 hours of rounds",
     (
         CLUSTER,
         Column("topic", STRING, "Topic of the record: __consumer_offsets, or one of the probe's"),
         Column("partition", INT, "Its partition"),
         Column("record_offset", LONG, "Its offset"),
-        Column("record_time", TIMESTAMP, "Its timestamp, UTC; NULL when that is no time"),
+        Column("record_time", TIMESTAMP, "Its timestamp, UTC; NULL when that is not a valid time"),
         Column("event_date", DATE, "Day of record_time, UTC"),
         Column("kind", STRING, "undecodable: of a known type; unknown: of an unknown type or a newer version"),
         Column("key_type", INT, "Record type at the head of the key; NULL when the key is null or too short"),
         Column("value_version", INT, "Version at the head of the value; NULL when the value is null or too short"),
         Column("reason", STRING, "What is wrong with it"),
-        Column(
-            "records", LONG, "Records that this row stands for; where it counts others as well, those of the day so far"
-        ),
+        Column("records", LONG, "Records that this row stands for; in a row that counts, those of the day so far"),
         Column("last_record_offset", LONG, "Offset of the last of them"),
         Column(
             "key",
             BINARY,
-            "Key, at most 64 KiB of it, or 4 KiB where the row counts others; NULL when it is null, or not kept",
+            "The key, cut to 64 KiB, or to 4 KiB in a row that counts; NULL when it is null, or not kept",
         ),
-        Column(
-            "value", BINARY, "Value, at most 64 KiB of it, or 4 KiB where the row counts others; NULL as for the key"
-        ),
+        Column("value", BINARY, "The value, cut likewise; NULL when it is null, or not kept"),
         Column("key_size", INT, "Bytes of the whole key; NULL when it is null"),
         Column("value_size", INT, "Bytes of the whole value; NULL when it is null"),
-        Column("sha256", STRING, "Of key and value together, when either was cut; NULL otherwise"),
+        Column("sha256", STRING, "SHA-256 of key and value together when either was cut; NULL otherwise"),
     ),
     key=("cluster", "topic", "partition", "record_offset"),
     newest_by=("last_record_offset",),
@@ -49,7 +45,7 @@ QUARANTINE: Final = Table(
 
 GAPS: Final = Table(
     "gaps",
-    "One row per range of a topic that was gone before it was read, or was cut back after it was; per topic created again; per time without rounds",
+    "One row per range of a topic that was gone before it was read, or was truncated after it was read; per recreated topic; and per time without rounds",
     (
         CLUSTER,
         Column(
@@ -59,11 +55,11 @@ GAPS: Final = Table(
         ),
         Column("topic", STRING, "Topic of the records; NULL for rounds"),
         Column("partition", INT, "Its partition; NULL for rounds"),
-        Column("from_offset", LONG, "First offset that was wanted, or was lost; NULL for rounds"),
-        Column("to_offset", LONG, "First offset that was there, or that was never read; NULL for rounds"),
-        Column("from_time", TIMESTAMP, "Time of the last round before, UTC; NULL for records"),
-        Column("to_time", TIMESTAMP, "Time of the next round, UTC; NULL for records"),
-        Column("reason", STRING, "Why, as far as it is known"),
+        Column("from_offset", LONG, "First offset that is missing; NULL for rounds"),
+        Column("to_offset", LONG, "First offset after the gap; NULL for rounds"),
+        Column("from_time", TIMESTAMP, "Time of the last round before the gap, UTC; NULL for records"),
+        Column("to_time", TIMESTAMP, "Time of the first round after it, UTC; NULL for records"),
+        Column("reason", STRING, "Why, as far as known"),
     ),
     key=("cluster", "kind", "topic", "partition", "from_offset", "from_time"),
     newest_by=("to_offset", "to_time"),

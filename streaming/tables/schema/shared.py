@@ -32,21 +32,21 @@ GROUP: Final = Column("group_id", STRING, "Group id")
 SOURCE: Final = Column(
     "source",
     STRING,
-    "What told of the group: log, the records of __consumer_offsets (the only one yet; admin and rocketmq are reserved)",
+    "Where the group was read from: log, the records of __consumer_offsets (the only source so far; admin and rocketmq are reserved)",
 )
 LOG_PARTITION: Final = Column(
     "log_partition",
     INT,
-    "Partition of __consumer_offsets that holds the group; NULL when not known, and of other sources than log",
+    "Partition of __consumer_offsets that holds the group; NULL when not known, and for sources other than log",
 )
 DECISION: Final = Column(
     "decision",
     LONG,
-    "Number of the decision, grows within a group: of source log the offset, in log_partition, of the record that closed it; of other sources the number of the round that showed it",
+    "Number of the decision, growing within a group. For source log: the offset in log_partition of the record that closed it; for other sources: the number of the round that showed it",
 )
 RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of the record that closed the decision, UTC")
 RECORD_DATE: Final = Column("event_date", DATE, "Day of record_time, UTC; partitions the table")
-ROUND: Final = Column("round", LONG, "Number of the round: offset of its opening record; grows, with jumps")
+ROUND: Final = Column("round", LONG, "Number of the round: the offset of its opening record; grows, with jumps")
 ROUND_TIME: Final = Column("round_time", TIMESTAMP, "Time of the round by the broker's clock, UTC")
 ROUND_DATE: Final = Column("event_date", DATE, "Day of round_time, UTC; partitions the table")
 INCARNATION: Final = Column(

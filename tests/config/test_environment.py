@@ -1,0 +1,39 @@
+"""The programs that a process starts get its settings, and only the secrets that they need."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.config import Filters, KafkaSettings, load_settings, secret_variable
+from streaming.config import kafka as kafka_settings
+from streaming.up import ALERTER, JOB, PAGE, PROBE, environment_of
+
+
+def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_settings(
+        cluster='it\'s "quoted"',
+        kafka=KafkaSettings(
+            bootstrap_servers="a:1,b:2",
+            security_protocol="SASL_SSL",
+            sasl_mechanism="PLAIN",
+            sasl_username="u",
+            sasl_password="p=x y",
+            client={"client_dns_lookup": "use_all_dns_ips"},
+        ),
+        filters=Filters(ignore_groups=("/^x,y/", "z")),
+        bus=KafkaSettings(
+            bootstrap_servers="c:3", sasl_mechanism="PLAIN", sasl_password="q=x y", client={"client_id": "b"}
+        ),
+        owners=({"team": 'it\'s "ours"', "groups": ("/^a,b/", "c")}, {"team": "others", "groups": ("/./",)}),
+        strategies=({"groups": "/^a/", "strategy": "range"},),
+    )
+    for name, value in environment_of(loaded).items():
+        monkeypatch.setenv(name, value)
+    assert load_settings() == loaded
+
+
+def test_secrets_of_connections_go_to_probe_and_job_alone() -> None:
+    secrets = {secret_variable(name, section) for section in ("kafka", "bus") for name in kafka_settings.KAFKA_SECRETS}
+    assert len(secrets) == 6
+    assert all(secrets <= set(program.without) for program in (ALERTER, PAGE))
+    assert not any(secrets & set(program.without) for program in (PROBE, JOB))

@@ -1,0 +1,210 @@
+"""Settings from file, environment and arguments: which one wins, and one sentence for whatever is wrong there."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from streaming.config import KafkaSettings, Settings, load_settings
+from streaming.exceptions import SetupError
+
+
+def test_the_environment_wins_over_the_file_and_arguments_over_both(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(
+        'lake = "file-lake"\n[[clusters]]\nname = "file"\n[clusters.kafka]\nbootstrap_servers = "file:1"\n'
+        'sasl_username = "file"\n'
+    )
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
+    monkeypatch.setenv("EVENKEEL_CLUSTER", "environment")
+    monkeypatch.setenv("EVENKEEL_KAFKA__SASL_USERNAME", "environment")
+    loaded = load_settings(lake="argument")
+    assert (loaded.cluster, loaded.lake) == ("environment", "argument")
+    assert (loaded.kafka.bootstrap_servers, loaded.kafka.sasl_username) == ("file:1", "environment")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '[[clusters]]\nname = "a"\n[clusters.kafka]\nbootstrap_servers = "h:1"\nclient = { client_id = "c" }\n',
+        '[[clusters]]\nname = "a"\nkafka.bootstrap_servers = "h:1"\n[clusters.kafka.client]\nclient_id = "c"\n',
+        '[[clusters]]\nname = "a"\nkafka = { bootstrap_servers = "h:1", client = { client_id = "c" } }\n',
+        'clusters = [{ name = "a", kafka = { bootstrap_servers = "h:1", client.client_id = "c" } }]\n',
+    ],
+)
+def test_the_files_one_cluster_is_the_cluster(tmp_path: Path, content: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    loaded = load_settings()
+    assert loaded.cluster == "a"
+    assert loaded.kafka == KafkaSettings(bootstrap_servers="h:1", client={"client_id": "c"})
+
+
+@pytest.mark.parametrize("content", ["clusters = []\n", "[[clusters]]\n", "[[clusters]]\n[clusters.kafka]\n"])
+def test_a_file_that_says_nothing_of_its_cluster_leaves_the_defaults(tmp_path: Path, content: str) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    assert load_settings() == Settings()
+
+
+_RIGHT_FORM = (
+    "begin the cluster's settings with [[clusters]], give its name as name, and its connection in [clusters.kafka]."
+)
+
+
+_ONE_EACH = "start one `evenkeel up` per cluster, each with a file of its own (EVENKEEL_CONFIG)."
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            '[[clusters]]\nname = "a"\n[[clusters]]\nname = "b"\n',
+            f"evenkeel.toml has 2 entries of [[clusters]], and there is one cluster per process today: {_ONE_EACH}",
+        ),
+        (
+            'cluster = "a"\n',
+            f"evenkeel.toml has cluster at its top level: {_RIGHT_FORM}",
+        ),
+        (
+            '[kafka]\nbootstrap_servers = "h:1"\n',
+            f"evenkeel.toml has kafka at its top level: {_RIGHT_FORM}",
+        ),
+        (
+            '[clusters]\nname = "a"\n',
+            "clusters in evenkeel.toml is not a list of tables: begin the cluster's settings with [[clusters]].",
+        ),
+        ("clusters = [1]\n", "clusters in evenkeel.toml is not a list of tables"),
+        ('[[clusters]]\nbootstrap_servers = "h:1"\n', "The setting clusters.bootstrap_servers is wrong: "),
+        ("[[clusters]]\nname = 5\n", "The setting cluster is wrong: "),
+        ("[[clusters]]\nkafka = 5\n", "The setting kafka is wrong: "),
+    ],
+)
+def test_clusters_in_another_form_are_one_sentence_that_says_the_right_one(
+    tmp_path: Path, content: str, told: str
+) -> None:
+    (tmp_path / "evenkeel.toml").write_text(content)
+    with pytest.raises(SetupError) as error:
+        load_settings()
+    assert str(error.value).startswith(told)
+
+
+@pytest.mark.parametrize("name", ["EVENKEEL_CLUSTERS", "EVENKEEL_CLUSTERS__0__NAME"])
+def test_a_variable_named_after_the_files_clusters_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "hunter2")
+    with pytest.raises(SetupError, match=f"^{name} is not a setting: .* by EVENKEEL_CLUSTER, and its") as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_misspelt_setting_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("[probe]\nintervall_ms = 5\n")
+    monkeypatch.setenv("EVENKEEL_CONFIG", str(file))
+    with pytest.raises(SetupError, match=r"probe\.intervall_ms"):
+        load_settings()
+
+
+def test_a_file_that_is_not_there_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENKEEL_CONFIG", "/nowhere/evenkeel.toml")
+    with pytest.raises(SetupError, match=r"EVENKEEL_CONFIG names /nowhere/evenkeel\.toml, which is not a file"):
+        load_settings()
+
+
+def test_a_settings_file_that_is_a_folder_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "evenkeel.toml").mkdir()
+    with pytest.raises(SetupError, match=r"The settings file evenkeel\.toml cannot be read \(Is a directory\)"):
+        load_settings()
+
+
+def test_a_settings_file_that_this_user_may_not_read_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "evenkeel.toml").touch()
+
+    def refuse(path: Path) -> bytes:  # (root may read everything)
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(SetupError, match=r"The settings file evenkeel\.toml cannot be read \(Permission denied\)"):
+        load_settings()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("EVENKEEL_ALERTS__TARGETS", "jsons://me:hunter2@hooks"),
+        ("EVENKEEL_ALERTS", "{'targets': 'hunter2'}"),
+        ("EVENKEEL_KAFKA__CLIENT", '{"client_id": "hunter2"'),
+        ("EVENKEEL_KAFKA", "[" * 100_000 + "hunter2"),
+        ("EVENKEEL_FILTERS__GROUPS", "hunter2"),
+        ("EVENKEEL_PAGE__HOSTS", "hunter2,b"),
+        ("EVENKEEL_CUSTOM_STRATEGIES", "hunter2"),
+        ("evenkeel_strategies", "hunter2"),
+    ],
+)
+def test_a_variable_that_is_no_json_is_named_and_not_shown(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENKEEL_CLUSTER", value)  # whatever its value
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SetupError, match=rf"^The environment variable {name} is not JSON") as error:
+        load_settings()
+    assert "hunter2" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+_WRONG_ENVIRONMENT = st.dictionaries(
+    st.sampled_from(["KAFKA", "ALERTS", "FILTERS", "PAGE", "STRATEGIES", "LAKE", "PROBE__INTERVAL_MS", "KAFKA__CLIENT",
+                     "ALERTS__TARGETS", "ALERTS__TARGETS__OPS", "ALERTS__RULES", "FILTERS__GROUPS", "PAGE__PORT",
+                     "CUSTOM_STRATEGIES", "KAFKA__CLIENT__PROXY_URL", "KAFKA__SASL_PASSWORD__X", "CLUSTER__X"]),
+    st.one_of(
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=8),
+        st.sampled_from(["null", "[]", "{}", "5", '"x"', '{"jsons://hunter2": 1}', '[{"groups": 1}]', "[[[[", "1e999",
+                         '{"targets": {"\\u0000": 2}}', '{"client": {"a hunter2": 1}}', "\udcff", "NaN"]),
+    ),
+)  # fmt: skip
+
+
+def _refusal() -> str:
+    """The error of the settings; empty when there is none."""
+    try:
+        load_settings()
+    except SetupError as error:
+        return str(error)
+    return ""
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(_WRONG_ENVIRONMENT)
+def test_no_environment_is_more_than_a_sentence(monkeypatch: pytest.MonkeyPatch, wrong: dict[str, str]) -> None:
+    with monkeypatch.context() as patch:
+        for name, value in wrong.items():
+            patch.setenv(f"EVENKEEL_{name}", value)
+        told = _refusal()
+    assert told.isprintable()
+    assert "hunter2" not in told
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.one_of(
+        st.binary(max_size=40),
+        st.sampled_from([
+            b"kafka = 5", b"[kafka]\nclient = 3", b"strategies = {}", b"lake = 1979-05-27", b"[[kafka]]\nx = 1", b"= 1",
+            b"\xef\xbb\xbflake = 'a'", b"\xff", b"a = " + b"[" * 5_000, b"page.port = inf",
+            b"'a hunter2\\u001b[31m' = 1", b"[[clusters]]\n'a hunter2\\u001b[31m' = 1",
+            b"[[clusters]]\nkafka = 'hunter2'",
+        ]),
+    )
+)  # fmt: skip
+def test_no_settings_file_is_more_than_a_sentence(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "evenkeel.toml").write_bytes(content)
+    told = _refusal()
+    assert told.isprintable()
+    assert "hunter2" not in told
