@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from streaming import places
-from streaming.alerts.rules import load_rules
+from streaming.alerts.rules.rules import load_rules
 from streaming.config import load_settings
 from streaming.places import cache_folder, own_file, shipped
 

@@ -17,9 +17,9 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 from streaming.alerts.exceptions import AnotherAlerterError
-from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
-from streaming.alerts.rules import EVENTS
+from streaming.alerts.rules.expressions import fetched
+from streaming.alerts.rules.rules import EVENTS
 from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 

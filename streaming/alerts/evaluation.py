@@ -18,7 +18,7 @@ from streaming.alerts.decisions import Remembered
 from streaming.alerts.events import EventFeed
 from streaming.alerts.feed import Chunk, Feed, Round
 from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen, State, Transition, step
-from streaming.alerts.rules import SILENT_S, Rule
+from streaming.alerts.rules.rules import SILENT_S, Rule
 
 __all__ = ["Evaluation"]
 

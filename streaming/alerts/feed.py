@@ -17,8 +17,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streaming.alerts.expressions import fetched
 from streaming.alerts.firing import passed_ms
+from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.waiting_rows import File, WaitingRows, newest_first
 from streaming.tables import table_named
 

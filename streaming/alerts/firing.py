@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Protocol, TypeAlias
 
-from streaming.alerts.rules import Rule
+from streaming.alerts.rules.rules import Rule
 from streaming.records import SILENT_INTERVALS
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from streaming.alerts.messages import Message
-from streaming.alerts.rules import Rule, load_rules
-from streaming.alerts.targets import PEOPLE, Outcome
+from streaming.alerts.delivery.messages import Message
+from streaming.alerts.delivery.targets import PEOPLE, Outcome
+from streaming.alerts.rules.rules import Rule, load_rules
 from streaming.tables import DeltaLake, LakeReader, table_named
 
 START = 1_800_000_000_000

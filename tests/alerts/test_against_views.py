@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from streaming.alerts import Alerter
-from streaming.alerts.expressions import connect
-from streaming.alerts.rules import Rule
+from streaming.alerts.rules.expressions import connect
+from streaming.alerts.rules.rules import Rule
 from streaming.config import Settings
 from streaming.config.settings import AlertSettings
 from streaming.tables import TABLES, VIEWS, LakeReader

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.messages import message_of, trial_message
-from streaming.alerts.rules import load_rules
-from streaming.alerts.targets import Target
+from streaming.alerts.delivery.messages import message_of, trial_message
+from streaming.alerts.delivery.targets import Target
+from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES
 from tests.alerts.receiver import Receiver
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from streaming.alerts import Alerter
-from streaming.alerts.rules import Rule
+from streaming.alerts.rules.rules import Rule
 from streaming.config import JobSettings, Settings
 from streaming.config.settings import AlertSettings
 from tests.alerts.build import BEHIND, DRIFT, HELD, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of

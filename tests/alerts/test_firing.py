@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.alerts.firing import Observed, Seen, State, Subject, Transition, step
-from streaming.alerts.rules import Rule
+from streaming.alerts.rules.rules import Rule
 from tests.alerts.build import BEHIND, INTERVAL, UNEVEN, rules, time_of
 
 _G, _H = (Subject(f'{{"group_id":"{name}"}}', name) for name in "gh")

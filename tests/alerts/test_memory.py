@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from streaming.alerts.decisions import Decisions, _row
-from streaming.alerts.deliveries import Deliveries
-from streaming.alerts.delivery_queues import DELIVERED, Delivery
+from streaming.alerts.delivery.deliveries import Deliveries
+from streaming.alerts.delivery.queues import DELIVERED, Delivery
 from streaming.alerts.firing import Observed, Seen, State, Subject, step
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules, time_of

@@ -15,7 +15,7 @@ from streaming.alerts.decisions import Remembered
 from streaming.alerts.evaluation import Evaluation
 from streaming.alerts.feed import Chunk, Round
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Observed, Seen, State, Subject, Transition, step
-from streaming.alerts.rules import Rule
+from streaming.alerts.rules.rules import Rule
 from tests.alerts.build import INTERVAL, UNEVEN, rules, time_of
 
 _SUBJECTS = [Subject(f'{{"group_id":"{name}"}}', name) for name in "gh"]

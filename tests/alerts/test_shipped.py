@@ -11,7 +11,7 @@ import pytest
 
 from streaming.alerts.conditions import Conditions
 from streaming.alerts.feed import Chunk, Round
-from streaming.alerts.rules import load_rules
+from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES
 from streaming.tables import table_named
 
@@ -159,7 +159,7 @@ def test_a_hanging_transaction_is_told_with_the_numbers_as_other_tools_show_them
 def test_a_row_on_which_an_expression_fails_is_not_known() -> None:
     import dataclasses  # noqa: PLC0415
 
-    from streaming.alerts.expressions import Expression  # noqa: PLC0415
+    from streaming.alerts.rules.expressions import Expression  # noqa: PLC0415
 
     rule = dataclasses.replace(
         _RULES["drift"],

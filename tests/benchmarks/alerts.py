@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.alerts import Alerter
-from streaming.alerts.rules import load_rules
+from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES, Settings
 from streaming.tables import DeltaLake, table_named
 from tests.benchmarks.figure import Figure, Say

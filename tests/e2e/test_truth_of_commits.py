@@ -17,7 +17,7 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.alerts import Alerter
 from streaming.alerts.decisions import Decided
-from streaming.alerts.rules import load_rules
+from streaming.alerts.rules.rules import load_rules
 from streaming.config import SHIPPED_RULES, Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.java_tools import run_java
 from streaming.events import RoundClosed

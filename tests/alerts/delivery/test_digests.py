@@ -18,16 +18,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery_queues import DELIVERED, FAILED, SKIPPED, Delivery, DeliveryQueue, RetryPolicy
-from streaming.alerts.digests import OpenAlerts, message_for, rule_incident
+from streaming.alerts.delivery.digests import OpenAlerts, message_for, rule_incident
+from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message
+from streaming.alerts.delivery.queues import DELIVERED, FAILED, SKIPPED, Delivery, DeliveryQueue, RetryPolicy
+from streaming.alerts.delivery.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.alerts.exceptions import LostQueueError
-from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message
-from streaming.alerts.targets import INCIDENTS, PEOPLE, RECORDS, Outcome
 from streaming.config import Owner
 from streaming.tables import table_named
 from tests.alerts.build import DRIFT, rules
+from tests.alerts.delivery.test_delivery import Lake, _until_idle
 from tests.alerts.services import Services
-from tests.alerts.test_delivery import Lake, _until_idle
 
 _MANY = 5_000
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streaming.alerts.messages import CLOSES, OPENS, Message
+from streaming.alerts.delivery.messages import CLOSES, OPENS, Message
 
 __all__ = ["Unsent", "arguments_of", "has_incidents", "title_and_body"]
 

@@ -243,7 +243,7 @@ def _started(lake: Lake, log: Path, **targets: str) -> subprocess.Popen[bytes]:
             env=environment,
             stdout=out,
             stderr=out,
-            cwd=Path(__file__).resolve().parents[2],
+            cwd=Path(__file__).resolve().parents[3],
         )
 
 

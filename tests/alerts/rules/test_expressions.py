@@ -9,7 +9,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from streaming.alerts.expressions import ExpressionError, check, connect
+from streaming.alerts.rules.expressions import ExpressionError, check, connect
 
 _ROW = pa.schema(
     [("topic", pa.string()), ("seen", pa.timestamp("us", tz="UTC")), ("began", pa.timestamp("us", tz="UTC"))]
@@ -17,7 +17,7 @@ _ROW = pa.schema(
 
 # Reviewed functions with their numbers of arguments: those of DuckDB 2.0.0 that a rule may use. After a new release,
 # review the functions that the test reports as new: if the result depends only on the arguments, add the function here;
-# else add it to `_CLOCKS` in streaming/alerts/expressions.py.
+# else add it to `_CLOCKS` in streaming/alerts/rules/expressions.py.
 _LOOKED_AT = Path(__file__).with_name("functions.txt")
 
 _REFUSALS = ("depends on when it runs", "cannot be used in rules", "reads more than one row")

@@ -13,10 +13,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from streaming.alerts.decisions import Decided
+from streaming.alerts.delivery.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
+from streaming.alerts.delivery.targets import INCIDENTS, RECORDS
 from streaming.alerts.firing import FIRING
-from streaming.alerts.messages import CLOSES, GOES_ON, OPENS, Message, digest_of, message_of
-from streaming.alerts.rules import SEVERITIES
-from streaming.alerts.targets import INCIDENTS, RECORDS
+from streaming.alerts.rules.rules import SEVERITIES
 from streaming.config import Owner, owner_of
 
 __all__ = ["OpenAlerts", "chosen", "message_for", "rule_incident"]

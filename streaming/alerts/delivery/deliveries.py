@@ -9,7 +9,7 @@ import duckdb
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.delivery_queues import DELIVERED, FAILED, Delivery
+from streaming.alerts.delivery.queues import DELIVERED, FAILED, Delivery
 from streaming.tables import DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 

@@ -32,8 +32,8 @@ import duckdb
 import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.expressions import Expression, ExpressionError, check, connect
-from streaming.alerts.templates import placeholders
+from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect
+from streaming.alerts.rules.templates import placeholders
 from streaming.config import Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
 from streaming.times import DAY_MS

@@ -14,9 +14,9 @@ from urllib.parse import unquote
 from apprise import Apprise, NotifyFormat
 from apprise.plugins import url_to_dict
 
-from streaming.alerts.incidents import Unsent, arguments_of, has_incidents, title_and_body
-from streaming.alerts.inert import written
-from streaming.alerts.messages import Message
+from streaming.alerts.delivery.incidents import Unsent, arguments_of, has_incidents, title_and_body
+from streaming.alerts.delivery.inert import written
+from streaming.alerts.delivery.messages import Message
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
 

@@ -10,9 +10,9 @@ from email.header import decode_header, make_header
 import pytest
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.inert import inert
-from streaming.alerts.messages import message_of
-from streaming.alerts.targets import Target
+from streaming.alerts.delivery.inert import inert
+from streaming.alerts.delivery.messages import message_of
+from streaming.alerts.delivery.targets import Target
 from tests.alerts.receiver import Receiver
 from tests.alerts.services import MailServer, Request, Services
 

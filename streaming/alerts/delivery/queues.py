@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.digests import OpenAlerts, chosen, message_for
+from streaming.alerts.delivery.digests import OpenAlerts, chosen, message_for
+from streaming.alerts.delivery.messages import Message
+from streaming.alerts.delivery.targets import Outcome
 from streaming.alerts.exceptions import LostQueueError
 from streaming.alerts.firing import FIRING
-from streaming.alerts.messages import Message
-from streaming.alerts.targets import Outcome
 from streaming.config import Owner
 from streaming.lifecycle import room_log
 

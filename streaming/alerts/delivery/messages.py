@@ -10,7 +10,7 @@ from apprise import NotifyType
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.firing import FIRING, GONE
-from streaming.alerts.rules import SEVERITIES
+from streaming.alerts.rules.rules import SEVERITIES
 from streaming.terminal import visible
 
 __all__ = ["CLOSES", "GOES_ON", "OPENS", "Message", "digest_of", "message_of", "trial_message"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from streaming.alerts.decisions import Decided
-from streaming.alerts.messages import CLOSES, GOES_ON, message_of, trial_message
-from streaming.alerts.targets import INCIDENTS, PEOPLE, Target
+from streaming.alerts.delivery.messages import CLOSES, GOES_ON, message_of, trial_message
+from streaming.alerts.delivery.targets import INCIDENTS, PEOPLE, Target
 from tests.alerts.services import MailServer, Services
 
 _ALERT = "e5cca8409104fd8c0f84ff24a071abe2"

@@ -1,0 +1,1 @@
+"""The rules of `conf/alerts.yaml`, and the SQL and the message templates in them."""
