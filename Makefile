@@ -7,6 +7,9 @@ BIN := .venv/bin
 WORKERS ?= 4
 IN_PARALLEL := -n $(WORKERS) --dist loadgroup
 
+# The tests start some three hundred Python processes: each would compile our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup demo test test-all lint bench soak mutants fuzz clean
 
 help:

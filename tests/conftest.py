@@ -31,24 +31,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         in_turn(items)
 
 
-# Most of the cost of a test with a JVM is the JVM's start, and a fifth of that is the verification of bytecode, which
-# is not needed for jars with a verified SHA-256. (Test brokers live for seconds, so the second compiler would only
-# occupy the other core, as explained for Spark in conf/spark-defaults.conf.)
-_SOUND = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-_SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
+def pytest_configure(config: pytest.Config) -> None:
+    """Shorten the start of Spark's JVMs, also in the processes that tests start; prepare brokers for the workers."""
+    # (A fifth of the start is the verification of bytecode, which is not needed for jars with a verified SHA-256.)
+    verified = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", verified)
+    if getattr(config.option, "numprocesses", None):
+        from tests.prepared_brokers import prepare  # noqa: PLC0415
 
-
-def pytest_configure() -> None:
-    """Shorten the start of Spark's JVMs, also in the processes that tests start."""
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", " ".join(_SOUND))
+        prepare()
 
 
 def pytest_collection_finish() -> None:
     """Shorten the start of brokers' JVMs."""
     if "streaming.demo.broker" in sys.modules:  # (else no test starts one)
-        from streaming.demo.broker import EmbeddedBroker  # noqa: PLC0415
+        from tests.prepared_brokers import use_what_is_prepared  # noqa: PLC0415
 
-        EmbeddedBroker.jvm = (*_SHORT_LIVED, *_SOUND)
+        use_what_is_prepared()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadScopeScheduling | None:

@@ -24,7 +24,7 @@ WEEKEND = 60 * HOUR
 
 def interval(rhythm: str) -> int:
     """Seconds between two rounds; longer for lives of whole weeks, to save time."""
-    return {"nightly": MINUTE, "hourly": 3 * INTERVAL}.get(rhythm, INTERVAL)
+    return {"nightly": 5 * MINUTE, "hourly": MINUTE}.get(rhythm, INTERVAL)
 
 
 def jittered(every: int, until: int, share: float, since: int = 0, seed: int = 7) -> list[int]:
@@ -62,7 +62,7 @@ def test_two_accidents_in_which_the_consumer_itself_stood_still_do_not_make_it_p
     every, lived, found = RHYTHMS[rhythm]
     weekend = lived + 10 * HOUR
     again = weekend + WEEKEND
-    life = Life(again + lived + 2 * found)
+    life = Life(again + lived + 2 * found, interval=interval(rhythm))
     life.commit(jittered(every, lived, 0.05))
     life.commit(jittered(every, weekend, 0.05, since=lived + 10 * HOUR - lived // 2))
     life.commit(jittered(every, again + lived, 0.05, since=again))
@@ -80,11 +80,11 @@ def test_nobody_alive_is_taken_for_dead(rhythm: str, seed: int) -> None:
 
 
 def test_a_nightly_job_that_works_off_its_backlog_in_many_commits_is_not_taken_for_dead_by_day() -> None:
-    life = Life(9 * DAY, rate=2.0, interval=30)
+    life = Life(9 * DAY, rate=2.0, interval=MINUTE)
     for night in range(9):
         begins = night * DAY + 2 * HOUR + random.Random(night).randrange(HOUR)
         # Twenty minutes with a commit in each round, each of which leaves most of the lag; then the rest.
-        life.commit(range(begins, begins + 20 * MINUTE, 30), lambda _: 0.9)
+        life.commit(range(begins, begins + 20 * MINUTE, MINUTE), lambda _: 0.9)
         life.commit([begins + 20 * MINUTE])
     assert BAD.isdisjoint(told for _, told in statuses(life))
     life.ends += 3 * DAY

@@ -1,0 +1,82 @@
+"""What every embedded broker of the tests would otherwise do anew: load its classes and format its folder.
+
+`prepare` starts one broker and keeps, in `.cache/tests`, an archive of the classes that it loaded (class data sharing)
+and its folder as it was formatted. With both, a broker answers after half the processor time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from streaming.demo.broker import EmbeddedBroker, _cluster_id
+from streaming.exceptions import SetupError
+from streaming.jars import classpath
+from streaming.java import find_java
+
+__all__ = ["prepare", "use_what_is_prepared"]
+
+_CACHE = Path(__file__).resolve().parents[1] / ".cache" / "tests"
+
+# Test brokers live for seconds, so the second compiler would only occupy the other core (as explained for Spark in
+# conf/spark-defaults.conf), and the jars' checksums are verified, so their bytecode need not be.
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
+
+
+def prepare() -> None:
+    """Write the archive and the formatted folder if they are missing; takes five seconds, once per checkout."""
+    try:
+        folder = _folder()
+    except SetupError:
+        return  # no Java or no jars: the tests that need a broker say so
+    if folder.exists():
+        return
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as made:
+        part = Path(made) / "part"
+        broker = EmbeddedBroker(part / "broker")
+        EmbeddedBroker.jvm = (*_SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'classes.jsa'}")
+        part.mkdir()
+        broker.folder.mkdir()
+        broker._write_settings()
+        EmbeddedBroker.jvm, dumping = _SHORT_LIVED, EmbeddedBroker.jvm
+        broker._format()
+        shutil.copytree(broker.folder / "data", part / "data")
+        EmbeddedBroker.jvm = dumping
+        with broker:
+            pass
+        EmbeddedBroker.jvm = ()
+        shutil.rmtree(broker.folder)
+        part.rename(folder)
+
+
+def use_what_is_prepared() -> None:
+    """Let this process's brokers use the archive and the formatted folder, as far as they exist."""
+    EmbeddedBroker.jvm = _SHORT_LIVED
+    try:
+        folder = _folder()
+    except SetupError:
+        return
+    if not folder.exists():
+        return
+    # (Without the log line, a JVM would say on its standard output that it does not use an archive of other jars.)
+    EmbeddedBroker.jvm += (f"-XX:SharedArchiveFile={folder / 'classes.jsa'}", "-Xlog:disable", "-Xlog:all=error:stderr")
+
+    def copy(broker: EmbeddedBroker) -> None:
+        data = broker.folder / "data"
+        shutil.copytree(folder / "data", data, dirs_exist_ok=True)
+        properties = data / "meta.properties"
+        lines = re.sub(r"(?m)^cluster\.id=.*$", f"cluster.id={_cluster_id()}", properties.read_text("utf-8"))
+        properties.write_text(lines, "utf-8")
+
+    EmbeddedBroker._format = copy  # type: ignore[method-assign]
+
+
+def _folder() -> Path:
+    # A JVM takes an archive only with the very same jars; their names hold the versions.
+    told = f"{find_java().resolve()} {os.pathsep.join(map(str, classpath('broker')))}"
+    return _CACHE / f"broker-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
