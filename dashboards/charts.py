@@ -194,9 +194,7 @@ def _bar(row: Row, span: Span, top: float, clock: words.Clock) -> dict[str, Any]
     shape = "joined and left" if joined and left else "joined" if joined else "left" if left else "other"
     moves = "moves not known" if row["partitions_moved"] is None else f"{words.number(row['partitions_moved'])} moves"
     least = (
-        ""
-        if row["partitions_moved_optimal"] is None
-        else f", {words.number(row['partitions_moved_optimal'])} would have done"
+        "" if row["partitions_moved_optimal"] is None else f", {words.number(row['partitions_moved_optimal'])} needed"
     )
     return {
         "key": f"{row['decision']}/{row['generation']}",

@@ -65,7 +65,7 @@ def group_view(view: View) -> None:
         heading="Rebalances",
         remark=_counted(len(decisions), _SHOWN_DECISIONS, "decision"),
         with_group=False,
-        nothing="No decision in the time that is held here.",
+        nothing="No decisions in the period kept here.",
         footer="",
         health_words=HEALTH,
     )
@@ -86,7 +86,7 @@ def _not_there(view: View) -> str:
         "health": -1,
         "reasons": [],
         "calm": (
-            "There is no living group of this name"
+            "No active group has this name"
             + (f" in {words.visible(view.cluster)}" if view.cluster else "")
             + ": it was deleted, is not watched, or never was."
         ),
@@ -135,7 +135,7 @@ def _matrix(laid_out: Matrix, verdict: Row | None, view: View) -> str:
     remark = []
     if laid_out.judged and verdict is not None:
         when = view.clock.time(verdict["record_time"])
-        remark.append(f"{drifted or 'no'} of {len(laid_out.rows) + laid_out.hidden_rows} partitions drifted")
+        remark.append(f"{drifted} of {len(laid_out.rows) + laid_out.hidden_rows} partitions drifted")
         remark.append(f"as decided at {when} with {words.cut(verdict['strategy'] or 'no strategy', 30)}")
     if laid_out.hidden_rows:
         remark.append(f"{laid_out.hidden_rows:,} more partitions are not shown")
@@ -272,7 +272,7 @@ def _members(members: Sequence[Row], partitions: Sequence[Row]) -> str:
         "members.html.j2",
         members=shown,
         remark=_counted(len(members), _MOST_MEMBERS, "member"),
-        nothing="The log tells of no members.",
+        nothing="The log shows no members.",
         health_words=HEALTH,
     )
 

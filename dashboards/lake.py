@@ -176,7 +176,7 @@ class PageLake:
                     tidied = time.monotonic()
             except Exception:  # noqa: BLE001 - the thread must not die: the page would show an old hour as the present
                 _log.exception("reading the lake failed")
-                self.problem = "Reading the lake failed; the page's log says why. It is tried again."
+                self.problem = "Reading the lake failed; the page's log has the reason. The page will try again."
             pause = _AGAIN_S if self.problem else self._refresh_s
             if not self._cache.behind:
                 time.sleep(max(0.1, pause - (time.monotonic() - began)))

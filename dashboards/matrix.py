@@ -120,15 +120,16 @@ def matrix(members: Sequence[Row], verdict: Row | None, partitions: Sequence[Row
 
 def _why_not(members: Sequence[Row], verdict: Row | None) -> str:
     if not members:
-        return "The group has no members that the log tells of."
+        return "The log shows no members for this group."
     newest = max(members, key=lambda member: member["decision"])
     if verdict is None or (verdict["decision"] < newest["decision"] and not _same_decision(verdict, newest)):
-        return "The newest decision waits for its verdict: shown is who owns what, not yet who should."
+        return "The newest decision has no verdict yet: this shows who owns each partition, not who should."
     if verdict["verdict"] not in {"identical", "drifted"}:
-        return f"Shown is who owns what. Who should cannot be recomputed: {verdict['reason'] or 'no reason was given'}."
+        why = verdict["reason"] or "no reason was given"
+        return f"This shows who owns each partition. Who should own it cannot be recomputed: {why}."
     ids = {member["member_id"] for member in members}
     if any(not ids.issuperset(_involved(item)) for item in verdict["drifted_partitions"] or ()):
-        return "Shown is who owns what. A member that drifted partitions concern is not among these any more."
+        return "This shows who owns each partition. A member that had drifted partitions has left since."
     return ""
 
 

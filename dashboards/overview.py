@@ -46,7 +46,7 @@ def overview(view: View) -> None:
         "groups.html.j2",
         groups=[_group(row, view, known.get((row["cluster"], row["group_id"]))) for row in found[:_MOST_GROUPS]],
         many_clusters=len(clusters) > 1,
-        nothing="No group of this name or state." if groups else "No group is alive.",
+        nothing="No group matches." if groups else "No active groups.",
         health_words=HEALTH,
     )
     board(html, key="groups")
@@ -59,7 +59,7 @@ def overview(view: View) -> None:
         heading="Last decisions",
         remark="of all groups, the newest first",
         with_group=True,
-        nothing="No group has rebalanced in the time that is held here.",
+        nothing="No rebalances in the period kept here.",
         footer=_unseen(view),
         health_words=HEALTH,
     )
@@ -110,4 +110,4 @@ def _unseen(view: View) -> str:
         said.append(f"{words.number(totals['quarantine'])} records could not be decoded (table quarantine)")
     if totals["gap"]:
         said.append(f"{words.number(totals['gap'])} ranges were gone before they were read (table gaps)")
-    return f"Not seen: {'; '.join(said)}." if said else ""
+    return f"Not included: {'; '.join(said)}." if said else ""

@@ -76,7 +76,7 @@ def _guarded() -> None:
         _log.exception("the page could not be drawn")
         note = {
             "head": "This could not be drawn.",
-            "text": "The page's log says why; it is tried again.",
+            "text": "The page's log has the reason. The page will try again.",
             "mild": False,
         }
         board(render("head.html.j2", clusters=[], newest=None, silent=False, notes=[note], empty=None), key="head")

@@ -70,15 +70,15 @@ def head(view: View) -> bool:
     notes += [_silence(row, view) for row in silent]
     notes += [_held(row) for row in rounds if row["held_partitions"]]
     if view.lake.unread:
-        text = f"What lies further back is still being read, {view.lake.unread:.0%} of the files to go."
+        text = f"Older rows are still being read: {view.lake.unread:.0%} of the files to go."
         notes.append({"head": "The page has just started.", "text": text, "mild": True})
     if not groups_seen and view.lake.problem is None:
         empty = {
             "head": "No round yet.",
             "text": (
-                "The tables are empty, or not there. The first round shows up here by itself, about half a minute "
-                "after probe and job have started; `evenkeel up` starts both. If nothing comes, see their logs, and "
-                "whether this page and the job name the same lake."
+                "The tables are empty or missing. The first round appears here by itself about half a minute "
+                "after the probe and the job have started (`evenkeel up` starts both). If nothing appears, check their "
+                "logs and that this page and the job use the same lake."
             ),
         }
     shown = None
@@ -111,7 +111,7 @@ def _silence(row: Mapping[str, Any], view: View) -> dict[str, Any]:
         "head": f"No update from {visible(row['cluster'])} for {quiet}.",
         "text": (
             f"Rounds come every {(row['interval_ms'] or 0) / 1000:g} s. Everything below is as of "
-            f"{view.clock.time(row['round_time'])}: check that probe and job are running."
+            f"{view.clock.time(row['round_time'])}: check that the probe and the job are running."
         ),
         "mild": False,
     }
@@ -119,10 +119,10 @@ def _silence(row: Mapping[str, Any], view: View) -> dict[str, Any]:
 
 def _held(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "head": "Part of the offsets log is held back.",
+        "head": "Part of the offsets log is blocked.",
         "text": (
-            f"Open transactions hold {row['held_partitions']} of {row['log_partitions']} partitions of "
-            f"__consumer_offsets in {visible(row['cluster'])}: what is newer there cannot be read yet."
+            f"Open transactions block {row['held_partitions']} of {row['log_partitions']} partitions of "
+            f"__consumer_offsets in {visible(row['cluster'])}: newer records there cannot be read yet."
         ),
         "mild": True,
     }

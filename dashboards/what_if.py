@@ -41,7 +41,7 @@ def what_if_html(rows: Sequence[Row], verdict: Row | None, clock: words.Clock) -
         best=best,
         remark=remark,
         sentence=sentence,
-        nothing="Nothing was worked out: the group had no members yet, waits for a verdict, or what-if is turned off.",
+        nothing="No comparison: the group had no members yet, its verdict is pending, or what-if is turned off.",
         health_words=HEALTH,
     )
 
@@ -61,7 +61,7 @@ def better(rows: Sequence[Row]) -> str:
     if not ahead:
         if not all(map(_known, rows)):
             return ""
-        return "No other strategy would have done better in moves or balance at no cost in the other."
+        return "No other strategy would have moved less or balanced better without a cost in the other."
     imbalance, moves = min(ahead)
     names = [words.cut(row["strategy"], 32) for row in others if _figures(row) == (imbalance, moves)]
     said = []

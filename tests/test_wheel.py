@@ -250,6 +250,7 @@ def observed(bootstrap: str, unique: str) -> dict[str, str]:
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.soak  # `up` below starts the same job
 def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_folder_is_imported(
     installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
 ) -> None:
@@ -293,11 +294,17 @@ def test_up_writes_its_first_rows_and_serves_the_page_and_its_logs_are_this_user
     command = ("evenkeel", "up", "--lake", str(lake))
     with installed.running(*command, cwd=elsewhere, log=log, EVENKEEL_PAGE__PORT=str(port), **observed) as up:
         _until(lambda: _has_rounds(lake) and answers(), up, log)
+        second = installed.run("evenkeel", "run", "--lake", str(lake), cwd=elsewhere, **observed)
+        assert second.returncode == 2
+        assert second.stderr.startswith(f"Another job runs for the cluster 'default' with the lake {lake} (process ")
         up.send_signal(signal.SIGINT)
         assert up.wait(180) == 0
     assert log.read_text("utf-8", "replace").splitlines()[-1] == "all processes have ended"
     assert not (elsewhere / "trapped").exists()
     logs = lake / "_logs" / "default"
+    said = (logs / "job.log").read_text("utf-8", "replace")
+    assert "Traceback" not in said
+    assert "watching cluster default" in said
     assert {"job.log", "probe.log", "alerter.log", "page.log", "supervisor.log"} <= {p.name for p in logs.iterdir()}
     assert stat.S_IMODE(logs.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in logs.iterdir()} == {0o600}

@@ -8,7 +8,7 @@
 --   interval_ms     the probe's interval between rounds
 --   groups          groups in that round
 --   log_partitions  partitions of __consumer_offsets
---   held_partitions those held back by an open transaction: the lag of their groups is unknown
+--   held_partitions those blocked by an open transaction: the lag of their groups is unknown
 --   probe           id of the probe process
 SELECT cluster, round, round_time, interval_ms, groups, log_partitions, held_partitions, probe
 FROM rounds_current

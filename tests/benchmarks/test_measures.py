@@ -18,6 +18,7 @@ pytestmark = pytest.mark.turn(6)
 
 @pytest.mark.kafka
 @pytest.mark.spark
+@pytest.mark.soak  # a job of its own, for a benchmark's sake
 def test_the_measured_job_reads_the_whole_backlog_and_leaves_no_process(bootstrap: str, tmp_path: Path) -> None:
     before = set(psutil.Process().children(recursive=True))
     said: list[str] = []

@@ -42,7 +42,7 @@ def test_a_bar_stands_where_its_lag_does_and_tells_moves_and_the_least() -> None
                 "follows": None,
                 "generations_skipped": 0}  # fmt: skip
     bar = rebalance_chart([decision], SPAN, CLOCK)["bars"][0]
-    assert (bar["at"], bar["shape"], bar["tip"]) == (75.0, "▼", "11:45:00  1 left: 6 moves, 2 would have done")
+    assert (bar["at"], bar["shape"], bar["tip"]) == (75.0, "▼", "11:45:00  1 left: 6 moves, 2 needed")
     assert bar["height"] == 3 * bar["least"]
 
 

@@ -64,7 +64,7 @@ def test_an_older_verdict_says_nothing_of_a_newer_decision() -> None:
         found = matrix([member("a", 0, offset=101, **changes)], verdict((0, "misplaced", "b", ["a"])), [])
         assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
         assert not found.judged
-        assert "waits for its verdict" in found.why_not
+        assert "has no verdict yet" in found.why_not
 
 
 def test_a_static_member_that_came_back_under_another_id_leaves_the_verdict_as_it_is() -> None:
@@ -78,13 +78,13 @@ def test_a_static_member_that_came_back_under_another_id_leaves_the_verdict_as_i
     # The verdict has the member's former id.
     found = matrix(members, verdict((1, "misplaced", "a1", ["b"])), [])
     assert [row.cells for row in found.rows] == [{0: "unjudged"}, {1: "unjudged"}]
-    assert found.why_not.endswith("is not among these any more.")
+    assert found.why_not.endswith("has left since.")
 
 
 def test_what_cannot_be_recomputed_shows_owners_only_with_the_reason() -> None:
     found = matrix([member("a", 0)], verdict(kind="unverified"), [])
     assert [(row.cells, row.kind) for row in found.rows] == [({0: "unjudged"}, None)]
-    assert found.why_not.endswith("Who should cannot be recomputed: why.")
+    assert found.why_not.endswith("Who should own it cannot be recomputed: why.")
 
 
 def test_a_subscribed_partition_without_an_owner_has_a_row_and_a_foreign_one_has_none() -> None:

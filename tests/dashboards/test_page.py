@@ -291,7 +291,7 @@ def test_a_group_that_is_not_there_and_silence_are_told(tmp_path: Path, look: Lo
     MadeLake(tmp_path / "lake", [MadeGroup("g")], end=datetime.now(UTC) - timedelta(minutes=3))
     with served(tmp_path / "lake", tmp_path / "page.log") as address:
         page = look(_deep(address, "nobody"), ready=".reasons")
-        expect(page.locator(".reasons")).to_contain_text("There is no living group of this name in demo")
+        expect(page.locator(".reasons")).to_contain_text("No active group has this name in demo")
         expect(page.locator(".banner")).to_contain_text(re.compile(r"No update from demo for \d+ min"))
         expect(page.locator(".fresh")).to_contain_text("no update for")
         page.close()

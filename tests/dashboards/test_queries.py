@@ -17,7 +17,8 @@ from dashboards.query import FOLDER, Query, queries
 from streaming.tables import ALL_TABLES, VIEWS, LakeReader, table_named
 from tests.dashboards.made_lake import CLUSTER, HOSTILE, MadeGroup, MadeLake, stories
 
-pytestmark = pytest.mark.turn(6)
+# (With other tests that need a Spark session in their own process.)
+pytestmark = [pytest.mark.xdist_group("session"), pytest.mark.turn(6)]
 
 END = datetime(2026, 11, 21, 0, 20, tzinfo=UTC)
 SINCE = END - timedelta(hours=24)

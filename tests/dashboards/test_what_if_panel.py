@@ -51,7 +51,7 @@ RANGE = row("range", 41, 0.5, runs=True)
         # Better in one and worse in the other, or better by less than is shown.
         (
             [row("sticky", 3, 0.6), row("roundrobin", 50, 0.0), row("mine", 41, 0.499)],
-            "No other strategy would have done better in moves or balance at no cost in the other.",
+            "No other strategy would have moved less or balanced better without a cost in the other.",
         ),
         ([row("sticky", 3, 0.6), row("mine", None, None)], ""),
         ([row("sticky", None, None)], ""),

@@ -34,7 +34,7 @@ from streaming.records import (
 )
 from tests.job.source.fake_probe import FakeProbe, commit_key, commit_value
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.turn(2)]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.xdist_group("session"), pytest.mark.turn(2)]
 
 Row = tuple[str, bytes]
 
