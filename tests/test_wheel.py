@@ -239,10 +239,10 @@ def observed(bootstrap: str, unique: str) -> dict[str, str]:
     consumer.close()
     return {
         "EVENKEEL_KAFKA__BOOTSTRAP_SERVERS": bootstrap,
-        "EVENKEEL_PROBE__INTERVAL_MS": "1000",
+        "EVENKEEL_PROBE__INTERVAL_MS": "2000",
         "EVENKEEL_PROBE__EVENTS_TOPIC": f"{unique}.events",
         "EVENKEEL_PROBE__ROUNDS_TOPIC": f"{unique}.rounds",
-        "EVENKEEL_JOB__TRIGGER_MS": "1000",
+        "EVENKEEL_JOB__TRIGGER_MS": "2000",
         # (Only this test's: the broker has many others.)
         "EVENKEEL_FILTERS__GROUPS": json.dumps([unique]),
     }

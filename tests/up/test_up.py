@@ -80,7 +80,7 @@ class _Up:
         }
         environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
         environment |= {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
-        environment |= {"EVENKEEL_PROBE__INTERVAL_MS": "1000", "EVENKEEL_JOB__TRIGGER_MS": "1000"}
+        environment |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
         environment |= {"EVENKEEL_PAGE__PORT": str(page)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:
@@ -110,7 +110,7 @@ class _Up:
         while not (found := true()):
             assert time.monotonic() < deadline, f"{what}: {self.output[-4000:]}"
             assert self.process.poll() is None, f"up ended: {self.output[-4000:]}"
-            pause.wait(0.2)
+            pause.wait(0.5)
         return found
 
     def kill(self, name: str, *words: str) -> None:
