@@ -64,7 +64,7 @@ def advance_key(
     """Advance one key of the operator: a group, a log partition, or the rounds.
 
     Args:
-        key: As `streaming.records.keys` makes them.
+        key: As `streaming.records.inputs` makes them.
         payloads: Packed inputs of this batch, in any order.
         state: Version and payload as stored; None when there is none.
         config: Settings of the core.

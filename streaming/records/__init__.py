@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from streaming.records.commits import CommitWindow, merge_windows
-from streaming.records.inputs import GroupInput, decode_inputs, encode_inputs, in_order
-from streaming.records.keys import ROUNDS_KEY, group_key, group_of, partition_key
-from streaming.records.memberships import Compacted, Member, MembershipRecord, MembershipTombstone, TopicPartitions
+from streaming.records.inputs import (
+    ROUNDS_KEY,
+    GroupInput,
+    decode_inputs,
+    encode_inputs,
+    group_key,
+    group_of,
+    in_order,
+    partition_key,
+)
+from streaming.records.log import (
+    CommitWindow,
+    Compacted,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
+    TopicPartitions,
+    merge_windows,
+)
 from streaming.records.modern import (
     CONSUMER,
     SHARE,
@@ -22,12 +37,13 @@ from streaming.records.modern import (
     TargetAssignment,
     TargetEpoch,
 )
-from streaming.records.observations import GroupObservation, TopicObservation
 from streaming.records.rounds import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
     ClosedRound,
+    GroupObservation,
     HeldPartition,
+    TopicObservation,
     decode_closed_rounds,
     encode_closed_rounds,
 )

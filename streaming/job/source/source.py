@@ -35,7 +35,7 @@ class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not follow
     Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, instead of the value in
     the settings.
 
-    Columns, one row per key and task (or a few): `key`, see `streaming.records.keys`; `payload`, the packed inputs of
+    Columns, one row per key and task (or a few): `key`, see `streaming.records.inputs`; `payload`, the packed inputs of
     a group (`encode_inputs`), of a partition (`encode_partition_inputs`), or the closed rounds
     (`encode_closed_rounds`).
     """
