@@ -1,4 +1,4 @@
-"""Rounds of the probe: as a whole, with the partitions of the offsets log that they found held back, and for one group."""
+"""Rounds of the probe: closed rounds, the log's partitions that they found held back, and a round as one group's."""
 
 from __future__ import annotations
 

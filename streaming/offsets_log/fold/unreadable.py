@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streaming.offsets_log.codec.record import LogRecord
+from streaming.offsets_log.codec.record_types import LogRecord
 from streaming.records import (
     KINDS,
     LONGEST_REASON,
