@@ -1,24 +1,129 @@
-"""The verdicts that a round makes possible, for all kinds of groups.
+"""Verdicts on decisions, for all kinds of groups: their values, and the pipeline that a round drives.
 
-This module judges the waiting decisions, limits their total cost and writes their rows. What differs between classic
-and modern groups is behind `Kind`.
+The pipeline judges the waiting decisions, limits their total cost and writes their rows. What differs between classic
+and modern groups is behind `Kind`. docs/verdicts.md explains the values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import msgspec
+
+from assignors import PartitionRacks
 from streaming.groups.budget import NEWEST, of_round
-from streaming.groups.config import GroupConfig
-from streaming.groups.context import Context
-from streaming.groups.rows import LOG, DriftRow, WhatIfRow, partition_column
-from streaming.groups.verdict import Judged, StandingVerdict, Verdict
-from streaming.groups.verdict_inputs import pack_inputs
+from streaming.groups.context import Context, GroupConfig
+from streaming.groups.rows import LOG, DriftedPartition, DriftRow, WhatIfRow, partition_column
+from streaming.groups.verdict_inputs import VerdictInputs, pack_inputs
 from streaming.records import GroupObservation
 from streaming.times import day_of
 
-__all__ = ["Kind", "mismatch", "standing", "write_verdicts"]
+__all__ = [
+    "DRIFTED",
+    "IDENTICAL",
+    "MISPLACED",
+    "NOT_APPLICABLE",
+    "PENDING",
+    "TOO_MANY",
+    "UNASSIGNED",
+    "UNVERIFIED",
+    "Judged",
+    "Kind",
+    "StandingVerdict",
+    "Verdict",
+    "mismatch",
+    "standing",
+    "too_many",
+    "write_verdicts",
+]
+
+IDENTICAL = "identical"
+DRIFTED = "drifted"
+UNVERIFIED = "unverified"
+NOT_APPLICABLE = "not_applicable"
+PENDING = "pending"
+
+MISPLACED = "misplaced"
+"""Kind of a drifted partition that has the wrong owner, or does not exist."""
+
+UNASSIGNED = "unassigned"
+"""Kind of a drifted partition that should have an owner and has none."""
+
+
+TOO_MANY = "too many generations passed without a round: not recomputed"
+"""Reason of a decision that was dropped (`churn.WAITING_MAX`)."""
+
+
+def too_many(more: int) -> str:
+    """Reason for a dropped decision; `more` counts the dropped decisions before it, which have no rows of their own."""
+    return TOO_MANY if not more else f"{TOO_MANY}, nor are {more:,} before it, which have no row here"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The decision's own columns in its rows of `drift` and `what_if`.
+
+    Attributes:
+        group: Group id.
+        decision: Its number: the log offset of its record.
+        log_partition: Partition of the offsets log; -1 when unknown.
+        record_time: Time of the record, ms.
+        incarnation: The group's incarnation.
+        generation: Generation, or epoch.
+        strategy: The strategy that the members agreed on, or the server assignor that they request; None if there is
+            none.
+    """
+
+    group: str
+    decision: int
+    log_partition: int
+    record_time: int
+    incarnation: int
+    generation: int
+    strategy: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The verdict on one decision.
+
+    Attributes:
+        verdict: "identical", "drifted", "unverified" or "not_applicable".
+        reason: Why, as text; None for "identical".
+        library: The candidate that fits, as text; None when none does.
+        candidates: Number of candidates tried.
+        drifted: Partitions whose owner is not the expected one; empty unless drifted.
+        counts: Partition counts by topic with which the candidate fits; None when none does.
+        racks: Racks of the replicas with which it fits; None when none does, or when it was tried without racks.
+        inputs: The inputs of the candidate that fits; if none does, of the first that could be computed, or else of
+            the first that was tried. None when none was tried.
+    """
+
+    verdict: str
+    reason: str | None = None
+    library: str | None = None
+    candidates: int = 0
+    drifted: tuple[DriftedPartition, ...] = ()
+    counts: Mapping[str, int] | None = None
+    racks: PartitionRacks | None = None
+    inputs: VerdictInputs | None = None
+
+
+class StandingVerdict(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """The part of the newest judged decision's verdict that `group_health` repeats.
+
+    Attributes:
+        verdict: As in `drift`.
+        reason: As in `drift`.
+        drifted_count: Number of drifted partitions.
+    """
+
+    verdict: str
+    reason: str | None
+    drifted_count: int
+
 
 _D_contra = TypeVar("_D_contra", contravariant=True)
 

@@ -11,8 +11,7 @@ import msgspec
 import pytest
 
 from streaming.groups import decode_reserved, decode_state, encode_reserved, encode_state
-from streaming.groups.exceptions import UnknownStateVersion
-from streaming.groups.state import STATE_VERSION, GroupState
+from streaming.groups.state import STATE_VERSION, GroupState, UnknownStateVersion
 from streaming.log_health import PartitionState, RoundsState
 from tests.groups import record_states
 from tests.groups.build import (

@@ -28,13 +28,19 @@ from assignors import (
     unrecorded,
 )
 from streaming.groups.budget import of_decision
+from streaming.groups.classic.leader_metadata import (
+    Looked,
+    SeenCounts,
+    SeenRacks,
+    is_far_beyond,
+    possible_counts,
+    racks_of,
+)
 from streaming.groups.classic.membership import subscription_of
-from streaming.groups.classic.partition_counts import SeenCounts, is_far_beyond, possible_counts
-from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
-from streaming.groups.topics import RacksSeen
-from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
+from streaming.groups.state import RacksSeen
 from streaming.groups.verdict_inputs import ClientInputs
+from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
 from streaming.records import MembershipRecord
 
 __all__ = ["recompute"]

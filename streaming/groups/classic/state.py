@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from streaming.groups.rows import ChurnRow
-from streaming.groups.verdict import StandingVerdict
+from streaming.groups.verdicts import StandingVerdict
 from streaming.records import MembershipRecord
 
 __all__ = ["ClassicDecision", "ClassicState", "OpenCost", "Owned", "Transfer"]

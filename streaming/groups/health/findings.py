@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from streaming.groups.classic.cost import EAGER
 from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.classic.state import Transfer
-from streaming.groups.config import GroupConfig
-from streaming.groups.finding import Found, some
+from streaming.groups.context import GroupConfig
+from streaming.groups.health.columns import Found, some
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.modern.decisions import reconciling
 from streaming.groups.rows import Finding

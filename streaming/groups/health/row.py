@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from streaming.groups.classic.standing import classic_membership, classic_verdict
+from streaming.groups.classic.drift import classic_membership, classic_verdict
 from streaming.groups.context import Context
-from streaming.groups.health.membership import Membership
+from streaming.groups.health.columns import Membership
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.rows import Totals
-from streaming.groups.modern.standing import modern_membership, modern_verdict
+from streaming.groups.modern.verdicts import modern_membership, modern_verdict
 from streaming.groups.rows import LOG, Finding, GroupHealthRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import NOT_APPLICABLE, StandingVerdict
-from streaming.groups.verdicts import mismatch
+from streaming.groups.verdicts import NOT_APPLICABLE, StandingVerdict, mismatch
 from streaming.records import GroupObservation
 from streaming.times import day_of
 

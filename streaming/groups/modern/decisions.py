@@ -17,7 +17,7 @@ from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
-from streaming.groups.finding import Found, some
+from streaming.groups.health.columns import Found, some
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
 from streaming.groups.modern.members import (

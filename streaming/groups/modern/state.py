@@ -6,7 +6,7 @@ import msgspec
 
 from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup
 from streaming.groups.modern.pauses import Pauses
-from streaming.groups.verdict import StandingVerdict
+from streaming.groups.verdicts import StandingVerdict
 
 __all__ = ["ModernState"]
 
