@@ -23,7 +23,7 @@ from assignors.assignment import (
     same,
     to_pairs,
 )
-from assignors.clients.metadata import topics_without_metadata
+from assignors.clients.hidden_inputs import topics_without_metadata
 from assignors.clients.possible_leaders import recognise
 from assignors.clients.sticky import claimed_partitions, unrecorded
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies

@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from assignors.brokers.exceptions import BadTarget, BadUuid
 from assignors.brokers.uuid import Uuid, uuid_of
-from assignors.exceptions import BadPartitionCount, DuplicateMember
+from assignors.exceptions import BadPartitionCount, BadTarget, BadUuid, DuplicateMember
 from assignors.model import MAX_PARTITIONS
 
 __all__ = ["ServerGroup", "ServerMember", "ServerTopic", "Target"]

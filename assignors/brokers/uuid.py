@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
-from assignors.brokers.exceptions import BadUuid
+from assignors.exceptions import BadUuid
 
 __all__ = ["Uuid", "texts_of", "uuid_of"]
 

@@ -9,10 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from hashlib import md5
 
-from assignors.exceptions import CannotTell
-from assignors.rocketmq.exceptions import BadOption
-from assignors.rocketmq.queues import MessageQueue
-from assignors.rocketmq.strategy import Checked, Queues
+from assignors.exceptions import BadOption, CannotTell
+from assignors.rocketmq.strategy import Checked, MessageQueue, Queues
 
 __all__ = ["MOST_VIRTUAL_NODES", "ConsistentHash"]
 

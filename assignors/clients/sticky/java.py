@@ -1,7 +1,8 @@
 """Java's `StickyAssignor` and `CooperativeStickyAssignor`, era by era.
 
 An era begins where `AbstractStickyAssignor` or a subclass began to compute something else; each function here names its
-first release. Shared code is in the other modules of this package.
+first release. Shared code is in the other modules of this package. `hold_back` is what `cooperative-sticky` adds:
+partitions that another member still holds are not assigned yet (`CooperativeStickyAssignor.adjustAssignment`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from assignors.assignment import Assignment
-from assignors.clients.sticky.adjustment import hold_back
-from assignors.clients.sticky.constrained import Dealt, constrained
-from assignors.clients.sticky.constrained_v1 import constrained_v1
+from assignors.clients.sticky.constrained import Dealt, constrained, constrained_v1
 from assignors.clients.sticky.general import general
 from assignors.clients.sticky.generations import general_by_generations
 from assignors.clients.sticky.indexed_group import Board, Ids
@@ -31,7 +32,7 @@ from assignors.model import Group, Subscription
 from assignors.strategy import Era, PartitionRacks
 from assignors.work import spend
 
-__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "listed"]
+__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "hold_back", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,3 +226,45 @@ def listed(
     board = Board.of_java(group)
     board.listing = True
     return board.pairs(_lists(board, behaviour, racks, cooperative=cooperative))
+
+
+def hold_back(board: Board, dealt: Dealt) -> list[Ids]:
+    """Take partitions in transfer away from their new owners, which get them in the next generation.
+
+    If the algorithm has not recorded the transfers, they are the partitions that a member got without owning them and
+    another one owned without keeping them, by the owned partitions in the members' subscriptions.
+    """
+    transfers = dealt.transfers
+    if transfers is None:
+        transfers = _changed_hands(board, dealt.lists)
+    if not transfers:
+        return dealt.lists
+    by_member: dict[int, set[int]] = {}
+    for partition, member in transfers.items():
+        by_member.setdefault(member, set()).add(partition)
+    return [_without(ids, by_member[member]) if member in by_member else ids for member, ids in enumerate(dealt.lists)]
+
+
+def _changed_hands(board: Board, lists: list[Ids]) -> dict[int, int]:
+    spend(board.total)
+    added: dict[int, int] = {}
+    revoked: set[int] = set()
+    for member, (subscription, ids) in enumerate(zip(board.members, lists, strict=True)):
+        owned = set(board.ids_of(subscription.owned).tolist())
+        assigned = ids.tolist()
+        for partition in assigned:
+            if partition not in owned:
+                added[partition] = member
+        revoked.update(owned.difference(assigned))
+    return {partition: member for partition, member in added.items() if partition in revoked}
+
+
+def _without(ids: Ids, held_back: set[int]) -> Ids:
+    """Remove the first occurrence of each (a list may contain a partition twice)."""
+    result = []
+    for partition in ids.tolist():
+        if partition in held_back:
+            held_back.remove(partition)
+        else:
+            result.append(partition)
+    return np.array(result, dtype=np.int64)
