@@ -23,8 +23,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from streaming.config import PageSettings, Settings, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.demo.evidence import Evidence
-from streaming.demo.expectations import check_stories
+from streaming.demo.expectations import Evidence, check_stories
 from streaming.demo.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs

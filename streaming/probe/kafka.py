@@ -10,7 +10,7 @@ from typing import Any
 from streaming.config import Filters
 from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
-from streaming.probe.connections import Connections
+from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.holds import Hold, Holder, lasting, with_holders

@@ -17,8 +17,8 @@ from typing import Any
 
 import duckdb
 
-from streaming.tables.current import VIEWS, current_sql
 from streaming.tables.log_tail import DataFile, DeltaLogTail
+from streaming.tables.read import VIEWS, current_sql
 from streaming.tables.schema import Table, table_named
 
 __all__ = ["TableCache", "Wanted"]

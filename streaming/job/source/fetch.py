@@ -21,7 +21,7 @@ from kafka.errors import (
 )
 
 from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.identity import Identity
+from streaming.job.source.positions import Identity
 from streaming.offsets_log import printed
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing
 

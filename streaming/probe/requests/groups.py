@@ -9,7 +9,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from streaming.probe.connections import Connections, chunks_by_node
+from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.messages import ConsumerGroupDescribeRequest
 from streaming.probe.observe import Group

@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
 from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange
-from streaming.job.source.identity import Identity
+from streaming.job.source.positions import Identity
 
 
 @dataclass(frozen=True, slots=True)
