@@ -14,7 +14,7 @@ import numpy as np
 
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup
-from assignors.brokers.uniform_owners import NOBODY, Board, assignment, kept
+from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, kept
 from assignors.brokers.uuid import Uuid
 from assignors.work import spend
 
@@ -120,33 +120,33 @@ def deal_and_balance(group: ServerGroup) -> Assignment:
         LeaderWouldFail: A member had a partition that the topic does not have.
         CannotTell: We cannot follow the order of the member map.
     """
-    board = kept(group)
+    current = kept(group)
 
     def in_order(topic: str) -> tuple[float, int, Uuid]:
         # Most partitions per subscriber first, then fewest subscribers, then by id.
-        takers = len(board.subscribers[topic])
+        takers = len(current.subscribers[topic])
         return -group.counts[topic] / takers, takers, group.uuids[topic]
 
-    topics = sorted(board.subscribers, key=in_order)
-    _deal_the_rest(board, topics)
-    _balance(board, [topic for topic in topics if len(board.subscribers[topic]) > 1])
-    return assignment(board)
+    topics = sorted(current.subscribers, key=in_order)
+    _deal_the_rest(current, topics)
+    _balance(current, [topic for topic in topics if len(current.subscribers[topic]) > 1])
+    return assignment(current)
 
 
-def _deal_the_rest(board: Board, topics: Sequence[str]) -> None:
-    if NOBODY not in board.everything:
+def _deal_the_rest(current: CurrentOwners, topics: Sequence[str]) -> None:
+    if NOBODY not in current.everything:
         return
     for topic in topics:
-        owners = board.owners[topic]
+        owners = current.owners[topic]
         free = np.flatnonzero(owners == NOBODY)
         if len(free):
-            spend(len(free) + len(board.subscribers[topic]))
-            takers = Balancer(board.sizes, board.subscribers[topic]).next_takers(len(free))
+            spend(len(free) + len(current.subscribers[topic]))
+            takers = Balancer(current.sizes, current.subscribers[topic]).next_takers(len(free))
             owners[free] = takers
-            board.changed[topic].update(takers)
+            current.changed[topic].update(takers)
 
 
-def _balance(board: Board, topics: Sequence[str]) -> None:
+def _balance(current: CurrentOwners, topics: Sequence[str]) -> None:
     """Balance the topics in rounds until one full round changes nothing."""
     last_changed = NOBODY
     even: dict[int, int] = {}
@@ -154,32 +154,32 @@ def _balance(board: Board, topics: Sequence[str]) -> None:
         for position, topic in enumerate(topics):
             if position == last_changed:
                 return
-            if _balance_topic(board, topic, even) or last_changed == NOBODY:
+            if _balance_topic(current, topic, even) or last_changed == NOBODY:
                 last_changed = position
 
 
-def _balance_topic(board: Board, topic: str, even: dict[int, int]) -> bool:
+def _balance_topic(current: CurrentOwners, topic: str, even: dict[int, int]) -> bool:
     """Move partitions of one topic from its most to its least loaded subscribers; returns whether any moved.
 
     Args:
-        board: Current owners.
+        current: Current owners.
         topic: The topic.
         even: Subscriber lists (by identity) that were found even, with the number of moves at that time: they stay even
             until the next move.
     """
-    subscribers = board.subscribers[topic]
-    if even.get(id(subscribers)) == board.moves:
+    subscribers = current.subscribers[topic]
+    if even.get(id(subscribers)) == current.moves:
         return False
     spend(len(subscribers))
-    balancer = Balancer(board.sizes, subscribers)
+    balancer = Balancer(current.sizes, subscribers)
     if balancer.spread <= 1:
-        even[id(subscribers)] = board.moves
+        even[id(subscribers)] = current.moves
         return False
     # Only partitions that a member had when the round reached the topic are given, not those it receives meanwhile.
     # (This also limits the moves, as the members limit the skipped givers.)
-    spend(2 * len(board.owners[topic]) + len(subscribers))
+    spend(2 * len(current.owners[topic]) + len(subscribers))
     to_give: dict[int, list[int]] = {}
-    for partition, owner in enumerate(board.owners[topic].tolist()):
+    for partition, owner in enumerate(current.owners[topic].tolist()):
         to_give.setdefault(owner, []).append(partition)
     moved = False
     while not balancer.balanced:
@@ -193,6 +193,6 @@ def _balance_topic(board: Board, topic: str, even: dict[int, int]) -> bool:
         taker = balancer.next_taker()
         if balancer.balanced:
             break
-        board.give(topic, partition, taker)
+        current.give(topic, partition, taker)
         moved = True
     return moved

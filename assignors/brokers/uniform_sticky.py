@@ -35,16 +35,16 @@ def deal_and_move(group: ServerGroup) -> Assignment:
         LeaderWouldFail: The class throws on this input, as it does on many.
         CannotTell: We cannot follow the order of a map, or it would take too long.
     """
-    board = _Board(group)
-    if not board.subscribers:
-        return {member_id: {} for member_id in board.member_ids}
-    board.keep_targets()
-    board.deal_the_rest()
-    board.balance()
-    return board.assignment()
+    dealing = _Dealing(group)
+    if not dealing.subscribers:
+        return {member_id: {} for member_id in dealing.member_ids}
+    dealing.keep_targets()
+    dealing.deal_the_rest()
+    dealing.balance()
+    return dealing.assignment()
 
 
-class _Board:
+class _Dealing:
     """Current owners during the computation; members are numbers in the order of the member map.
 
     Call in this order: `keep_targets`, `deal_the_rest`, `balance`, `assignment`.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
@@ -62,12 +62,12 @@ class _Quotas:
 
 
 def constrained(
-    board: Board, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool, counts_racks: bool
+    indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool, counts_racks: bool
 ) -> Dealt:
     """Deal a group's partitions.
 
     Args:
-        board: The group.
+        indexed: The group.
         claims: Previous owners.
         racks: Racks, if they matter.
         sorts_owned: From 3.7.1 on: owned partitions are sorted by (number, topic) before they are cut (KAFKA-16277),
@@ -77,13 +77,13 @@ def constrained(
     Raises:
         LeaderWouldFail: Java throws IllegalStateException here.
     """
-    members = len(board.members)
-    quotas = _Quotas(board.total // members, -(-board.total // members), board.total % members)
-    revoked = np.full(board.total + len(board.phantoms), -1, dtype=np.int64)
-    kept = _keep(board, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
-    free = _unassigned(board, kept)
-    quotas.under.sort(key=board.ranks.__getitem__)
-    quotas.exact.sort(key=board.ranks.__getitem__)
+    members = len(indexed.members)
+    quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
+    kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
+    free = _unassigned(indexed, kept)
+    quotas.under.sort(key=indexed.ranks.__getitem__)
+    quotas.exact.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
     sizes = [ids.size for ids in kept]
     if racks is not None:
@@ -96,7 +96,7 @@ def constrained(
 
 
 def _keep(
-    board: Board, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
+    indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
 ) -> list[Ids]:
     """Let every member keep as many of its partitions as it may, in the order of the leader's map."""
     multi = np.array(sorted(claims.multi), dtype=np.int64)
@@ -123,29 +123,29 @@ def _keep(
             keep = quotas.low
             if quotas.over < quotas.expected:
                 quotas.exact.append(member)
-        if sorts_owned and (keep < size or board.listing):
-            rows = board.topics_of(owned)
-            owned = owned[np.lexsort((rows, board.numbers_of(owned, rows)))]
+        if sorts_owned and (keep < size or indexed.listing):
+            rows = indexed.topics_of(owned)
+            owned = owned[np.lexsort((rows, indexed.numbers_of(owned, rows)))]
         revoked[owned[keep:]] = member
         kept.append(owned[:keep] if keep < size else owned)
     return kept
 
 
-def _unassigned(board: Board, kept: list[Ids]) -> Ids:
+def _unassigned(indexed: IndexedGroup, kept: list[Ids]) -> Ids:
     """All partitions minus the kept ones, as Java computes it: both sorted, walked in parallel.
 
     A kept partition that does not exist, or is kept twice, is never met on the walk. It and all kept ones after it stay
     unmatched, so their partitions count as unassigned.
     """
     taken = np.concatenate(kept)
-    free = np.ones(board.total, dtype=bool)
-    if board.phantoms or (taken.size and np.bincount(taken).max() > 1):
-        rows = board.topics_of(taken)
-        numbers = board.numbers_of(taken, rows)
+    free = np.ones(indexed.total, dtype=bool)
+    if indexed.phantoms or (taken.size and np.bincount(taken).max() > 1):
+        rows = indexed.topics_of(taken)
+        numbers = indexed.numbers_of(taken, rows)
         order = np.lexsort((numbers, rows))
         before = -1
         for partition in taken[order].tolist():
-            if partition >= board.total or partition == before:
+            if partition >= indexed.total or partition == before:
                 break
             free[partition] = False
             before = partition
@@ -275,18 +275,18 @@ def _transfers(ids: Ids, takers: Ids, revoked: Ids, multi: set[int], *, own_coun
     return dict(zip(ids[changed].tolist(), takers[changed].tolist(), strict=True))
 
 
-def constrained_v1(board: Board, claims: Claims) -> Dealt:
+def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
     """Deal a group's partitions.
 
     Raises:
         LeaderWouldFail: Java throws IllegalStateException here.
     """
-    members = len(board.members)
-    spend(board.total)
-    low, high = board.total // members, -(-board.total // members)
+    members = len(indexed.members)
+    spend(indexed.total)
+    low, high = indexed.total // members, -(-indexed.total // members)
     revoked: set[int] = set(claims.multi)  # partitions that change hands when they are placed
-    free = np.ones(board.total + len(board.phantoms), dtype=bool)
-    free[board.total :] = False
+    free = np.ones(indexed.total + len(indexed.phantoms), dtype=bool)
+    free[indexed.total :] = False
     lists: list[list[int]] = []
     under: list[int] = []
     at_low: deque[int] = deque()
@@ -306,7 +306,7 @@ def constrained_v1(board: Board, claims: Claims) -> Dealt:
             at_low.append(member)
         if len(mine) == high:
             at_high.append(member)
-    under.sort(key=board.ranks.__getitem__)
+    under.sort(key=indexed.ranks.__getitem__)
     unassigned = deque(np.flatnonzero(free).tolist())
     transfers: dict[int, int] = {}
 

@@ -20,7 +20,7 @@ from assignors.order import sorted_utf16
 from assignors.partition_arrays import pack
 from assignors.work import spend
 
-__all__ = ["Board", "Ids"]
+__all__ = ["Ids", "IndexedGroup"]
 
 Ids = npt.NDArray[np.int64]
 """Partition ids; their order may matter."""
@@ -28,7 +28,7 @@ Ids = npt.NDArray[np.int64]
 _NONE: Ids = np.empty(0, dtype=np.int64)
 
 
-class Board:
+class IndexedGroup:
     """Members and partitions of one group as a leader's sticky assignor sees them.
 
     Attributes:
@@ -107,7 +107,7 @@ class Board:
         self._alone = _Alone()
 
     @classmethod
-    def of_java(cls, group: Group) -> Board:
+    def of_java(cls, group: Group) -> IndexedGroup:
         """Index a group for a Java leader: members in the order of its HashMap.
 
         Raises:
@@ -128,7 +128,7 @@ class Board:
         return cls(group, members, [listed[m] for m in order], sorted_utf16(wanted), sorted_utf16(by_id))
 
     @classmethod
-    def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
+    def of_others(cls, group: Group, members: Sequence[Subscription]) -> IndexedGroup:
         """Index a group for C or Python: members as given, strings in the order of their bytes or code points."""
         listed = topics_listed(members)
         wanted = _wanted(group, listed)
