@@ -204,14 +204,14 @@ def _take_time(state: GroupState, observation: GroupObservation) -> tuple[int, i
         Elapsed time since the group's previous round, without the time in which it was not seen, ms; and how many
         rounds this one stands for: more than one for an idle group, which rounds skipped while nothing moved.
     """
-    shift = read_clock(state.clock, observation.time, observation.steady)
+    shift = read_clock(state.clock, observation.time, observation.elapsed_time)
     if shift is not None:
         _move(state, shift)
-    gap = observation.steady - state.steady if 0 <= state.steady <= observation.steady else 0
+    gap = observation.elapsed_time - state.elapsed if 0 <= state.elapsed <= observation.elapsed_time else 0
     seen = gap if state.rested or not state.step else min(gap, _COUNTED_STEPS * state.step)
     if gap and not state.rested:
         state.step = gap
-    state.steady, state.rested = observation.steady, observation.idle
+    state.elapsed, state.rested = observation.elapsed_time, observation.idle
     return seen, WINDOW if observation.idle else 1
 
 

@@ -113,7 +113,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         topics: Topics seen in rounds.
         partitions: Partitions by topic.
         clock: Time according to the rounds.
-        steady: Elapsed time (`GroupObservation.steady`) at the newest round, ms; -1 before the first.
+        elapsed: Elapsed time (`GroupObservation.elapsed_time`) at the newest round, ms; -1 before the first.
         step: Elapsed time between the two newest consecutive rounds, ms; 0 before the second.
         rested: The newest round showed the group as idle: the rounds since then skipped it because nothing moved.
         findings: Start time of each current finding, by name.
@@ -131,7 +131,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     topics: dict[str, TopicState] = {}
     partitions: dict[str, dict[int, PartitionState]] = {}
     clock: RoundClock = msgspec.field(default_factory=RoundClock)
-    steady: int = -1
+    elapsed: int = -1
     step: int = 0
     rested: bool = False
     findings: dict[str, int] = {}
@@ -157,7 +157,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         a void state until the stretch ends.
         """
         classic, modern = self.classic, self.modern
-        if self.steady >= 0 or modern.key_type is not None:
+        if self.elapsed >= 0 or modern.key_type is not None:
             return False
         if classic.waiting or self.partitions:
             return False

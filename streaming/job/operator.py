@@ -25,7 +25,7 @@ from streaming.groups import (
     encode_state,
 )
 from streaming.job.arrow_state import ArrowState, install
-from streaming.log_health import PartitionState, RoundsState, advance_partition, advance_rounds
+from streaming.log_health import RoundsState, UnreadableState, advance_partition, advance_rounds
 from streaming.records import (
     ROUNDS_KEY,
     GroupInput,
@@ -84,7 +84,7 @@ def advance_key(
         seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)
         return encode_reserved(seen), rows
     unreadable = [item for payload in payloads for item in decode_partition_inputs(payload)]
-    counted, rows = advance_partition(decode_reserved(state, PartitionState), unreadable, config.cluster)
+    counted, rows = advance_partition(decode_reserved(state, UnreadableState), unreadable, config.cluster)
     return encode_reserved(counted), rows
 
 

@@ -48,9 +48,10 @@ from streaming.records.rounds import (
     encode_closed_rounds,
 )
 from streaming.records.unreadable import (
-    DAY_MS,
     KINDS,
     LONGEST_REASON,
+    LONGEST_RECORD,
+    LONGEST_SAMPLE,
     ONE_BY_ONE,
     UNDECODABLE,
     CountedRecords,
@@ -64,10 +65,11 @@ from streaming.records.unreadable import (
 
 __all__ = [
     "CONSUMER",
-    "DAY_MS",
     "KINDS",
     "LONGEST_INTERVAL_MS",
     "LONGEST_REASON",
+    "LONGEST_RECORD",
+    "LONGEST_SAMPLE",
     "ONE_BY_ONE",
     "ROUNDS_KEY",
     "SHARE",

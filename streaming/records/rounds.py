@@ -151,7 +151,7 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         idle: The group is idle: until the next heartbeat the rounds will not contain it unless something moves.
         elapsed: Time from the first round that the query read to this one, ms: the sum of the steps between rounds,
             each limited to 0 to 3 intervals. Durations are differences of this, never of `time`: a wrong clock costs
-            one step. -1 when unknown; then `steady` is `time`.
+            one step. -1 when unknown; then `elapsed_time` is `time`.
     """
 
     round: int
@@ -171,6 +171,6 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     elapsed: int = -1
 
     @property
-    def steady(self) -> int:
+    def elapsed_time(self) -> int:
         """A time in ms that never jumps, for durations only: `elapsed`, or `time` if that is unknown."""
         return self.elapsed if self.elapsed >= 0 else self.time

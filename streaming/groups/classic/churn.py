@@ -233,7 +233,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
         state.classic.tombstoned = tombstone.record
     state.classic.transfer = None
     state.classic.cost = None
-    if state.steady < 0:
+    if state.elapsed < 0:
         state.classic.waiting = []
         for topic, partitions in list(state.partitions.items()):
             left = {partition: known for partition, known in partitions.items() if known.committed >= 0}

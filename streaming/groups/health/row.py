@@ -34,12 +34,12 @@ def write_health(
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row.
     says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
-    due = observation.steady - state.health_at >= context.config.heartbeat_ms
+    due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
     # Each round of an idle group gets a row: its rounds are a heartbeat apart, but may come slightly early.
     if says != state.health or observation.idle or due:
         context.rows.group_health.append(row)
         state.health = says
-        state.health_at = observation.steady
+        state.health_at = observation.elapsed_time
         state.commits = 0
 
 

@@ -291,5 +291,5 @@ def row(
     state.commits = 0
     state.rewound_by = 0
     state.offset_deleted = False
-    state.row_at = observation.steady
+    state.row_at = observation.elapsed_time
     return result

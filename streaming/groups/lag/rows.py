@@ -101,7 +101,7 @@ class _Round:
         )
         self._held = observation.held_since is not None
         # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
-        self._old = _MOST if observation.idle else observation.steady - context.config.heartbeat_ms
+        self._old = _MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms
         self._totals = Totals()
 
     def measure(self) -> Totals:

@@ -95,7 +95,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.modern.verdict = state.modern.balance = None
         # Nothing continues from an empty group: a classic group right after it is a new one.
         state.modern.ended = None if was_empty else word.record
-        if was_empty and state.steady < 0:
+        if was_empty and state.elapsed < 0:
             state.modern.waiting = []  # no round has shown the group, so none will judge it
         state.classic.handed_over = handed_over
         state.modern.pauses = None
