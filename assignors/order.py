@@ -14,7 +14,6 @@ from assignors.exceptions import CannotTell
 from assignors.model import Subscription
 
 __all__ = [
-    "MemberOrder",
     "by_member_id",
     "franz_go_order",
     "java_by_member_id",
@@ -25,8 +24,6 @@ __all__ = [
     "utf8",
     "utf16",
 ]
-
-MemberOrder = Callable[[Sequence[Subscription]], list[Subscription]]
 
 
 def utf16(text: str) -> bytes:

@@ -16,7 +16,7 @@ from streaming.groups import compaction
 from streaming.groups.classic import churn, cost
 from streaming.groups.classic.drift import write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
-from streaming.groups.classic.members import close_members
+from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.findings import findings_of
 from streaming.groups.health.row import end_health, write_health

@@ -17,8 +17,15 @@ import msgspec
 from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
 from streaming.groups.classic.cost import EAGER, open_cost
-from streaming.groups.classic.members import close_members, write_members
-from streaming.groups.classic.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
+from streaming.groups.classic.membership import (
+    Owners,
+    balance_of,
+    close_members,
+    group_of,
+    owners_of,
+    subscribed_topics,
+    write_members,
+)
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
