@@ -15,7 +15,7 @@ from assignors.brokers.uniform_heterogeneous import deal_and_balance
 from assignors.brokers.uniform_homogeneous import keep_and_fill, keep_and_fill_giving_extras_back
 from assignors.brokers.uniform_sticky import deal_and_move
 from assignors.exceptions import CannotTell, UnknownLibrary, UnknownStrategy
-from assignors.library import JAVA, Library, Release, parse_library
+from assignors.strategy import JAVA, Library, Release, parse_library
 from assignors.work import spend
 
 __all__ = ["assign_on_server", "known_server_strategies"]

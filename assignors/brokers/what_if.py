@@ -9,9 +9,9 @@ from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.brokers.registry import assign_on_server, known_server_strategies
 from assignors.exceptions import AssignorError
-from assignors.library import Library
 from assignors.measures import Load, Outcome, bounds_of, outcome
 from assignors.model import Group, Subscription
+from assignors.strategy import Library
 
 __all__ = ["what_if_on_server"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from assignors.library import JAVA, KAFKA_PYTHON, Library
 from assignors.model import Group
+from assignors.strategy import JAVA, KAFKA_PYTHON, Library
 
 __all__ = ["topics_without_metadata", "unrecorded"]
 

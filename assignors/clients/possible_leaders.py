@@ -15,9 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from assignors.library import JAVA, UNKNOWN, Library, Release
 from assignors.registry import known_strategies, strategy_named
-from assignors.strategy import Era, Recompute
+from assignors.strategy import JAVA, UNKNOWN, Era, Library, Recompute, Release
 
 __all__ = ["recognise"]
 

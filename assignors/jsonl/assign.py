@@ -11,10 +11,9 @@ from assignors.exceptions import AssignorError, CannotTell
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.fields import BadLine, a_list, a_text, a_whole_number, an_object, optional_text, required
-from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group, Subscription
 from assignors.registry import assign
-from assignors.strategy import Strategy
+from assignors.strategy import JAVA, Library, Strategy, parse_library
 
 __all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
 

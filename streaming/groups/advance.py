@@ -18,13 +18,11 @@ from streaming.groups.classic.drift import write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.health.findings import findings_of
-from streaming.groups.health.row import end_health, write_health
+from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.lag import offset_events
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.rows import end_partition, lag_rows
-from streaming.groups.lag.state import PartitionState
-from streaming.groups.lag.trend import WINDOW
+from streaming.groups.lag.state import WINDOW, PartitionState
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.members import close_modern_members, write_modern_members
 from streaming.groups.modern.verdicts import was_met_empty, write_modern_verdicts
@@ -137,8 +135,7 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
     before = len(context.rows.lag)
     totals = lag_rows(state, observation, context, passed, rounds)
     offset_events.note(state, state.clock.now, context.rows.lag[before:])
-    findings = findings_of(state, observation, context.config, totals.lost)
-    write_health(state, observation, context, totals, findings)
+    write_health(state, observation, context, totals)
 
 
 def _pass_round(state: GroupState, observation: GroupObservation, context: Context) -> None:

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from streaming.records.inputs import (
     ROUNDS_KEY,
+    CommitWindow,
+    Compacted,
     GroupInput,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
+    TopicPartitions,
     decode_inputs,
     encode_inputs,
     group_key,
     group_of,
     in_order,
-    partition_key,
-)
-from streaming.records.log import (
-    CommitWindow,
-    Compacted,
-    Member,
-    MembershipRecord,
-    MembershipTombstone,
-    TopicPartitions,
     merge_windows,
+    partition_key,
 )
 from streaming.records.modern import (
     CONSUMER,

@@ -12,12 +12,11 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Assignment, Partitions, pack
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_order_or_none
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
-from assignors.partition_arrays import pack
 from assignors.work import spend
 
 __all__ = ["Ids", "IndexedGroup"]

@@ -27,9 +27,8 @@ from assignors.clients.sticky.prior_owners import (
 from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData, read_generation, read_sticky
 from assignors.exceptions import CannotTell
-from assignors.library import JAVA, Release
 from assignors.model import Group, Subscription
-from assignors.strategy import Era, PartitionRacks
+from assignors.strategy import JAVA, Era, PartitionRacks, Release
 from assignors.work import spend
 
 __all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "hold_back", "listed"]

@@ -39,8 +39,7 @@ from streaming.groups.classic.leader_metadata import (
 from streaming.groups.classic.membership import subscription_of
 from streaming.groups.rows import DriftedPartition
 from streaming.groups.state import RacksSeen
-from streaming.groups.verdict_inputs import ClientInputs
-from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
+from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, ClientInputs, Verdict
 from streaming.records import MembershipRecord
 
 __all__ = ["recompute"]

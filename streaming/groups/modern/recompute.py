@@ -26,8 +26,7 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState, counts_from
-from streaming.groups.verdict_inputs import ServerInputs
-from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, Verdict
+from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, ServerInputs, Verdict
 
 __all__ = ["ERAS", "PREFIX", "asked_of", "in_every_order", "recompute_target"]
 
