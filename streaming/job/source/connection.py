@@ -16,10 +16,10 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import RetriableError
 
 from streaming.config import KafkaSettings
-from streaming.job.source.fetch import FetchedBatch, FetchedRun, Gone, Missing, OffsetRange, RangeReader
+from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.positions import Identity
 from streaming.job.source.settings import SourceSettings
-from streaming.record_batches import take_whole_batches
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches
 
 __all__ = ["BusReader", "kept_reader"]
 

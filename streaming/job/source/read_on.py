@@ -17,17 +17,9 @@ from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
 from streaming.job.source.columnar_records import pieces
-from streaming.job.source.fetch import (
-    TO_THE_END,
-    FetchedBatch,
-    FetchedRun,
-    Gone,
-    Missing,
-    OffsetRange,
-    RangeReader,
-)
+from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReader
 from streaming.offsets_log import CompactedStretches, RecordColumns, StretchEnd
-from streaming.record_batches import walk
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, walk
 
 __all__ = ["read_on"]
 
