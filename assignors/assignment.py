@@ -16,21 +16,6 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-__all__ = [
-    "Assignment",
-    "Difference",
-    "PackedPartitions",
-    "Partitions",
-    "counts",
-    "differences",
-    "from_pairs",
-    "from_topics",
-    "owners",
-    "pack",
-    "same",
-    "to_pairs",
-]
-
 Partitions = Collection[int]
 """Partition numbers of one topic: a range, a tuple, a list or an integer array's `tolist()`."""
 

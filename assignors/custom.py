@@ -25,8 +25,6 @@ from assignors.model import Group
 from assignors.registry import known_strategies
 from assignors.strategy import CUSTOM, Era, PartitionRacks, Strategy
 
-__all__ = ["ENTRY_POINTS", "CustomStrategies", "CustomStrategy", "custom_strategies", "installed_strategies"]
-
 ENTRY_POINTS = "evenkeel.assignors"
 """Group of the entry points: the name is the strategy's, the object is a class or a function."""
 

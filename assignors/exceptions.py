@@ -4,27 +4,6 @@ from __future__ import annotations
 
 from assignors.assignment import Assignment
 
-__all__ = [
-    "ILLEGAL_ARGUMENT",
-    "NULL_POINTER",
-    "AssignorError",
-    "BadGroup",
-    "BadOption",
-    "BadPartitionCount",
-    "BadQueue",
-    "BadStrategy",
-    "BadTarget",
-    "BadUuid",
-    "CallWouldFail",
-    "CannotTell",
-    "DuplicateMember",
-    "LeaderWouldFail",
-    "TooMuchWork",
-    "UnknownLibrary",
-    "UnknownStrategy",
-]
-
-
 # Java's exceptions, by their simple names.
 ILLEGAL_ARGUMENT = "IllegalArgumentException"
 NULL_POINTER = "NullPointerException"

@@ -10,8 +10,6 @@ from assignors.model import Group
 from assignors.strategy import JAVA, Library, PartitionRacks, Strategy, parse_library
 from assignors.work import is_limited, spend
 
-__all__ = ["assign", "known_strategies", "strategy_named"]
-
 _STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY)}
 
 

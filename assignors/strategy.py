@@ -13,21 +13,6 @@ from assignors.assignment import Assignment
 from assignors.exceptions import CannotTell, UnknownLibrary
 from assignors.model import Group
 
-__all__ = [
-    "CUSTOM",
-    "JAVA",
-    "KAFKA_PYTHON",
-    "LIBRARIES",
-    "UNKNOWN",
-    "Era",
-    "Library",
-    "PartitionRacks",
-    "Recompute",
-    "Release",
-    "Strategy",
-    "parse_library",
-]
-
 Release = tuple[int, ...]
 """A release as numbers: 3.7.1 is (3, 7, 1); a shorter one is older than a longer one with the same start."""
 

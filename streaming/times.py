@@ -19,8 +19,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = ["DAY_MS", "RoundClock", "Shift", "day_of", "read_clock"]
-
 DAY_MS: Final = 86_400_000
 
 

@@ -10,8 +10,6 @@ from assignors.brokers.uuid import Uuid, uuid_of
 from assignors.exceptions import BadPartitionCount, BadTarget, BadUuid, DuplicateMember
 from assignors.model import MAX_PARTITIONS
 
-__all__ = ["ServerGroup", "ServerMember", "ServerTopic", "Target"]
-
 Target = tuple[tuple[str, Sequence[int]], ...]
 """Partitions by topic id, in the order of the record: ((topic id, (partition, ...)), ...)."""
 

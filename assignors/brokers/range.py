@@ -14,8 +14,6 @@ from assignors.brokers.uuid import texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.order import utf16
 
-__all__ = ["cut_ranges", "cut_ranges_keeping_the_target"]
-
 
 def cut_ranges(group: ServerGroup) -> Assignment:
     """The assignment of 3.9 and later."""

@@ -18,8 +18,6 @@ from assignors.exceptions import CannotTell, UnknownLibrary, UnknownStrategy
 from assignors.strategy import JAVA, Library, Release, parse_library
 from assignors.work import spend
 
-__all__ = ["assign_on_server", "known_server_strategies"]
-
 _Recompute = Callable[[ServerGroup], Assignment]
 
 

@@ -18,8 +18,6 @@ from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, 
 from assignors.brokers.uuid import Uuid
 from assignors.work import spend
 
-__all__ = ["Balancer", "deal_and_balance"]
-
 
 class Balancer:
     """Two ranges of a topic's subscribers: the least loaded, who receive next, and the most loaded, who give next.

@@ -22,8 +22,6 @@ from assignors.brokers.uuid import Uuid, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.work import spend
 
-__all__ = ["NOBODY", "CurrentOwners", "assignment", "kept"]
-
 NOBODY = -1
 """Owner number of an unowned partition."""
 

@@ -21,8 +21,6 @@ from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.order import utf16
 from assignors.work import spend
 
-__all__ = ["MOST_CHECKS", "deal_and_move"]
-
 # Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
 # here, where the class itself takes minutes.
 MOST_CHECKS = 20_000_000

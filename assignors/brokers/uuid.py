@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from assignors.exceptions import BadUuid
 
-__all__ = ["Uuid", "texts_of", "uuid_of"]
-
 _LENGTH = 16
 _SIGN = 1 << 63
 

@@ -13,8 +13,6 @@ from assignors.measures import Load, Outcome, bounds_of, outcome
 from assignors.model import Group, Subscription
 from assignors.strategy import Library
 
-__all__ = ["what_if_on_server"]
-
 
 def what_if_on_server(
     group: ServerGroup,

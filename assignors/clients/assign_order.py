@@ -15,8 +15,6 @@ from assignors.model import Group
 from assignors.order import sorted_utf16
 from assignors.strategy import JAVA, Library, PartitionRacks
 
-__all__ = ["as_listed"]
-
 # From this release on `RangeAssignor` collects its members' topics with `put`, before it with `computeIfAbsent`; and
 # where a topic needs racks it sorts its lists.
 _COLLECTS_WITH_PUT = _LOOKS_AT_RACKS = (3, 5)

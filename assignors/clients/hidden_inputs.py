@@ -8,8 +8,6 @@ from dataclasses import replace
 from assignors.model import Group
 from assignors.strategy import JAVA, KAFKA_PYTHON, Library
 
-__all__ = ["topics_without_metadata", "unrecorded"]
-
 # `ConsumerCoordinator._perform_assignment` of kafka-python, all releases to 3.1, requests the metadata of the other
 # members' topics and assigns without waiting for it; its log says "No partition metadata for topic". It may not know
 # its own topics either: `poll` waits for metadata before it joins only with a subscription by pattern. It rejoins when

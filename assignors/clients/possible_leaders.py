@@ -18,8 +18,6 @@ from functools import lru_cache
 from assignors.registry import known_strategies, strategy_named
 from assignors.strategy import JAVA, UNKNOWN, Era, Library, Recompute, Release
 
-__all__ = ["recognise"]
-
 # The newest subscription version that we have seen in a source; Java reads higher ones, and may write them some day.
 _NEWEST_VERSION = 3
 

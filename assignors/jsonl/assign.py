@@ -15,8 +15,6 @@ from assignors.model import Group, Subscription
 from assignors.registry import assign
 from assignors.strategy import JAVA, Library, Strategy, parse_library
 
-__all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
-
 # Kafka's partition numbers and generations are signed 32-bit integers.
 _INT32 = 1 << 31
 

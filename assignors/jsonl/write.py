@@ -11,8 +11,6 @@ from assignors.brokers import ServerGroup, ServerMember
 from assignors.model import Group, Subscription
 from assignors.strategy import CUSTOM, Library, PartitionRacks
 
-__all__ = ["write_client_line", "write_server_line"]
-
 
 def write_client_line(
     strategy: str, group: Group, library: Library, partition_racks: PartitionRacks | None = None

@@ -13,8 +13,6 @@ from assignors.model import Group, Subscription, TopicPartitions
 from assignors.registry import assign, known_strategies
 from assignors.strategy import KAFKA_PYTHON, Library, PartitionRacks, Strategy, parse_library
 
-__all__ = ["Bounds", "Outcome", "bounds_of", "outcome", "what_if"]
-
 # A cooperative rebalance gives up partitions in one generation and hands them over in the next; a third is not needed.
 _MOST_GENERATIONS = 3
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 
 from assignors.rocketmq.strategy import Allocate, AllocateStrategy, Checked, Queues
 
-__all__ = ["Averagely", "ByCircle", "ByConfig"]
-
 
 class Averagely(Checked):
     """The default strategy of every consumer class."""

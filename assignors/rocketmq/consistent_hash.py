@@ -12,8 +12,6 @@ from hashlib import md5
 from assignors.exceptions import BadOption, CannotTell
 from assignors.rocketmq.strategy import Checked, MessageQueue, Queues
 
-__all__ = ["MOST_VIRTUAL_NODES", "ConsistentHash"]
-
 # Limit for one ring: two seconds of hashing. The class's default is 10 per client. The class itself is slower, because
 # it scans the ring for every client, and runs for every topic every 20 s, so rings of this size do not occur.
 MOST_VIRTUAL_NODES = 2_000_000

@@ -13,8 +13,6 @@ from assignors.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER, BadOption, Call
 from assignors.order import sorted_utf16
 from assignors.rocketmq.strategy import Allocate, AllocateStrategy, Checked, MessageQueue, Queues
 
-__all__ = ["ByMachineRoom", "MachineRoomNearby", "before_separator"]
-
 
 class ByMachineRoom(Checked):
     """Queues whose broker is named "room@broker" with a configured room; the others have no owner.

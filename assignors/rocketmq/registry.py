@@ -11,8 +11,6 @@ from assignors.rocketmq.consistent_hash import ConsistentHash
 from assignors.rocketmq.machine_rooms import ByMachineRoom, MachineRoomNearby, before_separator
 from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, checked, sorted_clients, sorted_queues
 
-__all__ = ["Options", "allocate", "allocate_all", "known_allocate_strategies", "strategy_named"]
-
 _NEARBY = "MACHINE_ROOM_NEARBY-"
 
 

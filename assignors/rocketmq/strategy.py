@@ -13,17 +13,6 @@ from typing import NamedTuple
 from assignors.exceptions import ILLEGAL_ARGUMENT, BadQueue, CallWouldFail, CannotTell
 from assignors.order import sorted_utf16, utf16
 
-__all__ = [
-    "Allocate",
-    "AllocateStrategy",
-    "Checked",
-    "MessageQueue",
-    "Queues",
-    "checked",
-    "sorted_clients",
-    "sorted_queues",
-]
-
 _MOST = 2**31 - 1
 
 

@@ -12,8 +12,6 @@ from assignors.model import Group, Subscription
 from assignors.rocketmq.registry import allocate_all
 from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues
 
-__all__ = ["Dealt", "what_if_in_rocketmq"]
-
 Dealt = tuple[dict[str, Queues | CallWouldFail | None], Outcome]
 """The result of `allocate_all`, and its outcome."""
 

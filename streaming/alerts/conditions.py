@@ -20,8 +20,6 @@ from streaming.alerts.firing import Key, Observed, Seen, Subject
 from streaming.alerts.rules.expressions import connect, fetched
 from streaming.alerts.rules.rules import CLOCK_COLUMNS, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule, fill
 
-__all__ = ["ByClock", "Conditions"]
-
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""
 

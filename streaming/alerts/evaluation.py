@@ -20,8 +20,6 @@ from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen
 from streaming.alerts.new_rows import EventFeed
 from streaming.alerts.rules.rules import SILENT_S, Rule
 
-__all__ = ["Evaluation"]
-
 
 class Evaluation:
     """The state of one cluster's alerts.

@@ -20,8 +20,6 @@ from streaming.alerts.exceptions import LostTrackError
 from streaming.lifecycle import room_log
 from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table, table_named
 
-__all__ = ["EventFeed", "File", "WaitingRows", "newest_first"]
-
 _LOG = room_log(__name__)
 
 _FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round", "max.round")

@@ -29,8 +29,6 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.process import ALERTER, only_one
 
-__all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
-
 _LOG = room_log(__name__)
 
 # The position of the evaluation is written with every transition, and otherwise this often: a restart repeats no more

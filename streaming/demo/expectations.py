@@ -19,8 +19,6 @@ from streaming.demo.stories.junk import HOSTILE_GROUPS
 from streaming.demo.stories.transactions import FAR_AHEAD
 from streaming.tables import LakeReader
 
-__all__ = ["CHECKS", "Evidence", "check_stories"]
-
 _TOLD = {
     ("drift", "clicks-pile-up"): ["firing", "resolved"],
     ("imbalance", "clicks-pile-up"): ["firing", "resolved"],

@@ -30,8 +30,6 @@ from streaming.process import Program, Programs
 from streaming.tables import LakeReader
 from streaming.up import ALERTER, JOB, PAGE, PROBE, lines, page_url, print_summary, stop_signals, watch
 
-__all__ = ["demo"]
-
 # Rounds and batches are frequent, so that people who watch the demo see events at once.
 _INTERVAL_MS = 2_000
 

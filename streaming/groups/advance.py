@@ -40,8 +40,6 @@ from streaming.records import (
 )
 from streaming.times import Shift, read_clock
 
-__all__ = ["advance"]
-
 # A gap between a group's rounds counts for at most this many of its usual steps. In a longer gap, as while its
 # coordinator is down, the group's state is unknown. A gap between rounds as such has the same limit, in intervals.
 _COUNTED_STEPS = 3

@@ -9,8 +9,6 @@ from assignors import BadStrategy, CustomStrategies, CustomStrategy, custom_stra
 from streaming.exceptions import SetupError
 from streaming.groups.rows import Rows
 
-__all__ = ["Context", "GroupConfig", "custom_of"]
-
 
 def _none(_: str) -> None:
     return None

@@ -20,22 +20,6 @@ from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-__all__ = [
-    "GROUP_METADATA_TYPES",
-    "STATE_VERSION",
-    "CountSeen",
-    "GroupState",
-    "RacksSeen",
-    "TopicState",
-    "UnknownStateVersion",
-    "counts_from",
-    "decode_reserved",
-    "decode_state",
-    "encode_reserved",
-    "encode_state",
-]
-
-
 STATE_VERSION: Final = 1
 """Version of the state, for groups and for the reserved keys."""
 

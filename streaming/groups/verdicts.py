@@ -26,32 +26,6 @@ from streaming.groups.rows import LOG, DriftedPartition, DriftRow, WhatIfRow, pa
 from streaming.records import GroupObservation
 from streaming.times import day_of
 
-__all__ = [
-    "DRIFTED",
-    "IDENTICAL",
-    "LINE_MAX",
-    "MISPLACED",
-    "NOT_APPLICABLE",
-    "PACKED_MAX",
-    "PENDING",
-    "TOO_MANY",
-    "UNASSIGNED",
-    "UNVERIFIED",
-    "ClientInputs",
-    "Judged",
-    "Kind",
-    "ServerInputs",
-    "StandingVerdict",
-    "Verdict",
-    "VerdictInputs",
-    "mismatch",
-    "pack_inputs",
-    "standing",
-    "too_many",
-    "unpack_inputs",
-    "write_verdicts",
-]
-
 IDENTICAL = "identical"
 DRIFTED = "drifted"
 UNVERIFIED = "unverified"

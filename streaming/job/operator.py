@@ -35,8 +35,6 @@ from streaming.records import (
     group_of,
 )
 
-__all__ = ["OUTPUT_SCHEMA", "STATE_SCHEMA", "group_config", "operator"]
-
 OUTPUT_SCHEMA = "rows binary"
 STATE_SCHEMA = "schema_version int, payload binary"
 

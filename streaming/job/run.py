@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-__all__ = ["QueryEndedError", "checkpoint_of", "refuse_lost_checkpoint", "run", "start_query"]
-
 _LOG = room_log(__name__)
 
 _GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the job continues where it was"

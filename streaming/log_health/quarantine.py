@@ -34,12 +34,6 @@ from streaming.records import (
 from streaming.terminal import visible
 from streaming.times import day_of
 
-__all__ = [
-    "Counted",
-    "UnreadableState",
-    "advance_partition",
-]
-
 
 class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Records of one kind on one day that share a row.

@@ -31,8 +31,6 @@ from streaming.exceptions import SetupError
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 
-__all__ = ["CLIENT_ID", "Connections", "chunks_by_node", "open_admin", "open_consumer", "open_producer"]
-
 CLIENT_ID = "evenkeel-probe"
 """The probe's name in the brokers' request logs and quotas."""
 

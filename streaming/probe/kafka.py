@@ -27,8 +27,6 @@ from streaming.probe.requests import (
 )
 from streaming.terminal import visible
 
-__all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
-
 _LOG = room_log(__name__)
 
 _EMPTY = "Empty"

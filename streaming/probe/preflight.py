@@ -29,8 +29,6 @@ from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.topics import creation_problem, wrong_settings
 
-__all__ = ["Problem", "check"]
-
 _CONNECT_S = 5.0
 """A broker that can be reached accepts a connection within milliseconds, across continents within a second."""
 

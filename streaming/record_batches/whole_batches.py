@@ -38,8 +38,6 @@ from streaming.record_batches.batches import (
 )
 from streaming.record_batches.decompress import decompressed
 
-__all__ = ["old_batch", "take_whole_batches"]
-
 # kafka-python lists all messages of a batch before it returns the first, at ten times their bytes. Writers of that time
 # filled batches of 1 MB.
 _MOST_BYTES = 8 * 1024 * 1024

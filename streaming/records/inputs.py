@@ -17,24 +17,6 @@ import msgspec
 from streaming.records.modern import ModernInput
 from streaming.records.rounds import GroupObservation
 
-__all__ = [
-    "ROUNDS_KEY",
-    "CommitWindow",
-    "Compacted",
-    "GroupInput",
-    "Member",
-    "MembershipRecord",
-    "MembershipTombstone",
-    "TopicPartitions",
-    "decode_inputs",
-    "encode_inputs",
-    "group_key",
-    "group_of",
-    "in_order",
-    "merge_windows",
-    "partition_key",
-]
-
 
 class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False, forbid_unknown_fields=True):
     """The offset commits of one partition between two boundaries, folded.

@@ -6,17 +6,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = [
-    "LONGEST_INTERVAL_MS",
-    "SILENT_INTERVALS",
-    "ClosedRound",
-    "GroupObservation",
-    "HeldPartition",
-    "TopicObservation",
-    "decode_closed_rounds",
-    "encode_closed_rounds",
-]
-
 SILENT_INTERVALS: Final = 3
 """After this many of the probe's intervals without a round there is a gap: the log is read on without rounds, and a
 step between two rounds counts no more than this. One round may be late because of a garbage collection or a slow

@@ -6,22 +6,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = [
-    "KINDS",
-    "LONGEST_REASON",
-    "LONGEST_RECORD",
-    "LONGEST_SAMPLE",
-    "ONE_BY_ONE",
-    "UNDECODABLE",
-    "CountedRecords",
-    "LogGap",
-    "PartitionInput",
-    "QuarantinedRecord",
-    "Window",
-    "decode_partition_inputs",
-    "encode_partition_inputs",
-]
-
 ONE_BY_ONE: Final = 100
 """Undecodable records per partition and day that get their own row.
 

@@ -21,8 +21,6 @@ from streaming.tables.log_tail import DataFile, DeltaLogTail
 from streaming.tables.read import VIEWS, current_sql
 from streaming.tables.schema import Table, table_named
 
-__all__ = ["TableCache", "Wanted"]
-
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Files that are read at the first look, and at once later: few, that a page sees its first rows soon; then many,

@@ -22,8 +22,6 @@ from deltalake.fs import DeltaStorageHandler
 from streaming.exceptions import EvenkeelError
 from streaming.tables.schema import Table
 
-__all__ = ["DAY", "LakeUnreadableError", "all_rows", "data_set", "file_system", "refuse_features"]
-
 
 class LakeUnreadableError(EvenkeelError):
     """A table is there and cannot be read: broken, forbidden, or with features that its readers must not have."""

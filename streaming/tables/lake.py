@@ -18,8 +18,6 @@ from streaming.tables.schema import PROPERTIES, TABLES, Column, Table, table_nam
 from streaming.tables.schema.table import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
 from streaming.times import DAY_MS
 
-__all__ = ["DeltaLake", "Lake", "named_to_arrow", "to_arrow"]
-
 # 9999-12-31, the last day that every engine and Python can show. A timestamp in a broken record can be any int64:
 # what is no time becomes NULL.
 _LAST_DAY = 2_932_896

@@ -20,8 +20,6 @@ from deltalake.exceptions import TableNotFoundError
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
 from streaming.tables.schema import Table
 
-__all__ = ["DataFile", "DeltaLogTail", "NewFiles"]
-
 
 @dataclass(frozen=True, slots=True)
 class DataFile:

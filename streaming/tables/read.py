@@ -20,8 +20,6 @@ from deltalake.exceptions import TableNotFoundError
 from streaming.tables.dataset import all_rows
 from streaming.tables.schema import ALL_TABLES, Table
 
-__all__ = ["VIEWS", "LakeReader", "current_sql", "has_rows_of"]
-
 _WITH_LIVING_GROUP = frozenset({"drift", "what_if"})
 
 

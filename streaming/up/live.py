@@ -19,8 +19,6 @@ from streaming.config import Thresholds
 from streaming.tables import TABLES, LakeReader
 from streaming.terminal import printable
 
-__all__ = ["Quiet", "cell", "lines", "print_summary", "render"]
-
 # Colours that a colour-blind person can distinguish, each with a sign, so that colour is never the only mark.
 _VERDICTS = {
     "identical": ("=", "cyan"),

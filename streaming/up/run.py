@@ -26,8 +26,6 @@ from streaming.tables import LakeReader, LakeUnreadableError
 from streaming.terminal import printable
 from streaming.up.live import Quiet, lines, render
 
-__all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "page_url", "stop_signals", "up", "watch"]
-
 # Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)

@@ -21,8 +21,6 @@ from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
 from assignors.work import spend
 
-__all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
-
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
 """Reason of `LeaderWouldFail` if Java's loop returns to an earlier state."""
 

@@ -20,8 +20,6 @@ from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.work import spend
 
-__all__ = ["balance_unsound"]
-
 _THROWS = "Java throws: a partition's owner takes no part in the reassignment"
 
 # Limit for the partitions visited, some seconds of work: Java visits all of them for every one.

@@ -18,8 +18,6 @@ from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
 from assignors.work import spend
 
-__all__ = ["Dealt", "constrained", "constrained_v1"]
-
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
 _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"
 _NOTHING_TO_STEAL = "Java throws: some consumers are under capacity but all partitions have been assigned"

@@ -13,8 +13,6 @@ from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.work import spend
 
-__all__ = ["general"]
-
 
 def general(
     indexed: IndexedGroup, claims: Claims, previous: dict[int, int], racks: RackInfo | None, *, gap: int

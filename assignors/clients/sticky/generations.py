@@ -20,8 +20,6 @@ from assignors.exceptions import CannotTell
 from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
 from assignors.work import spend
 
-__all__ = ["general_by_generations"]
-
 _Place = tuple[str, int]
 
 

@@ -19,8 +19,6 @@ from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
 from assignors.work import spend
 
-__all__ = ["Ids", "IndexedGroup"]
-
 Ids = npt.NDArray[np.int64]
 """Partition ids; their order may matter."""
 

@@ -31,8 +31,6 @@ from assignors.model import Group, Subscription
 from assignors.strategy import JAVA, Era, PartitionRacks, Release
 from assignors.work import spend
 
-__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "hold_back", "listed"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Behaviour:

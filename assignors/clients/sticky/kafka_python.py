@@ -20,8 +20,6 @@ from assignors.model import Group
 from assignors.strategy import Era, PartitionRacks
 from assignors.work import spend
 
-__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS"]
-
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
 _KEY_ERROR = "kafka-python raises KeyError: the previous owner of a partition takes no part in the reassignment"

@@ -22,8 +22,6 @@ from assignors.model import Group, Subscription
 from assignors.strategy import Era, PartitionRacks
 from assignors.work import spend
 
-__all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
-
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
 """It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""
 

@@ -8,8 +8,6 @@ from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.hash_map import first_in_set, partition_hash, string_hash
 from assignors.work import spend
 
-__all__ = ["Movements"]
-
 
 class Movements:
     """Moves so far; call `actual` before each move to learn which partition to move."""

@@ -8,8 +8,6 @@ from heapq import heapify, heappop, heapreplace
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.work import spend
 
-__all__ = ["Potential", "largest_first", "partitions_of"]
-
 
 class Potential:
     """The members that could have each topic, and how much each member could have.

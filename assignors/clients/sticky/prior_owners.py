@@ -14,8 +14,6 @@ import numpy as np
 from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.user_data import MemberData
 
-__all__ = ["Claims", "believe_highest_generation", "believe_per_partition", "previous_owners", "subscribe_alike"]
-
 DEFAULT_GENERATION = -1
 
 _Compare = Callable[[int, int], int]

@@ -12,8 +12,6 @@ from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.strategy import PartitionRacks
 from assignors.work import spend
 
-__all__ = ["RackInfo", "rack_info"]
-
 
 class RackInfo:
     """The racks of a group in which they matter.

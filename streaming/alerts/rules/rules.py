@@ -39,19 +39,6 @@ from streaming.tables import Table, table_named, with_parameters
 from streaming.terminal import visible
 from streaming.times import DAY_MS
 
-__all__ = [
-    "CLOCK_COLUMNS",
-    "EVENTS",
-    "SEVERITIES",
-    "SILENT_S",
-    "UNJUDGED_REASON",
-    "UNJUDGED_S",
-    "Rule",
-    "fill",
-    "load_rules",
-    "placeholders",
-]
-
 SEVERITIES = ("info", "warning", "critical")
 
 SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"

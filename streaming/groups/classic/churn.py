@@ -36,8 +36,6 @@ from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
 from streaming.times import day_of
 
-__all__ = ["WAITING_MAX", "decide", "drop_oldest", "end_membership", "generations_between"]
-
 WAITING_MAX: Final = 64
 """Most decisions that wait for a verdict. Without a limit, a flapping group would grow the state while there are no
 rounds, and a verdict that late helps nobody. Dropped decisions get the verdict `unverified` and say why."""

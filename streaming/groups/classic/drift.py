@@ -52,9 +52,6 @@ from streaming.groups.verdicts import (
 from streaming.groups.what_if.classic import what_if_rows
 from streaming.records import GroupObservation, MembershipRecord
 
-__all__ = ["classic_membership", "classic_verdict", "write_classic_verdicts"]
-
-
 # A new group's first decision is followed by a round within an interval or two. If the first round that shows a topic
 # comes later than this after the decision, the probe was not running at the time.
 _FIRST_SEEN_MS = 60_000

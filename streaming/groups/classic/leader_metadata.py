@@ -32,21 +32,6 @@ from streaming.groups.context import GroupConfig
 from streaming.groups.state import GroupState, RacksSeen, TopicState, counts_from
 from streaming.records import MembershipRecord, TopicObservation
 
-__all__ = [
-    "NO_RACKS",
-    "STICKY",
-    "Looked",
-    "SeenCounts",
-    "SeenRacks",
-    "is_far_beyond",
-    "newest_racks",
-    "possible_counts",
-    "racks_of",
-    "see_racks",
-    "seen_counts",
-    "seen_racks",
-]
-
 STICKY: Final = frozenset({"sticky", "cooperative-sticky"})
 """Strategies whose result depends on the members' previous partitions."""
 

@@ -14,23 +14,6 @@ from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
 from streaming.times import day_of
 
-__all__ = [
-    "MAX_GROUP_PARTITIONS",
-    "Owners",
-    "balance_of",
-    "close_members",
-    "counts_of",
-    "group_of",
-    "is_consumer",
-    "leader_counts",
-    "owners_of",
-    "owning_members",
-    "subscribed_topics",
-    "subscription_of",
-    "undecodable",
-    "write_members",
-]
-
 Owners = dict[str, dict[int, str]]
 """Member id by topic and partition."""
 

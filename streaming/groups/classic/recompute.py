@@ -42,8 +42,6 @@ from streaming.groups.state import RacksSeen
 from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, ClientInputs, Verdict
 from streaming.records import MembershipRecord
 
-__all__ = ["recompute"]
-
 # Most combinations of partition counts to try: four topics with two possible counts each, already a rare coincidence.
 # Every combination costs one recomputation per candidate.
 _MOST_VARIANTS = 16

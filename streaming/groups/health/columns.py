@@ -8,8 +8,6 @@ from typing import NamedTuple
 
 from streaming.groups.verdicts import StandingVerdict
 
-__all__ = ["Found", "Membership", "some"]
-
 # A finding must fit on one line of the page and of an alert.
 _NAMED = 3
 

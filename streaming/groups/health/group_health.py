@@ -27,8 +27,6 @@ from streaming.groups.verdicts import NOT_APPLICABLE, StandingVerdict, mismatch
 from streaming.records import GroupObservation, MembershipRecord, TopicObservation
 from streaming.times import day_of
 
-__all__ = ["end_health", "write_health"]
-
 _MODERN = frozenset({"consumer", "share", "streams"})
 
 _MOST = 2**63 - 1

@@ -19,8 +19,6 @@ from streaming.groups.rows import LagRow
 from streaming.groups.state import GroupState, TopicState
 from streaming.records import TopicObservation
 
-__all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
-
 RECREATED = "topic_recreated"
 """Finding, and the reason of an unknown lag."""
 

@@ -21,27 +21,6 @@ from streaming.groups.rows import LOG, LagRow
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
 
-__all__ = [
-    "AHEAD",
-    "FALLING_BEHIND",
-    "NO_COMMIT",
-    "OK",
-    "RANKS",
-    "REWOUND",
-    "STALLED",
-    "STATUSES",
-    "STOPPED",
-    "UNKNOWN",
-    "Measured",
-    "absorb",
-    "judge",
-    "lost_below",
-    "measure",
-    "offsets_of",
-    "row",
-    "sample",
-]
-
 OK = "ok"
 NO_COMMIT = "no_commit"
 UNKNOWN = "unknown"

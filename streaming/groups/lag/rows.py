@@ -14,8 +14,6 @@ from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
 
-__all__ = ["Totals", "end_partition", "lag_rows"]
-
 # The tables hold int64.
 _MOST = 2**63 - 1
 

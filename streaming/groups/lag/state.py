@@ -24,20 +24,6 @@ import msgspec
 
 from streaming.times import DAY_MS
 
-__all__ = [
-    "COMMITTED_ROUNDS",
-    "MARKER",
-    "WINDOW",
-    "OffsetEvents",
-    "PartitionState",
-    "Rhythm",
-    "Trend",
-    "count_pause",
-    "longest_wait",
-    "look",
-    "look_away",
-]
-
 _ACCIDENTS = 2
 """Pauses that may be longer than the rhythm, which is the third-longest."""
 

@@ -46,13 +46,6 @@ from streaming.records import (
 )
 from streaming.times import day_of
 
-__all__ = [
-    "follow",
-    "modern_owners",
-    "modern_topics",
-    "reconciling",
-]
-
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
 

@@ -28,8 +28,6 @@ from streaming.groups.modern.members import names_at
 from streaming.groups.state import GroupState, counts_from
 from streaming.groups.verdicts import IDENTICAL, UNVERIFIED, ServerInputs, Verdict
 
-__all__ = ["ERAS", "PREFIX", "asked_of", "in_every_order", "recompute_target"]
-
 ERAS: Final = ("3.8.1", "3.9.0", "4.0.0", "4.0.1")
 """First release of each era of the broker's assignors, oldest first (`assignors/brokers/registry.py`)."""
 

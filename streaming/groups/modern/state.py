@@ -8,8 +8,6 @@ from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup
 from streaming.groups.modern.pauses import Pauses
 from streaming.groups.verdicts import StandingVerdict
 
-__all__ = ["ModernState"]
-
 
 class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The modern part of a group's state; all defaults in a classic group.

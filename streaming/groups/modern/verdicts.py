@@ -44,15 +44,6 @@ from streaming.groups.verdicts import (
 from streaming.groups.what_if.modern import modern_what_if_rows
 from streaming.records import CONSUMER, SHARE, STREAMS, GroupObservation
 
-__all__ = [
-    "modern_membership",
-    "modern_verdict",
-    "no_verdict_on",
-    "strategy_of",
-    "was_met_empty",
-    "write_modern_verdicts",
-]
-
 
 def write_modern_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge the decisions since the last round; the state must include this round's topics."""

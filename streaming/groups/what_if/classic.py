@@ -46,18 +46,6 @@ from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
 
-__all__ = [
-    "CROWDED",
-    "UNKNOWN_BEFORE",
-    "Told",
-    "await_verdict",
-    "by_member",
-    "told_of",
-    "too_large",
-    "what_if_row",
-    "what_if_rows",
-]
-
 CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are computed"
 UNKNOWN_BEFORE = "the members' previous partitions are not known"
 

@@ -17,8 +17,6 @@ from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row
 from streaming.records import GroupObservation
 
-__all__ = ["modern_what_if_rows"]
-
 _NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
 
 _NAMES = tuple([name.removeprefix(PREFIX) for name in known_server_strategies()])

@@ -21,8 +21,6 @@ from streaming.job.source.positions import Identity
 from streaming.job.source.settings import SourceSettings
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches
 
-__all__ = ["BusReader", "kept_reader"]
-
 
 class BusReader(RangeReader):
     """Reads events and rounds from another Kafka, the bus (`[bus]`), and all else from the watched cluster."""

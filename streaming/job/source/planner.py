@@ -38,8 +38,6 @@ from streaming.lifecycle import room_log
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, LogGap
 from streaming.terminal import visible
 
-__all__ = ["Planner"]
-
 # A topic shorter than the offsets already read was cut back, or shows an old end right after a change of leaders.
 _CUT_BACK_S = 60.0
 

@@ -25,18 +25,6 @@ from typing import Any
 from streaming.job.source.settings import SourceSettings
 from streaming.records import LogGap
 
-__all__ = [
-    "INITIAL",
-    "Identity",
-    "Positions",
-    "Shorter",
-    "another_cluster",
-    "gaps_of_turn",
-    "named",
-    "recreated",
-    "turn",
-]
-
 LOG, EVENTS, ROUNDS = "log", "events", "rounds"
 """Roles of the three topics: keys of `Positions.topics`."""
 

@@ -33,8 +33,6 @@ from streaming.records import (
     group_key,
 )
 
-__all__ = ["SCHEMA", "arrow_batches", "task_rows"]
-
 SCHEMA = pa.schema([("key", pa.string()), ("payload", pa.binary())])
 """Columns of the source, as Arrow; must equal its DDL."""
 

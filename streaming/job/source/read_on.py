@@ -21,8 +21,6 @@ from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReade
 from streaming.offsets_log import CompactedStretches, RecordColumns, StretchEnd
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, walk
 
-__all__ = ["read_on"]
-
 # By reader, of which there is one per cluster: the newest end found of each partition. Has a name per group in it.
 _FOUND: WeakKeyDictionary[RangeReader, dict[TopicPartition, StretchEnd]] = WeakKeyDictionary()
 

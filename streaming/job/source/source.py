@@ -24,8 +24,6 @@ from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask
 
-__all__ = ["EvenkeelSource", "EvenkeelStreamReader"]
-
 _DDL = "key string, payload binary"
 
 

@@ -30,8 +30,6 @@ from streaming.offsets_log.codec.record_types import (
 )
 from streaming.records import TopicPartitions
 
-__all__ = ["decode_line"]
-
 _CONSUMER = "consumer"
 
 

@@ -27,8 +27,6 @@ from typing import Any
 from streaming.offsets_log.codec.layouts import Field, RecordSchema
 from streaming.offsets_log.codec.wire import MalformedError, Reader, text_of
 
-__all__ = ["Layout", "key_layout", "value_layout"]
-
 _Read = Callable[[Reader], Any]
 _Print = Callable[[Any], Any]
 

@@ -19,22 +19,6 @@ import numpy as np
 from streaming.offsets_log.codec.record_types import RECORD_TYPES, Rejected, key_of_type
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 
-__all__ = [
-    "GROUP_METADATA",
-    "LEGACY_OFFSET_COMMIT",
-    "OFFSET_COMMIT",
-    "GroupKey",
-    "Key",
-    "OffsetKey",
-    "OtherKey",
-    "UnknownKey",
-    "decode_key",
-    "java_hash",
-    "offset_commit_key",
-    "offset_commit_parts",
-    "partition_for",
-]
-
 LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2

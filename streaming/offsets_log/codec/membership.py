@@ -29,8 +29,6 @@ from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, d
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 from streaming.records import Member, MembershipRecord, TopicPartitions
 
-__all__ = ["Assignment", "Subscription", "decode_assignment", "decode_membership", "decode_subscription"]
-
 # A topic's two-byte length and the count of its partitions.
 _LEAST_TOPIC_PARTITIONS = 2 + 4
 

@@ -25,8 +25,6 @@ from streaming.records import (
     TargetEpoch,
 )
 
-__all__ = ["decode_modern"]
-
 
 def decode_modern(
     offset: int, timestamp: int, key: OtherKey, data: bytes | None, log_partition: int = -1

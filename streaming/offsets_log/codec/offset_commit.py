@@ -28,8 +28,6 @@ from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, row
 from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
 from streaming.offsets_log.codec.wire import ZERO
 
-__all__ = ["CommitColumns", "OffsetCommit", "decode_offset_commit", "decode_offset_commits", "joined"]
-
 # The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
 # to v2, at 14 from v3 (one byte in v4).
 _HEAD = 16

@@ -13,17 +13,6 @@ from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_lay
 from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 
-__all__ = [
-    "RECORD_TYPES",
-    "LogRecord",
-    "RecordValue",
-    "Rejected",
-    "UnknownVersion",
-    "decode_record_value",
-    "key_of_type",
-    "value_of_version",
-]
-
 
 class LogRecord(NamedTuple):
     """A record and its place in the log; a named tuple, because it is created on the hot path.

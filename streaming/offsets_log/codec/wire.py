@@ -24,8 +24,6 @@ import struct
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 
-__all__ = ["ZERO", "MalformedError", "Reader", "printed", "text_of"]
-
 _INT16 = struct.Struct(">h")
 _UINT16 = struct.Struct(">H")
 _INT32 = struct.Struct(">i")

@@ -19,8 +19,6 @@ from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
 from streaming.offsets_log.codec.wire import printed
 from streaming.records import CommitWindow
 
-__all__ = ["CommitFold", "WindowRows", "canonical", "concatenated", "merged"]
-
 
 @dataclass(frozen=True, slots=True)
 class WindowRows:

@@ -21,8 +21,6 @@ import numpy.typing as npt
 
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
 
-__all__ = ["DROPPED", "UNKNOWN", "CommitSlots", "CommittedPartition", "KeyTable"]
-
 UNKNOWN = -1
 """Number of a key that is not in the table."""
 

@@ -49,8 +49,6 @@ from streaming.records import (
     in_order,
 )
 
-__all__ = ["Compactor"]
-
 # Offset commits that wait to be folded together: enough to spread NumPy's cost per call (below 2,000 it is noticeable),
 # few enough that their values (some MB) stay in the processor's cache.
 _FOLDED_AT_ONCE = 16_384

@@ -25,8 +25,6 @@ from streaming.records import (
 )
 from streaming.terminal import visible
 
-__all__ = ["OFFSETS_LOG", "UnreadableRecords", "Windows", "unknown_type"]
-
 OFFSETS_LOG = "__consumer_offsets"
 
 _NO_END = 2**63

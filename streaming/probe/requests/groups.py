@@ -15,8 +15,6 @@ from streaming.probe.messages import ConsumerGroupDescribeRequest
 from streaming.probe.observe import Group
 from streaming.probe.requests.refused import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
 
-__all__ = ["GROUPS_PER_REQUEST", "Answer", "Committed", "GroupRequests"]
-
 GROUPS_PER_REQUEST = 100
 """An answer holds the members' subscriptions and assignments: some megabytes for 100 groups of 50 members.
 

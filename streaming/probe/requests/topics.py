@@ -20,16 +20,6 @@ from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
 from streaming.probe.requests.refused import OK, Refused, refusal_of_topic
 
-__all__ = [
-    "PARTITIONS_PER_REQUEST",
-    "Leader",
-    "Metadata",
-    "MetadataRequests",
-    "OffsetKind",
-    "PartitionRequests",
-    "TopicPlaces",
-]
-
 PARTITIONS_PER_REQUEST = 20_000
 """About 1 MB of answer; few brokers lead more partitions."""
 

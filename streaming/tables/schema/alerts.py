@@ -18,8 +18,6 @@ from streaming.tables.schema.table import (
     Table,
 )
 
-__all__ = ["ALERTS", "ALERT_DELIVERIES"]
-
 ALERTS: Final = Table(
     "alerts",
     "One row per transition of an alert; the alerter's outbox",

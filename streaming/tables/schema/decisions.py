@@ -30,8 +30,6 @@ from streaming.tables.schema.table import (
     Table,
 )
 
-__all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN", "WHAT_IF"]
-
 REBALANCE_CHURN: Final = Table(
     "rebalance_churn",
     "One row per decision of a group, and a further revision whenever more of its cost becomes known",

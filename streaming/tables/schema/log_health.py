@@ -6,8 +6,6 @@ from typing import Final
 
 from streaming.tables.schema.table import BINARY, CLUSTER, DATE, INT, LONG, STRING, TIMESTAMP, Column, Table
 
-__all__ = ["GAPS", "QUARANTINE"]
-
 QUARANTINE: Final = Table(
     "quarantine",
     "One row per record that could not be decoded, up to a hundred per partition and day, and one row that counts the rest; "

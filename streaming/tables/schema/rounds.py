@@ -25,8 +25,6 @@ from streaming.tables.schema.table import (
     Table,
 )
 
-__all__ = ["GROUP_HEALTH", "LAG", "OPEN_TRANSACTIONS", "ROUNDS"]
-
 LAG: Final = Table(
     "lag",
     "One row per partition of a group at a round in which its commit, end, owner or status changed, and at a heartbeat",

@@ -10,42 +10,6 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = [
-    "ASSIGNED",
-    "BINARY",
-    "BOOLEAN",
-    "BROKER",
-    "CLUSTER",
-    "DATE",
-    "DECISION",
-    "DOUBLE",
-    "DRIFTED",
-    "FINDINGS",
-    "GROUP",
-    "INCARNATION",
-    "INT",
-    "LABELS",
-    "LOG_PARTITION",
-    "LONG",
-    "OF_DECISION",
-    "PROPERTIES",
-    "RECORD_DATE",
-    "RECORD_TIME",
-    "REPLACED",
-    "ROUND",
-    "ROUND_DATE",
-    "ROUND_TIME",
-    "SOURCE",
-    "STRING",
-    "STRINGS",
-    "TIMESTAMP",
-    "VERDICT_ROUND",
-    "Column",
-    "Table",
-    "Type",
-    "ddl",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Type:
