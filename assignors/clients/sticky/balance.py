@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
+from typing import Self
 
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
@@ -47,6 +48,40 @@ class Task:
     partitions: Sequence[int]
     unassigned: Sequence[int]
     revocation: bool
+
+    @classmethod
+    def keeping(
+        cls,
+        indexed: IndexedGroup,
+        potential: Potential,
+        existing: Sequence[Sequence[int]],
+        previous: dict[int, int],
+        partitions: Sequence[int],
+        racks: RackInfo | None = None,
+    ) -> Self:
+        """Let members keep those of their partitions whose topics they list, and whose racks fit, if these matter.
+
+        Args:
+            indexed: The group.
+            potential: What each member could have.
+            existing: Partitions of each member (`IndexedGroup.existing`).
+            previous: As the attribute.
+            partitions: As the attribute.
+            racks: Racks, if they matter.
+        """
+        current: list[dict[int, None]] = []
+        taken: set[int] = set()
+        revocation = False
+        for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
+            wanted = frozenset(rows)
+            stays = [partition for partition in ids if indexed.place(partition)[0] in wanted]
+            if racks is not None:
+                stays = [partition for partition in stays if racks.fits(member, partition)]
+            revocation |= len(stays) < len(ids)
+            taken.update(stays)
+            current.append(dict.fromkeys(stays))
+        unassigned = [partition for partition in partitions if partition not in taken]
+        return cls(current, previous, partitions, unassigned, revocation)
 
 
 def pairwise_differences(sizes: Iterable[int]) -> int:

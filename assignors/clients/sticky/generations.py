@@ -53,28 +53,9 @@ def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *,
     by_size = spreads_identical and _identical(potential)
     # (Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.)
     owners = _owners(data, in_order=by_size or indexed.listing)
-    ids = {
-        place: indexed.base[row] + place[1]
-        for place in owners.newest
-        if (row := indexed.index.get(place[0])) is not None and 0 <= place[1] < indexed.counts[row]
-    }
-    existing: list[list[int]] = [[] for _ in indexed.members]
-    for place, member in owners.newest.items():
-        if place in ids:
-            existing[member].append(ids[place])
-    previous = {ids[place]: member for place, member in owners.before.items() if place in ids}
+    existing, previous = indexed.existing(owners.newest, owners.before)
     partitions = _spread(indexed, existing, previous) if by_size and owners.newest else potential.in_order(indexed)
-    current: list[dict[int, None]] = []
-    taken: set[int] = set()
-    revocation = False
-    for rows, claimed in zip(potential.topics, existing, strict=True):
-        wanted = frozenset(rows)
-        kept = [partition for partition in claimed if indexed.place(partition)[0] in wanted]
-        revocation |= len(kept) < len(claimed)
-        taken.update(kept)
-        current.append(dict.fromkeys(kept))
-    unassigned = [partition for partition in partitions if partition not in taken]
-    task = Task(current, previous, partitions, unassigned, revocation)
+    task = Task.keeping(indexed, potential, existing, previous, partitions)
     result = Balance(indexed, potential, task, None).result()
     return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
 

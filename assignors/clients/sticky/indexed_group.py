@@ -6,7 +6,7 @@ Claimed partitions that their topic does not have ("phantoms") get ids above the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -157,6 +157,29 @@ class IndexedGroup:
                 ids[place] = self._phantom(int(rows[place]), int(numbers[place]))
         stops = np.cumsum(sizes).tolist()
         return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def existing(
+        self, newest: Mapping[tuple[str, int], int], before: Mapping[tuple[str, int], int]
+    ) -> tuple[list[list[int]], dict[int, int]]:
+        """Owners of those claimed partitions that exist.
+
+        Args:
+            newest: Newest owner by topic and number.
+            before: The one before, where there are two.
+
+        Returns:
+            Ids of each newest owner, in the order given; and the owner before, by id.
+        """
+        ids = {
+            place: self.base[row] + place[1]
+            for place in newest
+            if (row := self.index.get(place[0])) is not None and 0 <= place[1] < self.counts[row]
+        }
+        owned: list[list[int]] = [[] for _ in self.members]
+        for place, member in newest.items():
+            if place in ids:
+                owned[member].append(ids[place])
+        return owned, {ids[place]: member for place, member in before.items() if place in ids}
 
     def _rows(self, names: Sequence[tuple[str, ...]]) -> Ids:
         """Topic index of each name, member after member; -1 for topics that do not exist."""

@@ -118,16 +118,9 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
     if not group.members:
         return []
     newest, before = _owners(data)
-    existing: list[list[int]] = [[] for _ in data]
-    ids: dict[_Place, int] = {}
-    for place, member in newest.items():
-        row = indexed.index.get(place[0])
-        if row is None and group.other_topics_known:
-            raise CannotTell(_OTHER_TOPICS)
-        if row is not None and 0 <= place[1] < indexed.counts[row]:
-            ids[place] = indexed.base[row] + place[1]
-            existing[member].append(ids[place])
-    previous = {ids[place]: member for place, member in before.items() if place in ids}
+    if group.other_topics_known and any(topic not in indexed.index for topic, _ in newest):
+        raise CannotTell(_OTHER_TOPICS)
+    existing, previous = indexed.existing(newest, before)
     potential = Potential(indexed, gap=0, counts_topics=False)
     partitions, seeded = potential.in_order(indexed), False
     if newest and not group.other_topics_known and _identical(potential):
@@ -138,19 +131,9 @@ def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> l
             queues.append([*had_another, *(p for p in reversed(claimed) if p not in previous)])
         first = dict.fromkeys(largest_first(indexed, queues))
         partitions = [*first, *(partition for partition in partitions if partition not in first)]
-    kept: list[dict[int, None]] = []
-    taken: set[int] = set()
-    revocation = False
-    for rows, claimed in zip(potential.topics, existing, strict=True):
-        wanted = frozenset(rows)
-        stays = [partition for partition in claimed if indexed.place(partition)[0] in wanted]
-        revocation |= len(stays) < len(claimed)
-        taken.update(stays)
-        kept.append(dict.fromkeys(stays))
-    unassigned = [partition for partition in partitions if partition not in taken]
-    return _Balance(
-        indexed, potential, _SeededTask(kept, previous, partitions, unassigned, revocation, seeded), None
-    ).result()
+    task = _SeededTask.keeping(indexed, potential, existing, previous, partitions)
+    task.seeded = seeded
+    return _Balance(indexed, potential, task, None).result()
 
 
 def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place, int]]:

@@ -16,7 +16,7 @@ from assignors.clients.sticky.balance import NEVER_ENDS, Balance, Task
 from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
-from assignors.clients.sticky.racks import RackInfo, rack_info
+from assignors.clients.sticky.racks import rack_info
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.strategy import Era, PartitionRacks
@@ -146,20 +146,12 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     # (A rack given as an empty text is a rack without anything in it. librdkafka members without a rack send this.)
     in_racks = rack_info(indexed, racks, [member.rack for member in members])
     newest, before = _owners(members)
-    ids = {
-        place: indexed.base[row] + place[1]
-        for place in newest
-        if (row := indexed.index.get(place[0])) is not None and 0 <= place[1] < indexed.counts[row]
-    }
-    existing: list[list[int]] = [[] for _ in members]
-    for place, member in newest.items():
-        if place in ids:
-            existing[member].append(ids[place])
-    previous = {ids[place]: member for place, member in before.items() if place in ids}
+    existing, previous = indexed.existing(newest, before)
     potential = Potential(indexed, gap=0, counts_topics=False)
     results: list[Assignment] = []
     for partitions in _orders(indexed, potential, existing, previous):
-        dealt = _balanced(indexed, potential, existing, previous, partitions, algorithm, in_racks)
+        task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
+        dealt = algorithm(indexed, potential, task, in_racks).result()
         of_order = result | _adjusted(indexed, members, dealt)
         if of_order not in results:
             results.append(of_order)
@@ -210,30 +202,6 @@ def _orders(
     for order in permutations(left):
         spend(2 * indexed.total)
         yield [*first, *(partition for partitions in order for partition in partitions)]
-
-
-def _balanced(
-    indexed: IndexedGroup,
-    potential: Potential,
-    existing: Sequence[Sequence[int]],
-    previous: dict[int, int],
-    partitions: list[int],
-    algorithm: type[Balance],
-    racks: RackInfo | None,
-) -> list[dict[int, None]]:
-    kept: list[dict[int, None]] = []
-    taken: set[int] = set()
-    revocation = False
-    for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
-        wanted = frozenset(rows)
-        stays = [partition for partition in ids if indexed.place(partition)[0] in wanted]
-        if racks is not None:
-            stays = [partition for partition in stays if racks.fits(member, partition)]
-        revocation |= len(stays) < len(ids)
-        taken.update(stays)
-        kept.append(dict.fromkeys(stays))
-    unassigned = [partition for partition in partitions if partition not in taken]
-    return algorithm(indexed, potential, Task(kept, previous, partitions, unassigned, revocation), racks).result()
 
 
 def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Sequence[Iterable[int]]) -> Assignment:
