@@ -142,7 +142,7 @@ def decode_membership(
     if isinstance(value, UnknownVersion | Rejected):
         return value
     metadata = value.fields
-    decode = _consumer if metadata.protocolType == _CONSUMER else _opaque
+    decode = _consumer if metadata.protocolType == _CONSUMER else _member
     return MembershipRecord(
         record=offset,
         record_time=timestamp,
@@ -160,8 +160,21 @@ def decode_membership(
 def _consumer(member: Any) -> Member:
     subscription = decode_subscription(member.subscription)
     assignment = decode_assignment(member.assignment)
-    read = None if isinstance(subscription, Rejected) else subscription
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
+    return _member(
+        member,
+        None if isinstance(subscription, Rejected) else subscription,
+        None if isinstance(assignment, Rejected) else assignment.partitions,
+        "; ".join(reasons) or None,
+    )
+
+
+def _member(
+    member: Any,
+    read: Subscription | None = None,
+    assigned: TopicPartitions | None = None,
+    undecodable: str | None = None,
+) -> Member:
     return Member(
         member_id=member.memberId,
         group_instance_id=member.groupInstanceId,
@@ -176,24 +189,6 @@ def _consumer(member: Any) -> Member:
         generation=read.generation if read and read.generation >= 0 else None,
         rack=read.rack if read else None,
         user_data=read.user_data if read else None,
-        assigned=None if isinstance(assignment, Rejected) else assignment.partitions,
-        undecodable="; ".join(reasons) or None,
-    )
-
-
-def _opaque(member: Any) -> Member:
-    return Member(
-        member_id=member.memberId,
-        group_instance_id=member.groupInstanceId,
-        client_id=member.clientId,
-        client_host=member.clientHost,
-        rebalance_timeout=member.rebalanceTimeout,
-        session_timeout=member.sessionTimeout,
-        subscription_version=None,
-        topics=None,
-        owned=(),
-        generation=None,
-        rack=None,
-        user_data=None,
-        assigned=None,
+        assigned=assigned,
+        undecodable=undecodable,
     )
