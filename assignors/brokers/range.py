@@ -9,8 +9,7 @@ from __future__ import annotations
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import Blocks, in_blocks, places_by_topic
 from assignors.brokers.hash_order import members_in_hash_order
-from assignors.brokers.model import ServerGroup, ServerMember
-from assignors.brokers.uuid import texts_of
+from assignors.brokers.model import ServerGroup, ServerMember, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.order import utf16
 

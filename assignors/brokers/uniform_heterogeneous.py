@@ -13,9 +13,8 @@ from itertools import cycle, islice
 import numpy as np
 
 from assignors.assignment import Assignment
-from assignors.brokers.model import ServerGroup
+from assignors.brokers.model import ServerGroup, Uuid
 from assignors.brokers.uniform_owners import NOBODY, CurrentOwners, assignment, kept
-from assignors.brokers.uuid import Uuid
 from assignors.work import spend
 
 

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
 from assignors.brokers.hash_order import members_in_hash_order
-from assignors.brokers.model import ServerGroup, ServerMember
-from assignors.brokers.uuid import Uuid, texts_of
+from assignors.brokers.model import ServerGroup, ServerMember, Uuid, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.work import spend
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.hash_order import grown, in_hash_map, members_in_hash_order, order_in_table
-from assignors.brokers.model import ServerGroup, ServerMember
-from assignors.brokers.uuid import Uuid
+from assignors.brokers.model import ServerGroup, ServerMember, Uuid
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.order import utf16
 from assignors.work import spend
