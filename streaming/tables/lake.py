@@ -1,8 +1,9 @@
 """The lake: a folder (or object store URI) with one Delta table per name, written without Spark.
 
 Small appends go through delta-rs: five tables in 0.13 s where Spark's writer needs 4 s. The transaction ids are Delta's
-own, so a later release may write large batches through Spark with the same ids. Before,
-rows of the core become Arrow columns: ms TIMESTAMP, days DATE, lists structs.
+own, so a later release may write large batches through Spark with the same ids.
+
+Rows of the core first become Arrow columns: ms become TIMESTAMP, days DATE, lists structs.
 """
 
 from __future__ import annotations
