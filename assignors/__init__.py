@@ -14,16 +14,18 @@ from __future__ import annotations
 from assignors.assignment import (
     Assignment,
     Difference,
+    PackedPartitions,
     Partitions,
     counts,
     differences,
     from_pairs,
     from_topics,
     owners,
+    pack,
     same,
     to_pairs,
 )
-from assignors.clients.metadata import topics_without_metadata
+from assignors.clients.hidden_inputs import topics_without_metadata
 from assignors.clients.possible_leaders import recognise
 from assignors.clients.sticky import claimed_partitions, unrecorded
 from assignors.custom import CustomStrategies, CustomStrategy, custom_strategies
@@ -39,7 +41,6 @@ from assignors.exceptions import (
     UnknownLibrary,
     UnknownStrategy,
 )
-from assignors.library import CUSTOM, JAVA, Library, parse_library
 from assignors.measures.invariants import (
     BEYOND_COUNT,
     DOUBLY_ASSIGNED,
@@ -51,9 +52,8 @@ from assignors.measures.invariants import (
 from assignors.measures.measure import Balance, Load, balance, imbalance, imbalance_optimal, loads, moves, optimal_moves
 from assignors.measures.outcomes import Bounds, Outcome, what_if
 from assignors.model import Group, Subscription
-from assignors.partition_arrays import PackedPartitions, pack
 from assignors.registry import assign, known_strategies, strategy_named
-from assignors.strategy import Era, PartitionRacks, Strategy
+from assignors.strategy import CUSTOM, JAVA, Era, Library, PartitionRacks, Strategy, parse_library
 from assignors.work import Work, at_most, spend
 
 __all__ = [

@@ -13,8 +13,6 @@ from typing import TypeVar
 from assignors.assignment import Assignment, Partitions
 from assignors.model import Subscription, topics_listed
 
-__all__ = ["Blocks", "in_blocks", "places_by_topic", "takers_by_topic"]
-
 _Topic = TypeVar("_Topic")
 
 Blocks = Sequence[tuple[str, Partitions]]

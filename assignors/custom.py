@@ -21,12 +21,9 @@ from typing import Any
 
 from assignors.assignment import Assignment, Partitions
 from assignors.exceptions import BadStrategy, CannotTell
-from assignors.library import CUSTOM
 from assignors.model import Group
 from assignors.registry import known_strategies
-from assignors.strategy import Era, PartitionRacks, Strategy
-
-__all__ = ["ENTRY_POINTS", "CustomStrategies", "CustomStrategy", "custom_strategies", "installed_strategies"]
+from assignors.strategy import CUSTOM, Era, PartitionRacks, Strategy
 
 ENTRY_POINTS = "evenkeel.assignors"
 """Group of the entry points: the name is the strategy's, the object is a class or a function."""

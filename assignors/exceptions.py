@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from assignors.assignment import Assignment
 
-__all__ = [
-    "AssignorError",
-    "BadGroup",
-    "BadPartitionCount",
-    "BadStrategy",
-    "CannotTell",
-    "DuplicateMember",
-    "LeaderWouldFail",
-    "TooMuchWork",
-    "UnknownLibrary",
-    "UnknownStrategy",
-]
+# Java's exceptions, by their simple names.
+ILLEGAL_ARGUMENT = "IllegalArgumentException"
+NULL_POINTER = "NullPointerException"
 
 
 class AssignorError(Exception):
@@ -76,4 +67,34 @@ class LeaderWouldFail(AssignorError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
+        self.reason = reason
+
+
+class BadUuid(BadGroup):
+    """A topic id is not a UUID."""
+
+
+class BadTarget(BadGroup):
+    """A previous target that no record could contain: a topic twice, or a partition that is not an int32."""
+
+
+class BadQueue(BadGroup):
+    """A queue that no broker could have."""
+
+
+class BadOption(BadGroup):
+    """An option with which the strategy's class cannot be constructed, or that it does not accept."""
+
+
+class CallWouldFail(AssignorError):
+    """The class throws when this client calls it: `RebalanceImpl` then keeps the client's queues.
+
+    Attributes:
+        exception: Simple name of Java's exception.
+        reason: Its message, or what its code did.
+    """
+
+    def __init__(self, exception: str, reason: str) -> None:
+        super().__init__(f"{exception}: {reason}")
+        self.exception = exception
         self.reason = reason

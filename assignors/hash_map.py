@@ -14,16 +14,6 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = [
-    "first_in_set",
-    "in_hash_order",
-    "in_hash_order_or_none",
-    "partition_hash",
-    "string_hash",
-    "string_hashes",
-    "table_size",
-]
-
 _SMALLEST_TABLE = 16
 
 _Key = TypeVar("_Key")

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from assignors.exceptions import BadPartitionCount, DuplicateMember
 
-__all__ = ["MAX_PARTITIONS", "Group", "Subscription", "TopicPartitions", "topics_listed"]
-
 TopicPartitions = Sequence[tuple[str, tuple[int, ...]]]
 """Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...), a tuple or `PackedPartitions`."""
 

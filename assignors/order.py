@@ -13,21 +13,6 @@ from itertools import accumulate, groupby, pairwise
 from assignors.exceptions import CannotTell
 from assignors.model import Subscription
 
-__all__ = [
-    "MemberOrder",
-    "by_member_id",
-    "franz_go_order",
-    "java_by_member_id",
-    "java_order",
-    "kafka_python_order",
-    "librdkafka_order",
-    "sorted_utf16",
-    "utf8",
-    "utf16",
-]
-
-MemberOrder = Callable[[Sequence[Subscription]], list[Subscription]]
-
 
 def utf16(text: str) -> bytes:
     """Sort key for Java's string order (`String.compareTo`)."""

@@ -6,12 +6,9 @@ from assignors.assignment import Assignment
 from assignors.clients import RANGE, ROUNDROBIN
 from assignors.clients.sticky import COOPERATIVE_STICKY, STICKY
 from assignors.exceptions import UnknownStrategy
-from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group
-from assignors.strategy import PartitionRacks, Strategy
+from assignors.strategy import JAVA, Library, PartitionRacks, Strategy, parse_library
 from assignors.work import is_limited, spend
-
-__all__ = ["assign", "known_strategies", "strategy_named"]
 
 _STRATEGIES = {strategy.name: strategy for strategy in (RANGE, ROUNDROBIN, STICKY, COOPERATIVE_STICKY)}
 

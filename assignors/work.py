@@ -16,8 +16,6 @@ from contextvars import ContextVar
 
 from assignors.exceptions import TooMuchWork
 
-__all__ = ["Work", "at_most", "is_limited", "spend"]
-
 
 class Work:
     """One limit and the work done under it.

@@ -27,8 +27,6 @@ from streaming.terminal import printable
 if TYPE_CHECKING:
     from assignors import Strategy
 
-__all__ = ["app", "main"]
-
 app = typer.Typer(
     name="evenkeel",
     help="Monitors consumer groups: who should own which partition, who does, and what each change cost.",

@@ -29,26 +29,6 @@ import msgspec
 
 from streaming.terminal import visible
 
-__all__ = [
-    "EVENTS_VERSION",
-    "MAX_PARTITIONS",
-    "MAX_RECORD_BYTES",
-    "Event",
-    "GroupEvent",
-    "GroupGone",
-    "LogHold",
-    "Rejected",
-    "Round",
-    "RoundClosed",
-    "RoundOpened",
-    "TopicEvent",
-    "UnknownType",
-    "decode_event",
-    "decode_round",
-    "encode_event",
-    "encode_round",
-]
-
 EVENTS_VERSION: Final = 1
 
 # Kafka's controller refuses topics far below this. A larger count comes from a broken or hostile record, and would make

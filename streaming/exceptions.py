@@ -6,8 +6,6 @@ to tell apart. Bad data is no exception: it is a value that ends in a table.
 
 from __future__ import annotations
 
-__all__ = ["SETUP_EXIT_CODE", "EvenkeelError", "SetupError"]
-
 SETUP_EXIT_CODE = 2
 """Exit code of a command when a person must act first (shells use it for wrong usage)."""
 

@@ -35,8 +35,6 @@ from streaming.java import NEWEST_NAMED_RELEASE, find_java, java_release
 from streaming.places import cache_folder as cache
 from streaming.places import shipped
 
-__all__ = ["Jar", "cache_folder", "classpath", "fetch", "jar_sets", "jars_of", "main"]
-
 _JARS_FILE = shipped("jars.toml")
 
 _PARALLEL_DOWNLOADS = 6

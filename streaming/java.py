@@ -11,8 +11,6 @@ from pathlib import Path
 
 from streaming.exceptions import SetupError
 
-__all__ = ["NEWEST_NAMED_RELEASE", "OLDEST_RELEASE", "find_java", "java_release"]
-
 OLDEST_RELEASE = 17
 """Spark 4.x and Kafka 4.x are compiled for Java 17; an older JVM refuses their classes."""
 

@@ -11,8 +11,6 @@ from contextlib import contextmanager
 
 from streaming.exceptions import SETUP_EXIT_CODE, EvenkeelError, SetupError
 
-__all__ = ["exit_code", "on_stop_signals", "room_log", "set_up_log", "stop_signals"]
-
 
 def set_up_log(libraries: Mapping[str, int]) -> None:
     """Log to standard error, from INFO on; a library's logger from its own level on."""

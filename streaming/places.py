@@ -14,8 +14,6 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["cache_folder", "open_private", "own_file", "private_folder", "shipped", "shipped_folder"]
-
 _PACKAGED = Path(__file__).with_name("conf")
 _CHECKOUT = Path(__file__).resolve().parents[1]
 

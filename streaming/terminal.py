@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["printable", "visible"]
-
 # A group id can have 32 KB. Nobody reads a line that long, and both ends of a name distinguish it from others.
 _LONGEST = 200
 

@@ -2,12 +2,12 @@
 
 A broker whose clock is wrong for one round changes nothing.
 
-Rounds carry two times (`GroupObservation`, `ClosedRound`). `steady` never jumps, and stands still in outages: durations
-of the watching, such as heartbeats and pauses, are differences of it. But leaders decide, and records are written, by
-the brokers' clocks. Anything compared with the time of a record needs a time from the same clocks, which also runs
-during an outage.
+Rounds carry two times (`GroupObservation`, `ClosedRound`). Elapsed time never jumps, and stands still in outages:
+durations of the watching, such as heartbeats and pauses, are differences of it. But leaders decide, and records are
+written, by the brokers' clocks. Anything compared with the time of a record needs a time from the same clocks, which
+also runs during an outage.
 
-So the round's own time is trusted as long as it advances together with the steady one. When it has jumped, one round
+So the round's own time is trusted as long as it advances together with elapsed time. When it has jumped, one round
 cannot show whether a clock is wrong or there were no rounds for a while: that round is placed right behind the one
 before. The next one decides: a wrong clock comes back; a time that does not come back was a real jump.
 """
@@ -18,8 +18,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-
-__all__ = ["DAY_MS", "RoundClock", "Shift", "day_of", "read_clock"]
 
 DAY_MS: Final = 86_400_000
 
@@ -35,10 +33,10 @@ _BESIDE_MS = 60_000
 
 
 class RoundClock(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """Offset between the brokers' time and the steady one. Changed in place by `read_clock`.
+    """Offset between the brokers' time and elapsed time. Changed in place by `read_clock`.
 
     Attributes:
-        ahead: Time of the rounds minus steady time, ms; None before the first round.
+        ahead: Time of the rounds minus elapsed time, ms; None before the first round.
         sure: More than one round agrees.
         other: As `ahead`, of the newest round if that one has jumped; None if it has not.
         told: Time that the jumped round carried, ms; -1 if none has jumped.
@@ -65,14 +63,14 @@ class Shift:
     by: int
 
 
-def read_clock(clock: RoundClock, time: int, steady: int) -> Shift | None:
+def read_clock(clock: RoundClock, time: int, elapsed: int) -> Shift | None:
     """Take in the two times of a round, ms; afterwards `clock.now` is the round's time.
 
     Returns:
         The correction of times kept at earlier rounds, so that the distances between them stay; None where they are
         right as they are.
     """
-    ahead = time - steady
+    ahead = time - elapsed
     shift = None
     if clock.ahead is not None and clock.other is not None and _goes_on(clock.ahead, clock.other, ahead):
         # Forwards: there were no rounds for a while, and only the round after that was placed too early. Backwards, or

@@ -17,7 +17,7 @@ import pytest
 import typer
 
 from streaming.cli import app
-from streaming.groups import verdict
+from streaming.groups import verdicts
 from streaming.groups.lag import partitions as lag
 from streaming.tables import DeltaLake, LakeReader, table_named
 from tests.e2e.old_lake import unpack_lake
@@ -39,7 +39,7 @@ def words_after_colon(table: str, column: str) -> list[str]:
 @pytest.mark.parametrize(
     "word",
     [
-        *(verdict.IDENTICAL, verdict.DRIFTED, verdict.UNVERIFIED, verdict.NOT_APPLICABLE, "pending"),
+        *(verdicts.IDENTICAL, verdicts.DRIFTED, verdicts.UNVERIFIED, verdicts.NOT_APPLICABLE, "pending"),
         *words_after_colon("drift", "drifted_partitions"),
         *words_after_colon("group_health", "findings"),
         *lag.STATUSES,

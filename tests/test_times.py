@@ -142,14 +142,14 @@ def test_a_decision_made_while_nobody_looked_does_not_lie_in_the_future() -> Non
     assert [row.verdict for row in life.rows.drift] == ["identical", "identical"]
 
 
-# The clock alone: (time, steady) of each round in s, its interpretation, and the shift of stored times.
+# The clock alone: (time, elapsed) of each round in s, its interpretation, and the shift of stored times.
 
 
 def read(*rounds: tuple[int, int]) -> list[tuple[int, Shift | None]]:
     known = RoundClock()
     said = []
-    for time, steady in rounds:
-        shift = read_clock(known, time * SECOND, steady * SECOND)
+    for time, elapsed in rounds:
+        shift = read_clock(known, time * SECOND, elapsed * SECOND)
         said.append((known.now // SECOND, shift))
     return said
 

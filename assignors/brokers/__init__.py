@@ -9,12 +9,11 @@ assign_on_server("server-range", group, "4.0.1")  # {"a": {"AAAA...": range(0, 2
 
 from __future__ import annotations
 
-from assignors.brokers.exceptions import BadTarget, BadUuid
 from assignors.brokers.hash_order import member_orders, names_in_hash_order
-from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target
+from assignors.brokers.model import ServerGroup, ServerMember, ServerTopic, Target, Uuid, uuid_of
 from assignors.brokers.registry import assign_on_server, known_server_strategies
-from assignors.brokers.uuid import Uuid, uuid_of
 from assignors.brokers.what_if import what_if_on_server
+from assignors.exceptions import BadTarget, BadUuid
 
 __all__ = [
     "BadTarget",

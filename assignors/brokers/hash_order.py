@@ -16,17 +16,6 @@ from numpy.typing import NDArray
 from assignors.exceptions import CannotTell
 from assignors.hash_map import string_hashes
 
-__all__ = [
-    "grown",
-    "in_hash_map",
-    "in_hash_set",
-    "member_orders",
-    "members_in_hash_order",
-    "names_in_hash_order",
-    "order_in_table",
-    "sized_for",
-]
-
 Codes = Sequence[int] | NDArray[np.uint32]
 
 _SMALLEST = 16

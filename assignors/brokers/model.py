@@ -1,17 +1,70 @@
-"""The input of a broker's assignor (KIP-848): the group's members, its topics, and each member's previous target."""
+"""The input of a broker's assignor (KIP-848): the group's members, its topics, and each member's previous target.
+
+Topics have UUIDs, with the text form, hash code and order of `org.apache.kafka.common.Uuid`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import binascii
+from base64 import b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
-from assignors.brokers.exceptions import BadTarget, BadUuid
-from assignors.brokers.uuid import Uuid, uuid_of
-from assignors.exceptions import BadPartitionCount, DuplicateMember
+from assignors.exceptions import BadPartitionCount, BadTarget, BadUuid, DuplicateMember
 from assignors.model import MAX_PARTITIONS
 
-__all__ = ["ServerGroup", "ServerMember", "ServerTopic", "Target"]
+_LENGTH = 16
+_SIGN = 1 << 63
+
+
+class Uuid(NamedTuple):
+    """The two halves of a UUID as Java's signed longs, so that it compares like `Uuid.compareTo`.
+
+    Attributes:
+        most: Most significant bits.
+        least: Least significant bits.
+        code: `hashCode()` as an unsigned 32-bit number.
+        text: Unpadded URL-safe base64, as Kafka prints it.
+    """
+
+    most: int
+    least: int
+    code: int
+    text: str
+
+
+@lru_cache(maxsize=1 << 17)
+def uuid_of(text: str) -> Uuid:
+    """Parse Kafka's text form; padding is ignored, as in `Uuid.fromString`.
+
+    Raises:
+        BadUuid: The text is not a UUID.
+    """
+    stripped = text.rstrip("=")
+    try:
+        data = b64decode(stripped + "=" * (-len(stripped) % 4), altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        data = b""
+    if len(data) != _LENGTH:
+        message = f"Topic id {text[:100]!r} is not a UUID: give 16 bytes in URL-safe base64, as Kafka prints them."
+        raise BadUuid(message)
+    most, least = int.from_bytes(data[:8], "big"), int.from_bytes(data[8:], "big")
+    mixed = most ^ least
+    return Uuid(
+        most - 2 * (most & _SIGN),
+        least - 2 * (least & _SIGN),
+        (mixed >> 32 ^ mixed) & 0xFFFFFFFF,
+        urlsafe_b64encode(data).rstrip(b"=").decode("ascii"),
+    )
+
+
+def texts_of(uuids: Iterable[Uuid]) -> list[str]:
+    """UUIDs as Kafka prints them."""
+    return [uuid.text for uuid in uuids]
+
 
 Target = tuple[tuple[str, Sequence[int]], ...]
 """Partitions by topic id, in the order of the record: ((topic id, (partition, ...)), ...)."""

@@ -1,52 +1,47 @@
-"""The broker's assignors by name and release. A new one needs its own file and one line here."""
+"""The broker's assignors by name and release. A new one needs its own file and one line here.
+
+`uniform`, the default, has one algorithm for equal subscriptions and another for different ones
+(`org.apache.kafka.coordinator.group.assignor.UniformAssignor`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup
-from assignors.brokers.range import cut_ranges
-from assignors.brokers.range_sticky import cut_ranges_keeping_the_target
-from assignors.brokers.uniform import uniform_before_4_0, uniform_before_4_0_1, uniform_since_4_0_1
+from assignors.brokers.range import cut_ranges, cut_ranges_keeping_the_target
+from assignors.brokers.uniform_heterogeneous import deal_and_balance
+from assignors.brokers.uniform_homogeneous import keep_and_fill, keep_and_fill_giving_extras_back
+from assignors.brokers.uniform_sticky import deal_and_move
 from assignors.exceptions import CannotTell, UnknownLibrary, UnknownStrategy
-from assignors.library import JAVA, Library, Release, parse_library
+from assignors.strategy import JAVA, Library, Release, parse_library
 from assignors.work import spend
 
-__all__ = ["ServerEra", "assign_on_server", "known_server_strategies"]
+_Recompute = Callable[[ServerGroup], Assignment]
 
 
-@dataclass(frozen=True, slots=True)
-class ServerEra:
-    """A span of broker releases in which an assignor behaves the same.
+def _uniform(of_equal: _Recompute, of_different: _Recompute) -> _Recompute:
+    """Choose by the members' subscriptions."""
 
-    Attributes:
-        recompute: The behaviour.
-        since: First release of the era.
-        before: First release after it; None if it lasts.
-    """
+    def recompute(group: ServerGroup) -> Assignment:
+        if not group.members:
+            return {}
+        return of_equal(group) if group.homogeneous else of_different(group)
 
-    recompute: Callable[[ServerGroup], Assignment]
-    since: Release
-    before: Release | None = None
-
-    def holds(self, release: Release | None) -> bool:
-        """Whether the release is in this era; None means the newest release, so the last era."""
-        if release is None:
-            return self.before is None
-        return release >= self.since and (self.before is None or release < self.before)
+    return recompute
 
 
-_ERAS = {
+# By name the behaviours and the first release of each, the newest first.
+_ERAS: dict[str, tuple[tuple[Release, _Recompute], ...]] = {
     "server-range": (
-        ServerEra(cut_ranges_keeping_the_target, since=(3, 8), before=(3, 9)),
-        ServerEra(cut_ranges, since=(3, 9)),
+        ((3, 9), cut_ranges),
+        ((3, 8), cut_ranges_keeping_the_target),
     ),
     "server-uniform": (
-        ServerEra(uniform_before_4_0, since=(3, 8), before=(4, 0)),
-        ServerEra(uniform_before_4_0_1, since=(4, 0), before=(4, 0, 1)),
-        ServerEra(uniform_since_4_0_1, since=(4, 0, 1)),
+        ((4, 0, 1), _uniform(keep_and_fill_giving_extras_back, deal_and_balance)),
+        ((4, 0), _uniform(keep_and_fill, deal_and_balance)),
+        ((3, 8), _uniform(keep_and_fill, deal_and_move)),
     ),
 }
 
@@ -82,9 +77,9 @@ def assign_on_server(strategy: str, group: ServerGroup, release: Library | str |
     if broker.name != JAVA:
         message = f"{broker} is not a Kafka release: give one such as 4.0.1."
         raise UnknownLibrary(message)
-    for era in eras:
-        if era.holds(broker.release):
+    for since, recompute in eras:
+        if broker.release is None or broker.release >= since:
             spend(group.least_work)
-            return era.recompute(group)
+            return recompute(group)
     reason = "the consumer protocol's assignors before 3.8 (early access) are not recomputed"
     raise CannotTell(reason)

@@ -18,8 +18,6 @@ from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_ha
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.exceptions import LeaderWouldFail
 
-__all__ = ["keep_and_fill", "keep_and_fill_giving_extras_back"]
-
 _Piece = tuple[str, Sequence[int]]
 
 

@@ -17,12 +17,9 @@ from numpy.typing import NDArray
 from assignors.assignment import Assignment, Partitions
 from assignors.blocks import places_by_topic
 from assignors.brokers.hash_order import members_in_hash_order
-from assignors.brokers.model import ServerGroup, ServerMember
-from assignors.brokers.uuid import Uuid, texts_of
+from assignors.brokers.model import ServerGroup, ServerMember, Uuid, texts_of
 from assignors.exceptions import LeaderWouldFail
 from assignors.work import spend
-
-__all__ = ["NOBODY", "Board", "assignment", "kept"]
 
 NOBODY = -1
 """Owner number of an unowned partition."""
@@ -34,7 +31,7 @@ _NOTHING = np.empty(0, dtype=np.int64)
 
 
 @dataclass(slots=True)
-class Board:
+class CurrentOwners:
     """Current owners during the computation; members are numbers in the order of the member map, topics are ids.
 
     Attributes:
@@ -76,8 +73,8 @@ class Board:
         self.moves += 1
 
 
-def kept(group: ServerGroup) -> Board:
-    """The board before anything is dealt: members own what they keep.
+def kept(group: ServerGroup) -> CurrentOwners:
+    """The owners before anything is dealt: members own what they keep.
 
     Raises:
         LeaderWouldFail: A member had a partition that the topic does not have.
@@ -91,19 +88,21 @@ def kept(group: ServerGroup) -> Board:
     stops = np.cumsum(counts)
     everything = np.full(int(counts.sum()), NOBODY, dtype=np.int32)
     owners = dict(zip(subscribers, np.split(everything, stops[:-1]), strict=True)) if subscribers else {}
-    board = Board([member.member_id for member in members], subscribers, everything, counts, owners, [0] * len(members))
+    current = CurrentOwners(
+        [member.member_id for member in members], subscribers, everything, counts, owners, [0] * len(members)
+    )
     had = _had(group, members, wanted, list(subscribers))
     if ((had.partitions < 0) | (had.partitions >= counts[had.rows])).any():
         reason = "the broker's uniform throws ArrayIndexOutOfBoundsException on a partition that does not exist"
         raise LeaderWouldFail(reason)
     places = (stops - counts)[had.rows] + had.partitions
     if places.size and np.bincount(places).max() > 1:
-        _keep_contested(board, had)
+        _keep_contested(current, had)
     else:
         everything[places] = had.members
-        board.sizes = np.bincount(had.members, minlength=len(members)).tolist()
-        board.kept = had.targets
-    return board
+        current.sizes = np.bincount(had.members, minlength=len(members)).tolist()
+        current.kept = had.targets
+    return current
 
 
 @dataclass(slots=True)
@@ -185,29 +184,29 @@ def _topics_of_target(
     return _TopicsOfTarget(texts, rows, all_stay=texts == topic_ids and int(rows.min()) >= 0)
 
 
-def _keep_contested(board: Board, had: _Had) -> None:
+def _keep_contested(current: CurrentOwners, had: _Had) -> None:
     """Settle partitions that several members had: the last one is the owner, and the others keep them as ghosts."""
-    topics = list(board.subscribers)
+    topics = list(current.subscribers)
     for number, row, partition in zip(had.members.tolist(), had.rows.tolist(), had.partitions.tolist(), strict=True):
-        owners = board.owners[topics[row]]
+        owners = current.owners[topics[row]]
         before = int(owners[partition])
         if before == number:
             continue  # it occurs twice in one target
         if before != NOBODY:
-            board.ghosts.setdefault((topics[row], before), set()).add(partition)
+            current.ghosts.setdefault((topics[row], before), set()).add(partition)
         owners[partition] = number
-        board.sizes[number] += 1
+        current.sizes[number] += 1
 
 
-def assignment(board: Board) -> Assignment:
-    """The resulting assignment; the board must not be used afterwards."""
-    owned = board.kept
-    changes = sum(map(len, board.changed.values()))
+def assignment(current: CurrentOwners) -> Assignment:
+    """The resulting assignment; `current` must not be used afterwards."""
+    owned = current.kept
+    changes = sum(map(len, current.changed.values()))
     if owned is None or changes > _FEW_CHANGES * len(owned):
-        owned = _written_out(board)
+        owned = _written_out(current)
     else:
-        for topic, numbers in board.changed.items():
-            owners = board.owners[topic]
+        for topic, numbers in current.changed.items():
+            owners = current.owners[topic]
             spend(len(numbers) * (2 + len(owners) // 64))
             for number in numbers:
                 partitions = np.flatnonzero(owners == number).tolist()
@@ -215,25 +214,25 @@ def assignment(board: Board) -> Assignment:
                     owned[number][topic] = partitions
                 else:
                     owned[number].pop(topic, None)
-    return dict(zip(board.member_ids, owned, strict=True))
+    return dict(zip(current.member_ids, owned, strict=True))
 
 
-def _written_out(board: Board) -> list[dict[str, Partitions]]:
+def _written_out(current: CurrentOwners) -> list[dict[str, Partitions]]:
     """Each member's partitions, built from the owner of every partition."""
-    owned: list[dict[str, Partitions]] = [{} for _ in board.member_ids]
-    topics = list(board.subscribers)
+    owned: list[dict[str, Partitions]] = [{} for _ in current.member_ids]
+    topics = list(current.subscribers)
     # (NumPy's stable sort of 16-bit numbers takes linear time.)
-    narrow = board.everything.astype(np.uint16) if len(owned) <= 1 << 16 else board.everything
+    narrow = current.everything.astype(np.uint16) if len(owned) <= 1 << 16 else current.everything
     by_owner = np.argsort(narrow, kind="stable")
-    numbers, rows = board.everything[by_owner], np.repeat(np.arange(len(topics)), board.counts)[by_owner]
-    partitions = (by_owner - (np.cumsum(board.counts) - board.counts)[rows]).tolist()
+    numbers, rows = current.everything[by_owner], np.repeat(np.arange(len(topics)), current.counts)[by_owner]
+    partitions = (by_owner - (np.cumsum(current.counts) - current.counts)[rows]).tolist()
     # End of each owner's run of partitions of one topic.
     ends = np.flatnonzero((np.diff(numbers, append=NOBODY) != 0) | (np.diff(rows, append=NOBODY) != 0))
     start = 0
     for number, row, last in zip(numbers[ends].tolist(), rows[ends].tolist(), ends.tolist(), strict=True):
         owned[number][topics[row]] = partitions[start : last + 1]
         start = last + 1
-    for (topic, owner), ghosts in board.ghosts.items():
+    for (topic, owner), ghosts in current.ghosts.items():
         if ghosts:
             owned[owner][topic] = sorted(ghosts.union(owned[owner].get(topic, ())))
     return owned

@@ -15,13 +15,10 @@ import numpy as np
 
 from assignors.assignment import Assignment, Partitions
 from assignors.brokers.hash_order import grown, in_hash_map, members_in_hash_order, order_in_table
-from assignors.brokers.model import ServerGroup, ServerMember
-from assignors.brokers.uuid import Uuid
+from assignors.brokers.model import ServerGroup, ServerMember, Uuid
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.order import utf16
 from assignors.work import spend
-
-__all__ = ["MOST_CHECKS", "deal_and_move"]
 
 # Limit for the steps of the balance check, which the class repeats after every move, over all moves: about ten seconds
 # here, where the class itself takes minutes.
@@ -35,16 +32,16 @@ def deal_and_move(group: ServerGroup) -> Assignment:
         LeaderWouldFail: The class throws on this input, as it does on many.
         CannotTell: We cannot follow the order of a map, or it would take too long.
     """
-    board = _Board(group)
-    if not board.subscribers:
-        return {member_id: {} for member_id in board.member_ids}
-    board.keep_targets()
-    board.deal_the_rest()
-    board.balance()
-    return board.assignment()
+    dealing = _Dealing(group)
+    if not dealing.subscribers:
+        return {member_id: {} for member_id in dealing.member_ids}
+    dealing.keep_targets()
+    dealing.deal_the_rest()
+    dealing.balance()
+    return dealing.assignment()
 
 
-class _Board:
+class _Dealing:
     """Current owners during the computation; members are numbers in the order of the member map.
 
     Call in this order: `keep_targets`, `deal_the_rest`, `balance`, `assignment`.

@@ -9,11 +9,9 @@ from assignors.assignment import Assignment
 from assignors.brokers.model import ServerGroup, ServerMember
 from assignors.brokers.registry import assign_on_server, known_server_strategies
 from assignors.exceptions import AssignorError
-from assignors.library import Library
 from assignors.measures import Load, Outcome, bounds_of, outcome
 from assignors.model import Group, Subscription
-
-__all__ = ["what_if_on_server"]
+from assignors.strategy import Library
 
 
 def what_if_on_server(

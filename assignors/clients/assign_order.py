@@ -11,12 +11,9 @@ from assignors.blocks import takers_by_topic
 from assignors.clients.racks import racks_by_topic
 from assignors.clients.sticky import listed
 from assignors.hash_map import in_hash_order
-from assignors.library import JAVA, Library
 from assignors.model import Group
 from assignors.order import sorted_utf16
-from assignors.strategy import PartitionRacks
-
-__all__ = ["as_listed"]
+from assignors.strategy import JAVA, Library, PartitionRacks
 
 # From this release on `RangeAssignor` collects its members' topics with `put`, before it with `computeIfAbsent`; and
 # where a topic needs racks it sorts its lists.

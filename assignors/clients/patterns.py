@@ -5,8 +5,6 @@ from __future__ import annotations
 from assignors.exceptions import CannotTell
 from assignors.model import Group
 
-__all__ = ["refuse_patterns"]
-
 
 def refuse_patterns(group: Group) -> None:
     """Refuse a group in which a member subscribes to a text that begins with "^".

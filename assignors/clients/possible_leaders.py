@@ -15,11 +15,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from assignors.library import JAVA, UNKNOWN, Library, Release
 from assignors.registry import known_strategies, strategy_named
-from assignors.strategy import Era, Recompute
-
-__all__ = ["recognise"]
+from assignors.strategy import JAVA, UNKNOWN, Era, Library, Recompute, Release
 
 # The newest subscription version that we have seen in a source; Java reads higher ones, and may write them some day.
 _NEWEST_VERSION = 3

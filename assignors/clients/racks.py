@@ -10,8 +10,6 @@ from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks
 from assignors.work import spend
 
-__all__ = ["UNKNOWN_RACKS", "TopicRacks", "racks_by_topic", "refuse_any_rack_match", "replica_racks"]
-
 UNKNOWN_RACKS = "members have racks, and the racks of the replicas are not known"
 """Reason of `CannotTell` if a member has a rack and the replicas' racks were not given."""
 

@@ -25,8 +25,6 @@ from assignors.order import (
 )
 from assignors.strategy import Era, PartitionRacks, Strategy
 
-__all__ = ["RANGE"]
-
 
 def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Java before 2.4: ignores instance ids."""

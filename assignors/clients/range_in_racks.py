@@ -18,8 +18,6 @@ from assignors.model import Group, Subscription
 from assignors.strategy import PartitionRacks
 from assignors.work import spend
 
-__all__ = ["java_range_in_racks", "librdkafka_range_in_racks"]
-
 _Takers = dict[str, list[Subscription]]
 
 

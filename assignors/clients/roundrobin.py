@@ -26,8 +26,6 @@ from assignors.order import (
 from assignors.strategy import Era, PartitionRacks, Strategy
 from assignors.work import spend
 
-__all__ = ["ROUNDROBIN"]
-
 
 def _java_before_static(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Java before 2.4: ignores instance ids."""

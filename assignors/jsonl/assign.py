@@ -11,12 +11,9 @@ from assignors.exceptions import AssignorError, CannotTell
 from assignors.jsonl import brokers as server
 from assignors.jsonl import rocketmq
 from assignors.jsonl.fields import BadLine, a_list, a_text, a_whole_number, an_object, optional_text, required
-from assignors.library import JAVA, Library, parse_library
 from assignors.model import Group, Subscription
 from assignors.registry import assign
-from assignors.strategy import Strategy
-
-__all__ = ["assign_line", "read_client_group", "read_library", "read_racks"]
+from assignors.strategy import JAVA, Library, Strategy, parse_library
 
 # Kafka's partition numbers and generations are signed 32-bit integers.
 _INT32 = 1 << 31

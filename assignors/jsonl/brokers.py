@@ -10,8 +10,6 @@ from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_
 from assignors.exceptions import AssignorError
 from assignors.jsonl.fields import BadLine, a_list, a_text, an_object, optional_text, required
 
-__all__ = ["PREFIX", "listed", "read_group", "server_line"]
-
 PREFIX = "server-"
 """Prefix of all strategies of brokers."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["BadLine", "a_list", "a_text", "a_whole_number", "an_object", "optional_text", "required"]
-
 
 class BadLine(Exception):
     """The line cannot be answered; the text says why."""

@@ -8,8 +8,6 @@ from assignors.exceptions import AssignorError
 from assignors.jsonl.fields import BadLine, a_list, a_text, a_whole_number, an_object, required
 from assignors.rocketmq import AllocateStrategy, CallWouldFail, MessageQueue, Options, allocate_all, strategy_named
 
-__all__ = ["PREFIX", "allocate_line", "read_clients", "read_presort", "read_queues", "read_strategy", "written_queues"]
-
 PREFIX = "rocketmq:"
 """Prefix of RocketMQ strategies in a line."""
 

@@ -17,8 +17,6 @@ from assignors.registry import known_strategies
 from assignors.rocketmq import AllocateStrategy, CallWouldFail, Dealt, known_allocate_strategies, what_if_in_rocketmq
 from assignors.strategy import Strategy
 
-__all__ = ["what_if_line"]
-
 
 def what_if_line(line: object, custom: Mapping[str, Strategy] | None = None) -> dict[str, Any]:
     """Answer one line of `evenkeel what-if` (docs/tools.md).

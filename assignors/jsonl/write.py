@@ -8,11 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from assignors.brokers import ServerGroup, ServerMember
-from assignors.library import CUSTOM, Library
 from assignors.model import Group, Subscription
-from assignors.strategy import PartitionRacks
-
-__all__ = ["write_client_line", "write_server_line"]
+from assignors.strategy import CUSTOM, Library, PartitionRacks
 
 
 def write_client_line(

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from assignors.assignment import Assignment, Partitions
 
-__all__ = ["BEYOND_COUNT", "DOUBLY_ASSIGNED", "NOT_SUBSCRIBED", "Violation", "unassigned", "violations"]
-
 DOUBLY_ASSIGNED = "doubly_assigned"
 NOT_SUBSCRIBED = "not_subscribed"
 BEYOND_COUNT = "beyond_count"

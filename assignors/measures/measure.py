@@ -20,8 +20,6 @@ from assignors.measures.optimal_moves import moves_by_min_cost_flow
 from assignors.model import Group, Subscription, topics_listed
 from assignors.work import at_most
 
-__all__ = ["Balance", "Load", "balance", "imbalance", "imbalance_optimal", "loads", "moves", "optimal_moves"]
-
 # Limit for the flow that finds the smallest maximum: 0.3 s. Usual groups take some thousand steps, 500 members and 500
 # topics with random subscriptions 500,000; larger groups get no figure.
 _MOST_STEPS = 1_000_000

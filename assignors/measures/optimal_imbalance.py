@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from assignors.model import Group, topics_listed
 from assignors.work import spend
 
-__all__ = ["smallest_maximum"]
-
 
 def smallest_maximum(group: Group) -> int:
     """Number of partitions of the fullest member in the most even assignment of all partitions; exact.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from assignors.model import Group
 from assignors.work import spend
 
-__all__ = ["MOST_CELLS", "MOST_MATRIX", "MOST_PARTITIONS", "moves_by_min_cost_flow"]
-
 # Limit for the cells of the topics-by-members matrix that all rounds together visit: about 0.3 s. A group that needs
 # more gets no figure rather than a late one.
 MOST_CELLS = 40_000_000

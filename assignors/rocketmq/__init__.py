@@ -10,8 +10,7 @@ Every client computes its own share from its own view of the group; these functi
 
 from __future__ import annotations
 
-from assignors.rocketmq.exceptions import BadOption, BadQueue, CallWouldFail
-from assignors.rocketmq.queues import MessageQueue, sorted_clients, sorted_queues
+from assignors.exceptions import BadOption, BadQueue, CallWouldFail
 from assignors.rocketmq.registry import (
     Options,
     allocate,
@@ -19,7 +18,7 @@ from assignors.rocketmq.registry import (
     known_allocate_strategies,
     strategy_named,
 )
-from assignors.rocketmq.strategy import AllocateStrategy, Queues
+from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, sorted_clients, sorted_queues
 from assignors.rocketmq.what_if import Dealt, what_if_in_rocketmq
 
 __all__ = [

@@ -9,12 +9,8 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from hashlib import md5
 
-from assignors.exceptions import CannotTell
-from assignors.rocketmq.exceptions import BadOption
-from assignors.rocketmq.queues import MessageQueue
-from assignors.rocketmq.strategy import Checked, Queues
-
-__all__ = ["MOST_VIRTUAL_NODES", "ConsistentHash"]
+from assignors.exceptions import BadOption, CannotTell
+from assignors.rocketmq.strategy import Checked, MessageQueue, Queues
 
 # Limit for one ring: two seconds of hashing. The class's default is 10 per client. The class itself is slower, because
 # it scans the ring for every client, and runs for every topic every 20 s, so rings of this size do not occur.

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from assignors.exceptions import UnknownStrategy
-from assignors.rocketmq.averagely import Averagely
-from assignors.rocketmq.by_circle import ByCircle
-from assignors.rocketmq.by_config import ByConfig
-from assignors.rocketmq.by_machine_room import ByMachineRoom
+from assignors.exceptions import BadOption, CallWouldFail, UnknownStrategy
+from assignors.rocketmq.averagely import Averagely, ByCircle, ByConfig
 from assignors.rocketmq.consistent_hash import ConsistentHash
-from assignors.rocketmq.exceptions import BadOption, CallWouldFail
-from assignors.rocketmq.machine_room_nearby import MachineRoomNearby, before_separator
-from assignors.rocketmq.queues import MessageQueue, checked, sorted_clients, sorted_queues
-from assignors.rocketmq.strategy import AllocateStrategy, Queues
-
-__all__ = ["Options", "allocate", "allocate_all", "known_allocate_strategies", "strategy_named"]
+from assignors.rocketmq.machine_rooms import ByMachineRoom, MachineRoomNearby, before_separator
+from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues, checked, sorted_clients, sorted_queues
 
 _NEARBY = "MACHINE_ROOM_NEARBY-"
 

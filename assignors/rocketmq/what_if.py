@@ -6,15 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
 from assignors.assignment import Assignment
-from assignors.exceptions import AssignorError
+from assignors.exceptions import AssignorError, CallWouldFail
 from assignors.measures import Outcome, bounds_of, outcome
 from assignors.model import Group, Subscription
-from assignors.rocketmq.exceptions import CallWouldFail
-from assignors.rocketmq.queues import MessageQueue
 from assignors.rocketmq.registry import allocate_all
-from assignors.rocketmq.strategy import AllocateStrategy, Queues
-
-__all__ = ["Dealt", "what_if_in_rocketmq"]
+from assignors.rocketmq.strategy import AllocateStrategy, MessageQueue, Queues
 
 Dealt = tuple[dict[str, Queues | CallWouldFail | None], Outcome]
 """The result of `allocate_all`, and its outcome."""

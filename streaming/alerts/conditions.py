@@ -18,10 +18,7 @@ import pyarrow as pa
 from streaming.alerts.feed import Chunk, Round
 from streaming.alerts.firing import Key, Observed, Seen, Subject
 from streaming.alerts.rules.expressions import connect, fetched
-from streaming.alerts.rules.rules import CLOCK_COLUMNS, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule
-from streaming.alerts.rules.templates import fill
-
-__all__ = ["ByClock", "Conditions"]
+from streaming.alerts.rules.rules import CLOCK_COLUMNS, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule, fill
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""

@@ -23,8 +23,6 @@ from streaming.alerts.rules.rules import EVENTS
 from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
-__all__ = ["Decided", "Decisions", "Remembered", "decided_of"]
-
 
 @dataclass(frozen=True, slots=True)
 class Remembered:

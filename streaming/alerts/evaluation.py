@@ -15,12 +15,10 @@ import pyarrow.compute as pc
 
 from streaming.alerts.conditions import ByClock, Conditions
 from streaming.alerts.decisions import Remembered
-from streaming.alerts.events import EventFeed
 from streaming.alerts.feed import Chunk, Feed, Round
 from streaming.alerts.firing import FIRING, PENDING, Active, Key, Observed, Seen, State, Transition, step
+from streaming.alerts.new_rows import EventFeed
 from streaming.alerts.rules.rules import SILENT_S, Rule
-
-__all__ = ["Evaluation"]
 
 
 class Evaluation:

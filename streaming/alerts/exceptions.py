@@ -6,8 +6,6 @@ from pathlib import Path
 
 from streaming.exceptions import EvenkeelError, SetupError
 
-__all__ = ["AnotherAlerterError", "LostQueueError", "LostTrackError", "RulesError"]
-
 
 class RulesError(SetupError):
     """A rules file is wrong: file, rule and reason in one sentence."""

@@ -18,11 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.firing import passed_ms
+from streaming.alerts.new_rows import File, WaitingRows, newest_first
 from streaming.alerts.rules.expressions import fetched
-from streaming.alerts.waiting_rows import File, WaitingRows, newest_first
 from streaming.tables import table_named
-
-__all__ = ["Chunk", "Feed", "Round"]
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120

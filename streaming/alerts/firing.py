@@ -21,23 +21,6 @@ from typing import Final, Protocol, TypeAlias
 from streaming.alerts.rules.rules import Rule
 from streaming.records import SILENT_INTERVALS
 
-__all__ = [
-    "CLOSED",
-    "FIRING",
-    "GONE",
-    "PENDING",
-    "RESOLVED",
-    "Active",
-    "Key",
-    "Observed",
-    "Seen",
-    "State",
-    "Subject",
-    "Transition",
-    "passed_ms",
-    "step",
-]
-
 PENDING: Final = "pending"
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"

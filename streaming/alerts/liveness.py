@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 from streaming.alerts.feed import Round
 from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, table_named
 
-__all__ = ["Liveness", "NewestRound"]
-
 # Files tried for the newest round when all are new to us: nearly always the newest one has it.
 _TRIED = 20
 

@@ -17,19 +17,17 @@ from streaming.alerts.delivery.messages import trial_message
 from streaming.alerts.delivery.queues import Delivery, DeliveryQueue, RetryPolicy, Sender
 from streaming.alerts.delivery.targets import Target
 from streaming.alerts.evaluation import Evaluation
-from streaming.alerts.events import EventFeed
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.liveness import Liveness, NewestRound
+from streaming.alerts.new_rows import EventFeed
 from streaming.alerts.rules.rules import SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.trouble import PASSING, Trouble, one_line
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
 from streaming.process import ALERTER, only_one
-
-__all__ = ["Alerter", "check_settings", "main", "open_targets", "send_test"]
 
 _LOG = room_log(__name__)
 

@@ -14,8 +14,6 @@ from streaming.lifecycle import room_log
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
 
-__all__ = ["PASSING", "Trouble", "one_line"]
-
 _LOG = room_log(__name__)
 
 PASSING: Final = (

@@ -27,8 +27,6 @@ from streaming.lifecycle import on_stop_signals
 from streaming.places import shipped, shipped_folder
 from streaming.process import SAFE_PATH, GuardedProcess
 
-__all__ = ["PACKAGES", "pack", "submit"]
-
 PACKAGES = ("assignors", "streaming")
 """The packages of ours that executors need."""
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from streaming.config.environment import environment_of
-from streaming.config.kafka import KAFKA_SECRETS, secret_variable
+from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.settings import (
     Filters,
     JobSettings,
-    KafkaSettings,
     Owner,
     PageSettings,
     ProbeSettings,

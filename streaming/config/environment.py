@@ -9,8 +9,6 @@ from pydantic import BaseModel, SecretStr
 
 from streaming.config.settings import Settings
 
-__all__ = ["environment_of"]
-
 
 def environment_of(settings: Settings) -> dict[str, str]:
     """The settings as environment variables for the programs, secrets among them; files stay files."""

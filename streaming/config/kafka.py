@@ -12,8 +12,6 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from streaming.exceptions import SetupError
 
-__all__ = ["KAFKA_SECRETS", "KafkaSettings", "Section", "secret_variable"]
-
 KAFKA_SECRETS = ("sasl_password", "ssl_password", "proxy_url")
 """Settings of the connection that are passed in files and in the environment only."""
 

@@ -30,21 +30,6 @@ from streaming.places import shipped
 from streaming.terminal import printable
 from streaming.times import DAY_MS
 
-__all__ = [
-    "AlertSettings",
-    "CustomStrategySettings",
-    "Filters",
-    "JobSettings",
-    "KafkaSettings",
-    "Owner",
-    "PageSettings",
-    "ProbeSettings",
-    "Settings",
-    "StrategyRule",
-    "load_settings",
-    "owner_of",
-]
-
 
 class Filters(Section):
     """Which groups and topics are watched.

@@ -18,8 +18,6 @@ from streaming.exceptions import SetupError
 from streaming.places import own_file
 from streaming.terminal import printable
 
-__all__ = ["Environment", "NoJsonError", "file_values"]
-
 _NAME = "evenkeel.toml"
 
 _CLUSTERS_VARIABLE = "EVENKEEL_CLUSTERS"

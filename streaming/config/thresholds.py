@@ -15,8 +15,6 @@ import yaml
 from streaming.exceptions import SetupError
 from streaming.places import own_file, shipped
 
-__all__ = ["SHIPPED_RULES", "Thresholds", "read_rules_file", "rules_file"]
-
 SHIPPED_RULES = shipped("alerts.yaml")
 """The rules that come with Evenkeel."""
 

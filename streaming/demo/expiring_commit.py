@@ -21,8 +21,6 @@ from collections.abc import Mapping
 from streaming.demo.journal import Partition, by_topic
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["CommitRefusedError", "commit_with_retention"]
-
 _OFFSET_COMMIT, _VERSION, _CORRELATION = 8, 2, 1
 _TIMEOUT_S = 10.0
 

@@ -8,8 +8,6 @@ from kafka.admin import OffsetSpec
 from streaming.demo.java_tools import console_consumer
 from streaming.demo.stage import Stage
 
-__all__ = ["JavaMember"]
-
 _AUTO_COMMIT_MS = 1_000
 """Auto-commits happen also when nothing has moved, so they cannot be counted; only the final offsets are certain."""
 

@@ -17,17 +17,6 @@ from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.process import GuardedProcess
 
-__all__ = [
-    "GroupOffset",
-    "JavaToolError",
-    "console_consumer",
-    "describe_all_groups",
-    "describe_groups",
-    "describe_share_group",
-    "run_java",
-    "share_consumer",
-]
-
 _CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 _CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"

@@ -27,8 +27,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CommitLedger", "Journal", "Partition"]
-
 Partition = tuple[str, int]
 """Topic and partition."""
 

@@ -21,8 +21,6 @@ from kafka.structs import OffsetAndMetadata
 from streaming.demo.journal import CommitLedger, Journal, Partition
 from streaming.demo.stage import Stage
 
-__all__ = ["KafkaPythonMember", "MemberSettings", "consumed_everything", "start_in_own_process", "wait_for_joins"]
-
 _POLL_MS = 500
 """How long a poll waits for records, and so how soon a member notices a change in the story."""
 

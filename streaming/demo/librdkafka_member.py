@@ -13,8 +13,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from streaming.demo.journal import Partition
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage
 
-__all__ = ["LibrdkafkaMember", "LibrdkafkaSettings", "consumed_everything", "generation_of"]
-
 _POLL_S = 0.5
 _ANSWER_S = 2.0
 """Limit for a request to the broker, which normally takes a few ms."""

@@ -21,17 +21,14 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from streaming.config import PageSettings, Settings, load_settings
+from streaming.config import PageSettings, Settings, environment_of, load_settings
 from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
-from streaming.demo.evidence import Evidence
-from streaming.demo.expectations import check_stories
+from streaming.demo.expectations import Evidence, check_stories
 from streaming.demo.stories import FIRST_PASS_S
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.process import Program, Programs
 from streaming.tables import LakeReader
-from streaming.up import ALERTER, JOB, PAGE, PROBE, environment_of, lines, page_url, print_summary, stop_signals, watch
-
-__all__ = ["demo"]
+from streaming.up import ALERTER, JOB, PAGE, PROBE, lines, page_url, print_summary, stop_signals, watch
 
 # Rounds and batches are frequent, so that people who watch the demo see events at once.
 _INTERVAL_MS = 2_000

@@ -17,8 +17,6 @@ from kafka.errors import TopicAlreadyExistsError
 
 from streaming.demo.journal import CommitLedger, Journal
 
-__all__ = ["QUIET_LIBRDKAFKA", "Member", "Stage", "StageOverError", "Story"]
-
 QUIET_LIBRDKAFKA = 2
 """`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is shown."""
 

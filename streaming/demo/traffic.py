@@ -29,8 +29,6 @@ from streaming.demo.stage import Stage
 from streaming.demo.stories import ALL_STORIES
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 
-__all__ = ["main"]
-
 _PARENT_POLL_S = 1.0
 
 

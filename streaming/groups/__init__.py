@@ -6,10 +6,10 @@ It uses no Spark, no Kafka client and no clock: time comes with the events.
 from __future__ import annotations
 
 from streaming.groups.advance import advance
-from streaming.groups.config import GroupConfig, custom_of
+from streaming.groups.context import GroupConfig, custom_of
 from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, encode_rows
 from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
-from streaming.groups.verdict_inputs import unpack_inputs
+from streaming.groups.verdicts import unpack_inputs
 
 __all__ = [
     "GapRow",

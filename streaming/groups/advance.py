@@ -5,20 +5,29 @@
 The result does not depend on how the events were split into batches: commits are processed only at boundaries that
 lie in the events themselves (a round, a membership record). Between boundaries they are only merged, and merging is
 associative.
+
+A round takes in the topics that it shows, and then writes the verdicts that are now possible, lag rows and the health
+row; the group's last round writes its end.
 """
 
 from __future__ import annotations
 
 from streaming.groups import compaction
 from streaming.groups.classic import churn, cost
-from streaming.groups.config import GroupConfig
-from streaming.groups.context import Context
+from streaming.groups.classic.drift import write_classic_verdicts
+from streaming.groups.classic.leader_metadata import see_racks
+from streaming.groups.classic.membership import close_members
+from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.group_health import end_health, write_health
+from streaming.groups.lag import offset_events
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.state import PartitionState
+from streaming.groups.lag.rows import end_partition, lag_rows
+from streaming.groups.lag.state import WINDOW, PartitionState
 from streaming.groups.modern import decisions as modern
-from streaming.groups.observation import close_group, judge_round, pass_round
+from streaming.groups.modern.members import close_modern_members, write_modern_members
+from streaming.groups.modern.verdicts import was_met_empty, write_modern_verdicts
 from streaming.groups.rows import Rows
-from streaming.groups.state import GroupState
+from streaming.groups.state import CountSeen, GroupState, RacksSeen, TopicState
 from streaming.records import (
     CommitWindow,
     Compacted,
@@ -29,8 +38,11 @@ from streaming.records import (
     in_order,
     merge_windows,
 )
+from streaming.times import Shift, read_clock
 
-__all__ = ["advance"]
+# A gap between a group's rounds counts for at most this many of its usual steps. In a longer gap, as while its
+# coordinator is down, the group's state is unknown. A gap between rounds as such has the same limit, in intervals.
+_COUNTED_STEPS = 3
 
 
 def advance(
@@ -60,12 +72,12 @@ def advance(
             if item.gone is not None:
                 compacted_until = state.compacted_until
                 if not state.is_void():
-                    close_group(state, item, context)
+                    _close_group(state, item, context)
                 state = GroupState(compacted_until=compacted_until) if compacted_until >= 0 else None
             elif compaction.is_compacted(state, item.log_position):
-                pass_round(state, item, context)
+                _pass_round(state, item, context)
             else:
-                judge_round(state, item, context)
+                _judge_round(state, item, context)
         elif isinstance(item, MembershipRecord):
             _take_in(state, context.rows)
             compaction.leave(state, item.record)
@@ -107,3 +119,110 @@ def _take_in(state: GroupState, rows: Rows) -> None:
             state.partitions[topic] = partitions
     state.windows = {}
     cost.close_cost(state, rows)
+
+
+def _judge_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    """Judge one round; the state must include exactly the log records below its position."""
+    passed, rounds = _take_time(state, observation)
+    _see_topics(state, observation, context.config)
+    write_modern_members(state, context)
+    if was_met_empty(state):
+        close_modern_members(state, observation.log_position, observation.time, context)
+    write_modern_verdicts(state, observation, context)
+    write_classic_verdicts(state, observation, context)
+    before = len(context.rows.lag)
+    totals = lag_rows(state, observation, context, passed, rounds)
+    offset_events.note(state, state.clock.now, context.rows.lag[before:])
+    write_health(state, observation, context, totals)
+
+
+def _pass_round(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    """Handle a round inside a compacted stretch of the log: only verdicts on the remaining decisions are written."""
+    _take_time(state, observation)
+    _see_topics(state, observation, context.config)
+    write_classic_verdicts(state, observation, context)
+
+
+def _close_group(state: GroupState, observation: GroupObservation, context: Context) -> None:
+    """Write the closing rows of a group that is no longer listed by the brokers, or no longer watched."""
+    _take_time(state, observation)
+    write_classic_verdicts(state, observation, context, last=True)
+    close_members(state, observation.log_position, observation.time, context)
+    write_modern_members(state, context)
+    write_modern_verdicts(state, observation, context)
+    close_modern_members(state, observation.log_position, observation.time, context)
+    for topic, partitions in sorted(state.partitions.items()):
+        for partition, known in sorted(partitions.items()):
+            if known.row is not None or known.commits:
+                end_partition(state, known, observation, context, topic, partition, subscribed=True)
+    end_health(state, observation, context)
+
+
+def _see_topics(state: GroupState, observation: GroupObservation, config: GroupConfig) -> None:
+    """Keep the partition counts and racks that this round shows, and drop those too old for any verdict."""
+    now = state.clock.now
+    horizon = now - 2 * config.metadata_grace_ms
+    for seen in observation.topics:
+        count = seen.partitions or 0
+        known = state.topics.get(seen.topic)
+        if known is None:
+            known = TopicState([CountSeen(count, now, now)], now, seen.topic_id)
+            state.topics[seen.topic] = known
+            see_racks(known, seen, now, horizon)
+            continue
+        see_racks(known, seen, now, horizon)
+        newest = known.counts[-1]
+        if (known.topic_id and seen.topic_id and known.topic_id != seen.topic_id) or count < newest.count:
+            # Deleted and created again under the same name: the earlier offsets are another topic's.
+            known.renewed = now
+            for partition in state.partitions.get(seen.topic, {}).values():
+                partition.forget_rounds()
+        if offset_events.was_made_anew(known, seen):
+            offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), now)
+        known.topic_id = seen.topic_id or known.topic_id
+        if newest.count == count:
+            newest.last = now
+            continue
+        known.counts.append(CountSeen(count, now, now))
+        # Keep the newest one before the horizon: it was still in force at the horizon.
+        while len(known.counts) > 2 and known.counts[1].last < horizon:
+            del known.counts[0]
+    shown = {t.topic for t in observation.topics}
+    for topic in [t for t, known in state.topics.items() if t not in shown and known.counts[-1].last < horizon]:
+        del state.topics[topic]
+
+
+def _take_time(state: GroupState, observation: GroupObservation) -> tuple[int, int]:
+    """Advance the group's clocks to a round; call this before processing anything else of the round.
+
+    Returns:
+        Elapsed time since the group's previous round, without the time in which it was not seen, ms; and how many
+        rounds this one stands for: more than one for an idle group, which rounds skipped while nothing moved.
+    """
+    shift = read_clock(state.clock, observation.time, observation.elapsed_time)
+    if shift is not None:
+        _move(state, shift)
+    gap = observation.elapsed_time - state.elapsed if 0 <= state.elapsed <= observation.elapsed_time else 0
+    seen = gap if state.rested or not state.step else min(gap, _COUNTED_STEPS * state.step)
+    if gap and not state.rested:
+        state.step = gap
+    state.elapsed, state.rested = observation.elapsed_time, observation.idle
+    return seen, WINDOW if observation.idle else 1
+
+
+def _move(state: GroupState, shift: Shift) -> None:
+    """Shift the round times in the state after a clock jump. Record times stay: they are the brokers'."""
+
+    def moved(time: int) -> int:
+        return time + shift.by if time >= max(shift.since, 0) else time
+
+    for topic in state.topics.values():
+        topic.since, topic.renewed, topic.recreated = moved(topic.since), moved(topic.renewed), moved(topic.recreated)
+        entries: list[CountSeen | RacksSeen] = [*topic.counts, *topic.racks]
+        for seen in entries:
+            seen.first, seen.last = moved(seen.first), moved(seen.last)
+    if state.offset_events is not None:
+        state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
+    if shift.by > 0:
+        # A start that is a record time moves too, but the next round finds the earlier one again and takes it.
+        state.findings = {name: moved(since) for name, since in state.findings.items()}

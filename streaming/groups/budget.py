@@ -16,8 +16,6 @@ from typing import Final
 
 from assignors import at_most
 
-__all__ = ["DECISION", "NEWEST", "RECORD", "ROUND", "of_decision", "of_record", "of_round"]
-
 DECISION: Final = 8_000_000
 """Limit for the verdict on one decision, and again for its `what_if` rows: 2 to 6 s.
 

@@ -23,8 +23,6 @@ from streaming.groups.modern import consumer_group
 from streaming.groups.state import GroupState
 from streaming.records import Compacted, GroupInput, GroupObservation
 
-__all__ = ["goes_on_behind", "is_compacted", "leave", "take_in"]
-
 _NEVER = -1
 
 

@@ -1,13 +1,64 @@
-"""What each step of the core gets in addition to the group's state."""
+"""What each step of the core gets in addition to the group's state, with the core's settings."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
-from streaming.groups.config import GroupConfig
+from assignors import BadStrategy, CustomStrategies, CustomStrategy, custom_strategies
+from streaming.exceptions import SetupError
 from streaming.groups.rows import Rows
 
-__all__ = ["Context"]
+
+def _none(_: str) -> None:
+    return None
+
+
+def _all(_: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class GroupConfig:
+    """The core's settings, the same for every group of a cluster.
+
+    Attributes:
+        cluster: Configured name of the cluster.
+        metadata_grace_ms: How long a leader may work with old metadata.
+        heartbeat_ms: A row that has not changed is repeated after this time.
+        expected_strategy: The strategy that a group is expected to run; None when none is configured.
+        watches_topic: Whether a topic passes the filters; rounds never show one that does not.
+        custom: The user's own strategies.
+        what_if_max_size: Largest decision, in partitions times members, for which other strategies are tried; 0 turns
+            `what_if` off.
+    """
+
+    cluster: str
+    metadata_grace_ms: int = 600_000
+    heartbeat_ms: int = 600_000
+    expected_strategy: Callable[[str], str | None] = _none
+    watches_topic: Callable[[str], bool] = _all
+    custom: CustomStrategies = field(default_factory=CustomStrategies)
+    what_if_max_size: int = 50_000
+
+
+def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:
+    """The user's own strategies: those listed as (name, assignor, deterministic), and those of installed packages.
+
+    Raises:
+        SetupError: A name is used twice or is the name of a built-in strategy, or a path cannot be imported.
+    """
+    try:
+        configured = [CustomStrategy(name, assignor, deterministic) for name, assignor, deterministic in listed]
+    except BadStrategy as error:
+        message = f"The setting custom_strategies is wrong. {error}"
+        raise SetupError(message) from None
+    names = [custom.name for custom in configured]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        message = f"The setting custom_strategies is wrong: {twice!r} is listed twice. List each strategy once."
+        raise SetupError(message)
+    return custom_strategies(configured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,28 +11,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = [
-    "LOG",
-    "ChurnRow",
-    "DriftRow",
-    "DriftedPartition",
-    "Finding",
-    "GapRow",
-    "GroupHealthRow",
-    "LagRow",
-    "MemberRow",
-    "OpenTransactionRow",
-    "QuarantineRow",
-    "ReplacedMember",
-    "RoundRow",
-    "Rows",
-    "TopicAssignment",
-    "WhatIfRow",
-    "decode_rows",
-    "encode_rows",
-    "partition_column",
-]
-
 LOG: Final = "log"
 """`source` of rows that come from the offsets log."""
 

@@ -1,4 +1,4 @@
-"""The state of one group, as one versioned value.
+"""The state of one group, with its topics as rounds have shown them, as one versioned value.
 
 The state is packed with msgpack, fields in order. Any change of its shape needs a new version and an upgrade function
 in `_UPGRADES`, even an appended field: an older release would read the fields it knows, drop the rest and write the
@@ -13,23 +13,12 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
-from streaming.groups.exceptions import UnknownStateVersion
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.modern.state import ModernState
-from streaming.groups.topics import TopicState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
-
-__all__ = [
-    "GROUP_METADATA_TYPES",
-    "STATE_VERSION",
-    "GroupState",
-    "decode_reserved",
-    "decode_state",
-    "encode_reserved",
-    "encode_state",
-]
 
 STATE_VERSION: Final = 1
 """Version of the state, for groups and for the reserved keys."""
@@ -37,6 +26,65 @@ STATE_VERSION: Final = 1
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
 """Key types of the metadata records of consumer, share and streams groups: such a record means that the group exists.
 The other types up to 24 belong to the same groups and follow it (`CoordinatorRecordType`, KIP-848, 932 and 1071)."""
+
+
+class UnknownStateVersion(EvenkeelError):
+    """The state in the checkpoint was written by a later release."""
+
+
+class CountSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """A partition count (0: the topic did not exist) and the times of the first and last round that showed it, ms."""
+
+    count: int
+    first: int
+    last: int
+
+
+class RacksSeen(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Racks of a topic's replicas, and the times of the first and last round that showed them.
+
+    Attributes:
+        sets: The distinct sets of racks among the partitions, each sorted; empty when no broker has a rack.
+        places: Each partition's index in `sets`, one byte each (two, little-endian, for more than 256 sets, four for
+            more than 65,536); empty when no broker has a rack.
+        first: Time of the first round, ms.
+        last: Time of the last round, ms.
+    """
+
+    sets: tuple[tuple[str, ...], ...]
+    places: bytes
+    first: int
+    last: int
+
+
+class TopicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """One topic of the group.
+
+    Attributes:
+        counts: Partition counts seen, oldest first; the last is the newest round's.
+        since: Time of the first round that showed the topic for this group, ms.
+        topic_id: Topic id as Kafka prints it; None when unknown.
+        renewed: Time of the last round with another topic id or fewer partitions than the round before, ms; -1 if
+            none.
+        recreated: Time of the last round that showed a new topic under the name (`offset_events.was_made_anew`), ms;
+            -1 if none.
+        count_before: Partition count of the topic it replaced; 0 when unknown.
+        racks: Racks of the replicas, oldest first; empty until a round shows them.
+    """
+
+    counts: list[CountSeen]
+    since: int
+    topic_id: str | None = None
+    renewed: int = -1
+    recreated: int = -1
+    count_before: int = 0
+    racks: list[RacksSeen] = []
+
+
+def counts_from(known: TopicState, horizon: int) -> frozenset[int]:
+    """Partition counts seen since a time (ms), including the one in force at that time as far as rounds can tell."""
+    before = [count for count in known.counts if count.first <= horizon][-1:] or known.counts[:1]
+    return frozenset(count.count for count in (*before, *(c for c in known.counts if c.first > horizon)))
 
 
 class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -49,7 +97,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         topics: Topics seen in rounds.
         partitions: Partitions by topic.
         clock: Time according to the rounds.
-        steady: Elapsed time (`GroupObservation.steady`) at the newest round, ms; -1 before the first.
+        elapsed: Elapsed time (`GroupObservation.elapsed_time`) at the newest round, ms; -1 before the first.
         step: Elapsed time between the two newest consecutive rounds, ms; 0 before the second.
         rested: The newest round showed the group as idle: the rounds since then skipped it because nothing moved.
         findings: Start time of each current finding, by name.
@@ -67,7 +115,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     topics: dict[str, TopicState] = {}
     partitions: dict[str, dict[int, PartitionState]] = {}
     clock: RoundClock = msgspec.field(default_factory=RoundClock)
-    steady: int = -1
+    elapsed: int = -1
     step: int = 0
     rested: bool = False
     findings: dict[str, int] = {}
@@ -93,7 +141,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         a void state until the stretch ends.
         """
         classic, modern = self.classic, self.modern
-        if self.steady >= 0 or modern.key_type is not None:
+        if self.elapsed >= 0 or modern.key_type is not None:
             return False
         if classic.waiting or self.partitions:
             return False

@@ -28,8 +28,6 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from streaming.lifecycle import room_log
 
-__all__ = ["ArrowState", "install"]
-
 _KNOWN = "4.2.0"
 
 _LOG = room_log(__name__)

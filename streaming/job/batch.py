@@ -22,8 +22,6 @@ from streaming.tables import TABLES, Lake, to_arrow
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["batch_writer", "rows_by_table"]
-
 # Rows of one table that are Python's values at once, some 800 bytes each. Fewer, and Arrow's cost per call shows.
 _UNPACKED = 20_000
 

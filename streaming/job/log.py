@@ -11,8 +11,6 @@ from pyspark.errors import PySparkRuntimeError
 
 from streaming import lifecycle
 
-__all__ = ["set_up_log"]
-
 _LOG = lifecycle.room_log(__name__)
 
 _BROKEN = (EOFError, OSError, PySparkRuntimeError)

@@ -25,7 +25,7 @@ from streaming.groups import (
     encode_state,
 )
 from streaming.job.arrow_state import ArrowState, install
-from streaming.log_health import PartitionState, RoundsState, advance_partition, advance_rounds
+from streaming.log_health import RoundsState, UnreadableState, advance_partition, advance_rounds
 from streaming.records import (
     ROUNDS_KEY,
     GroupInput,
@@ -34,8 +34,6 @@ from streaming.records import (
     decode_partition_inputs,
     group_of,
 )
-
-__all__ = ["OUTPUT_SCHEMA", "STATE_SCHEMA", "group_config", "operator"]
 
 OUTPUT_SCHEMA = "rows binary"
 STATE_SCHEMA = "schema_version int, payload binary"
@@ -64,7 +62,7 @@ def advance_key(
     """Advance one key of the operator: a group, a log partition, or the rounds.
 
     Args:
-        key: As `streaming.records.keys` makes them.
+        key: As `streaming.records.inputs` makes them.
         payloads: Packed inputs of this batch, in any order.
         state: Version and payload as stored; None when there is none.
         config: Settings of the core.
@@ -84,7 +82,7 @@ def advance_key(
         seen, rows = advance_rounds(decode_reserved(state, RoundsState), rounds, config.cluster)
         return encode_reserved(seen), rows
     unreadable = [item for payload in payloads for item in decode_partition_inputs(payload)]
-    counted, rows = advance_partition(decode_reserved(state, PartitionState), unreadable, config.cluster)
+    counted, rows = advance_partition(decode_reserved(state, UnreadableState), unreadable, config.cluster)
     return encode_reserved(counted), rows
 
 

@@ -9,25 +9,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import pyarrow.fs as pa_fs
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
 from streaming.config import Settings
-from streaming.exceptions import SetupError
+from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
-from streaming.job.checkpoint import refuse_lost_checkpoint
-from streaming.job.exceptions import QueryEndedError
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
-from streaming.tables import DeltaLake
+from streaming.tables import TABLES, DeltaLake, file_system, has_rows_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
-
-__all__ = ["checkpoint_of", "run", "start_query"]
 
 _LOG = room_log(__name__)
 
@@ -35,6 +32,10 @@ _GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the jo
 
 # How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself.
 _POLL_S = 0.2
+
+
+class QueryEndedError(EvenkeelError):
+    """The streaming query failed; its text names the cause in one sentence."""
 
 
 def checkpoint_of(settings: Settings) -> str:
@@ -173,3 +174,41 @@ def _cause(text: str) -> str:
     raised = [line for line in _RAISED.findall(text) if not line.startswith("py4j.")]
     named = raised or _CAUSED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
     return f"the Spark query has ended: {(named or lines or ['no reason given'])[-1][:500]}"
+
+
+def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
+    """Refuse to start a new checkpoint beside rows of the cluster: a lake with rows and no checkpoint has lost its own.
+
+    A query that starts over would read everything again, and write days of rows a second time.
+
+    Args:
+        settings: All settings.
+        checkpoint: Folder or URI of the checkpoint.
+
+    Raises:
+        SetupError: The checkpoint has no batch, and a table of the job holds rows of the cluster.
+    """
+    # Spark writes a batch's offsets before the batch begins, so a crash in the very first one loses nothing.
+    if _has_offsets(checkpoint):
+        return
+    table = next((t.name for t in TABLES if has_rows_of(settings.lake, t, settings.cluster)), None)
+    if table is None:
+        return
+    message = (
+        f"The checkpoint {checkpoint} is lost: it is empty, but the table {table} in {settings.lake} holds rows of the "
+        f"cluster {settings.cluster}, which a new checkpoint would write a second time. Restore the checkpoint, or "
+        "give the job a lake of its own (EVENKEEL_LAKE); docs/operations.md says how to keep the old history."
+    )
+    raise SetupError(message)
+
+
+def _has_offsets(checkpoint: str) -> bool:
+    offsets = pa_fs.FileSelector("offsets", allow_not_found=True)
+    try:
+        found = file_system(checkpoint).get_file_info(offsets)
+    except (OSError, ValueError) as error:
+        # Spark reaches stores that we do not (HDFS): we must not refuse what we cannot check.
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, why)
+        return True
+    return any(info.base_name.isdecimal() for info in found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.log_health.quarantine import PartitionState, advance_partition
+from streaming.log_health.quarantine import UnreadableState, advance_partition
 from streaming.log_health.rounds import RoundsState, advance_rounds
 
-__all__ = ["PartitionState", "RoundsState", "advance_partition", "advance_rounds"]
+__all__ = ["RoundsState", "UnreadableState", "advance_partition", "advance_rounds"]

@@ -22,6 +22,7 @@ from streaming.groups import GapRow, QuarantineRow, Rows
 from streaming.records import (
     KINDS,
     LONGEST_REASON,
+    LONGEST_SAMPLE,
     ONE_BY_ONE,
     UNDECODABLE,
     CountedRecords,
@@ -33,19 +34,13 @@ from streaming.records import (
 from streaming.terminal import visible
 from streaming.times import day_of
 
-__all__ = [
-    "Counted",
-    "PartitionState",
-    "advance_partition",
-]
-
 
 class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """Records of one kind on one day that share a row.
 
     Attributes:
         records: Number of records so far.
-        sample: The first record; at most `_SAMPLE_BYTES` of its key and of its value.
+        sample: The first record; at most `LONGEST_SAMPLE` of its key and of its value.
         last_offset: Log offset of the last record.
         told: The count in the newest row.
     """
@@ -56,8 +51,8 @@ class Counted(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_field
     told: int = 0
 
 
-class PartitionState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
-    """State of one partition.
+class UnreadableState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    """Unreadable records of one partition, as far as later rows need them.
 
     Attributes:
         counted: Counts of the newest day, by kind: unknown types and versions, `UNDECODABLE` and `_OTHERS`.
@@ -75,11 +70,10 @@ class PartitionState(msgspec.Struct, array_like=True, forbid_unknown_fields=True
 # Kind of the records beyond `KINDS`; like `UNDECODABLE` it has no slash.
 _OTHERS = "others"
 
-# Limit for a sample, whose row is repeated in every window with such records.
-_SAMPLE_BYTES = 4 * 1024
 
-
-def advance_partition(state: PartitionState, inputs: list[PartitionInput], cluster: str) -> tuple[PartitionState, Rows]:
+def advance_partition(
+    state: UnreadableState, inputs: list[PartitionInput], cluster: str
+) -> tuple[UnreadableState, Rows]:
     """Turn unreadable records and gaps into rows of `quarantine` and `gaps`.
 
     Args:
@@ -111,14 +105,14 @@ def advance_partition(state: PartitionState, inputs: list[PartitionInput], clust
 class _Day:
     """The counts of one day: `enter` a window, `take` its records, then `tell` writes rows at its end."""
 
-    def __init__(self, state: PartitionState, cluster: str, rows: Rows) -> None:
+    def __init__(self, state: UnreadableState, cluster: str, rows: Rows) -> None:
         self._counted = dict(state.counted)
         self._day, self._undecodable, self._round = state.day, state.undecodable, state.round
         self._cluster = cluster
         self._rows = rows
 
-    def state(self) -> PartitionState:
-        return PartitionState(self._counted, self._day, self._undecodable, self._round)
+    def state(self) -> UnreadableState:
+        return UnreadableState(self._counted, self._day, self._undecodable, self._round)
 
     def enter(self, window: Window) -> None:
         if window.round != self._round:
@@ -171,12 +165,12 @@ def _first_offset(item: QuarantinedRecord | CountedRecords) -> int:
 
 def _short(sample: QuarantinedRecord) -> QuarantinedRecord:
     key, value = sample.key or b"", sample.value or b""
-    if len(key) <= _SAMPLE_BYTES and len(value) <= _SAMPLE_BYTES:
+    if len(key) <= LONGEST_SAMPLE and len(value) <= LONGEST_SAMPLE:
         return sample
     return msgspec.structs.replace(
         sample,
-        key=None if sample.key is None else key[:_SAMPLE_BYTES],
-        value=None if sample.value is None else value[:_SAMPLE_BYTES],
+        key=None if sample.key is None else key[:LONGEST_SAMPLE],
+        value=None if sample.value is None else value[:LONGEST_SAMPLE],
         sha256=sample.sha256 or hashlib.sha256(key + value).hexdigest(),
     )
 

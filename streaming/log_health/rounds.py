@@ -13,11 +13,6 @@ from streaming.groups import GapRow, OpenTransactionRow, RoundRow, Rows
 from streaming.records import SILENT_INTERVALS, ClosedRound, HeldPartition
 from streaming.times import RoundClock, day_of, read_clock
 
-__all__ = [
-    "RoundsState",
-    "advance_rounds",
-]
-
 
 class RoundsState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """State of the rounds.

@@ -6,22 +6,26 @@ in `Compactor.unreadable`), never an exception.
 
 from __future__ import annotations
 
-from streaming.offsets_log.codec.consumer_protocol import (
+from streaming.offsets_log.codec.decode_json import decode_line
+from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key, partition_for
+from streaming.offsets_log.codec.membership import (
     Assignment,
     Subscription,
     decode_assignment,
+    decode_membership,
     decode_subscription,
 )
-from streaming.offsets_log.codec.decode_json import decode_line
-from streaming.offsets_log.codec.keys import GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
-from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
-from streaming.offsets_log.codec.partitioner import partition_for
-from streaming.offsets_log.codec.record import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, RecordColumns, rows_at
-from streaming.offsets_log.codec.record_types import RECORD_TYPES, decode_record_value
-from streaming.offsets_log.codec.topic_id import printed
+from streaming.offsets_log.codec.record_types import (
+    RECORD_TYPES,
+    LogRecord,
+    Rejected,
+    UnknownVersion,
+    decode_record_value,
+)
+from streaming.offsets_log.codec.wire import printed
 from streaming.offsets_log.fold.partition import Compactor
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
 from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd

@@ -32,8 +32,6 @@ import numpy as np
 from streaming.offsets_log.codec.record_columns import RecordColumns
 from streaming.records import Compacted
 
-__all__ = ["CompactedStretches", "StretchEnd"]
-
 # The size of the group's name follows the type in keys of every type (`schemas/`).
 _SIZE_AT = 2
 _NAME_AT = 4

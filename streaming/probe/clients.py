@@ -1,19 +1,35 @@
-"""The probe's Kafka clients, opened from `KafkaSettings`. None has a `group.id`: Evenkeel is not a consumer group."""
+"""The probe's Kafka clients, opened from `KafkaSettings`. None has a `group.id`: Evenkeel is not a consumer group.
+
+The admin client's own methods ask one coordinator after the other, decode members on the way, raise at the first bad
+partition, and look coordinators up. Here request objects of kafka-python (`kafka.protocol`) go through its connection
+manager (`KafkaAdminClient._manager`: private, so the release is pinned): to all brokers at once, one request after the
+other on each, because a connection takes no more than five in flight (`Connections`).
+"""
 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from threading import Event
+from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
-from kafka.errors import KafkaConnectionError, KafkaError, KafkaTimeoutError, SaslAuthenticationFailedError
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeNotReadyError,
+    SaslAuthenticationFailedError,
+)
 from kafka.net.compat import KafkaNetClient
+from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings
 from streaming.events import MAX_RECORD_BYTES
 from streaming.exceptions import SetupError
-
-__all__ = ["CLIENT_ID", "open_admin", "open_consumer", "open_producer"]
+from streaming.probe.deadline import Deadline
+from streaming.probe.exceptions import RoundAbandonedError, error_text
 
 CLIENT_ID = "evenkeel-probe"
 """The probe's name in the brokers' request logs and quotas."""
@@ -35,6 +51,11 @@ _DELIVERY_MS = 30_000
 
 _BATCH_BYTES = 256 * 1024
 """A round's events are sent at once, so large batches cost nothing and compress better than the default of 16 KiB."""
+
+_NOT_READY_PAUSE_S = 0.05
+"""Until a connection is asked again that is in back-off or throttled by a quota; it reports either at once."""
+
+_T = TypeVar("_T")
 
 
 def open_admin(settings: KafkaSettings, bootstrap_ms: int = _BOOTSTRAP_MS) -> Any:
@@ -148,3 +169,89 @@ def _config(settings: KafkaSettings, client: Any) -> dict[str, Any]:
     defaults = {"client_id": CLIENT_ID, "reconnect_backoff_max_ms": _RECONNECT_MAX_MS}
     # (An option that one client knows and another does not is only passed to the first.)
     return defaults | {name: value for name, value in wanted.items() if name in client.DEFAULT_CONFIG}
+
+
+class Connections:
+    """Sends requests; counts them in `sent` by Kafka's name until `sent` is cleared."""
+
+    def __init__(self, admin: Any) -> None:
+        """Use an open `KafkaAdminClient`, which stays the caller's to close."""
+        self._manager = admin._manager  # noqa: SLF001  (see the module's docstring)
+        self.sent: Counter[str] = Counter()
+
+    def knows(self, request: Any) -> bool:
+        """Whether the brokers answer this class of request."""
+        return request.API_KEY in self._manager.broker_version_data.api_versions
+
+    def version(self, request: Any) -> int:
+        """Newest version of this class of request that the brokers and the client know."""
+        version: int = self._manager.broker_version_data.api_version(request)
+        return version
+
+    def ask(self, work: Sequence[tuple[int | None, Any]], deadline: Deadline) -> list[Any]:
+        """Send requests, and wait for all answers.
+
+        Args:
+            work: Node id of the broker, None for any, and request; those of one broker are sent in this order.
+            deadline: For all answers.
+
+        Returns:
+            Answers in the order of `work`.
+
+        Raises:
+            RoundAbandonedError: A broker did not answer in time.
+        """
+        answers: list[Any] = [None] * len(work)
+        places: dict[int | None, list[int]] = {}
+        for place, (node, _) in enumerate(work):
+            places.setdefault(node, []).append(place)
+
+        async def series(node: int | None) -> None:
+            for place in places[node]:
+                answers[place] = await self._send(node, work[place][1], deadline)
+
+        try:
+            for future in [self._manager.call_soon(series, node) for node in places]:
+                _result(future, deadline)
+        except RuntimeError as error:
+            # kafka-python's IO loop ended.
+            message = f"the connections to the cluster were closed ({error})"
+            raise RoundAbandonedError(message) from error
+        return answers
+
+    async def _send(self, node: int | None, request: Any, deadline: Deadline) -> Any:
+        self.sent[request.name.removesuffix("Request")] += 1
+        while True:
+            try:
+                answer = await self._manager.send(
+                    request, node_id=node, request_timeout_ms=max(1, int(deadline.remaining() * 1000))
+                )
+            except NodeNotReadyError:
+                await self._manager._net.sleep(_NOT_READY_PAUSE_S)  # noqa: SLF001  (see the module's docstring)
+            except KafkaError as error:
+                place = "a broker" if node is None else f"broker {node}"
+                message = f"{place} did not answer {request.name.removesuffix('Request')} ({error_text(error)})"
+                raise RoundAbandonedError(message) from error
+            else:
+                if isinstance(request, MetadataRequest):
+                    # Otherwise a broker that joined would be unknown to the manager until its own next refresh.
+                    self._manager.cluster.update_metadata(answer)
+                return answer
+
+
+def _result(future: Any, deadline: Deadline) -> None:
+    done = Event()
+    future.add_both(lambda _: done.set())
+    deadline.wait(done.wait)
+    if future.exception is not None:
+        raise future.exception
+
+
+def chunks_by_node(nodes: Mapping[_T, int], size: int) -> Iterator[tuple[int, list[_T]]]:
+    """Split the things to ask for into requests: node id, and at most `size` things of that node."""
+    by_node: dict[int, list[_T]] = {}
+    for thing, node in nodes.items():
+        by_node.setdefault(node, []).append(thing)
+    for node, things in by_node.items():
+        for start in range(0, len(things), size):
+            yield node, things[start : start + size]

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 
 from streaming.probe.exceptions import RoundAbandonedError, StopRequestedError
 
-__all__ = ["Deadline"]
-
 # Too short for anybody to notice at a stop, long enough to cost nothing.
 _SLICE_S = 0.2
 

@@ -11,8 +11,6 @@ from kafka.errors import KafkaError
 from streaming.exceptions import EvenkeelError
 from streaming.terminal import visible
 
-__all__ = ["NoOffsetsLogError", "RoundAbandonedError", "StopRequestedError", "error_text"]
-
 
 class RoundAbandonedError(EvenkeelError):
     """This round cannot be completed: it gets no closing record, and the next one starts from scratch."""

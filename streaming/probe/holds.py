@@ -11,17 +11,6 @@ from dataclasses import dataclass, replace
 
 from streaming.events import LogHold, RoundClosed
 
-__all__ = [
-    "HELD_ROUNDS",
-    "Hold",
-    "Holder",
-    "advance_holds",
-    "lasting",
-    "recalled_holds",
-    "reported_holds",
-    "with_holders",
-]
-
 HELD_ROUNDS = 3
 """How many rounds a hold must exceed to be reported.
 

@@ -16,10 +16,8 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-__all__ = ["IDLE_ROUNDS", "Reporting", "Rest", "reporting", "rest_after"]
-
 IDLE_ROUNDS = 12
-"""Longer than the judgement of lag looks back (ten rounds, `groups/lag/trend.py`), so that lag is settled by then."""
+"""Longer than the judgement of lag looks back (ten rounds, `groups/lag/state.py`), so that lag is settled by then."""
 
 
 class Reporting(enum.Enum):

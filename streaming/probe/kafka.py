@@ -10,7 +10,7 @@ from typing import Any
 from streaming.config import Filters
 from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
-from streaming.probe.connections import Connections
+from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import NoOffsetsLogError, RoundAbandonedError
 from streaming.probe.holds import Hold, Holder, lasting, with_holders
@@ -26,8 +26,6 @@ from streaming.probe.requests import (
     TopicPlaces,
 )
 from streaming.terminal import visible
-
-__all__ = ["KafkaCluster", "LogPositions", "OffsetsLog"]
 
 _LOG = room_log(__name__)
 

@@ -15,19 +15,6 @@ from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after
 
-__all__ = [
-    "Description",
-    "Group",
-    "Look",
-    "Memory",
-    "RoundHead",
-    "Topic",
-    "memory_after",
-    "recall",
-    "round_events",
-    "topics_of_groups",
-]
-
 _EMPTY = "Empty"
 """State of a group without members."""
 

@@ -23,14 +23,11 @@ from kafka.protocol.metadata import MetadataRequest
 
 from streaming.config import KafkaSettings, Settings
 from streaming.exceptions import EvenkeelError, SetupError
-from streaming.probe.clients import open_admin
-from streaming.probe.connections import Connections
+from streaming.probe.clients import Connections, open_admin
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import error_text
 from streaming.probe.requests import GroupRequests, MetadataRequests, Refused
 from streaming.probe.topics import creation_problem, wrong_settings
-
-__all__ = ["Problem", "check"]
 
 _CONNECT_S = 5.0
 """A broker that can be reached accepts a connection within milliseconds, across continents within a second."""
@@ -168,7 +165,7 @@ def _topic_rights(admin: Any, names: Iterable[str]) -> Mapping[str, set[Any]]:
         include_topic_authorized_operations=True,
         min_version=4,
     )
-    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as connections.py does, and why)
+    answer = admin._manager.run(admin._manager.send, request)  # noqa: SLF001  (as clients.py does, and why)
     if answer.API_VERSION < 8:
         return {}  # before Kafka 2.3 (KIP-430) only an attempt shows it
     return {

@@ -18,8 +18,6 @@ from streaming.probe.exceptions import RoundAbandonedError, error_text
 from streaming.probe.observe import Memory, recall
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk
 
-__all__ = ["remember"]
-
 _LOG = room_log(__name__)
 
 _LOOKBACK = 16

@@ -20,8 +20,6 @@ from streaming.probe.kafka import KafkaCluster
 from streaming.probe.observe import Memory, RoundHead, memory_after, round_events
 from streaming.probe.writer import RoundWriter
 
-__all__ = ["one_round"]
-
 
 def one_round(
     cluster: KafkaCluster, writer: RoundWriter, settings: Settings, memory: Memory, deadline: Deadline

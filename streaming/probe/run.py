@@ -35,8 +35,6 @@ from streaming.probe.rounds import one_round
 from streaming.probe.topics import create_missing
 from streaming.probe.writer import RoundWriter
 
-__all__ = ["Probe", "main", "run"]
-
 _LOG = room_log(__name__)
 
 _LEAST_ROUND_S = 10.0

@@ -23,8 +23,6 @@ from streaming.events import MAX_RECORD_BYTES
 from streaming.exceptions import SetupError
 from streaming.probe.exceptions import error_text
 
-__all__ = ["create_missing", "creation_problem", "wrong_settings"]
-
 _SEGMENTS_PER_RETENTION = 6
 """Retention deletes whole segments: with this many, at most a sixth more is kept than configured, in few files."""
 

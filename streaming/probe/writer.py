@@ -27,8 +27,6 @@ from streaming.probe.clients import open_producer
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError, error_text
 
-__all__ = ["Opened", "RoundWriter", "Written"]
-
 _OUR_TIME = 1
 """The timestamp that we send with an opening record: 1 ms after the epoch.
 

@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["SAFE_PATH", "GuardedProcess", "guarded_command", "last_line"]
-
 SAFE_PATH = {"PYTHONSAFEPATH": "1"}
 """Keeps the working folder off the path of every Python below (Spark's workers among them): `python -m` would put it
 first, and a `duckdb.py` in it would run in place of the library, with our secrets in its environment."""

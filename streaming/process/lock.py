@@ -20,8 +20,6 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.places import open_private, private_folder
 
-__all__ = ["ALERTER", "JOB", "UP", "only_one"]
-
 JOB, ALERTER, UP = "job", "alerter", "evenkeel up"
 
 _LOG = room_log(__name__)

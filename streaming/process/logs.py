@@ -11,8 +11,6 @@ from collections.abc import Callable
 from io import BufferedReader
 from pathlib import Path
 
-__all__ = ["LogFollower", "logs_of"]
-
 _UNTOLD = {"supervisor"}
 """Not followed: `up.log` already has its starts and ends, as sentences."""
 

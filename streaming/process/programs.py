@@ -24,8 +24,6 @@ from streaming.places import open_private, private_folder
 from streaming.process.guarded import guarded_command, last_line
 from streaming.process.supervisor import GIVEN_UP, RUNNING, Supervised, Supervisor
 
-__all__ = ["Program", "Programs"]
-
 _REST_S = 300.0
 """A program that waits for a person is tried again after this time: soon enough for somebody who has fixed the cause
 and forgotten about it, and rarely enough to cost nothing over a weekend."""

@@ -33,8 +33,6 @@ from streaming.exceptions import EvenkeelError
 from streaming.places import open_private
 from streaming.process.guarded import GuardedProcess
 
-__all__ = ["GIVEN_UP", "RUNNING", "Supervised", "Supervisor"]
-
 GIVEN_UP, RUNNING = int(ProcessStates.FATAL), int(ProcessStates.RUNNING)
 
 _LOG_BYTES, _LOG_BACKUPS = 10 * 2**20, 5

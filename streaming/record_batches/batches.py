@@ -24,21 +24,6 @@ from kafka.record.default_records import DefaultRecordBatch
 
 from streaming.offsets_log import Ints, rows_at
 
-__all__ = [
-    "APPEND_TIME",
-    "CODEC",
-    "CONTROL",
-    "HEADER",
-    "TRANSACTIONAL",
-    "FetchedBatch",
-    "FetchedRun",
-    "Missing",
-    "by_magic",
-    "chased",
-    "missing_from",
-    "run_of",
-]
-
 HEADER = 61
 """Bytes of a header."""
 

@@ -20,8 +20,6 @@ import zstandard
 from kafka.errors import CorruptRecordError
 from lz4 import frame
 
-__all__ = ["MAX_CLEAR_BYTES", "decompressed"]
-
 MAX_CLEAR_BYTES: Final = 64 * 1024 * 1024
 """A batch with a larger decompressed size is not read.
 

@@ -27,8 +27,6 @@ from kafka.record.default_records import DefaultRecordBatch
 from streaming.record_batches.batches import FetchedBatch
 from streaming.record_batches.decompress import decompressed
 
-__all__ = ["Record", "walk"]
-
 Record = tuple[int, int, bytes | None, bytes | None]
 """Offset, timestamp in ms, key, value; key and value as bytes, or None when null."""
 

@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from streaming.records.commits import CommitWindow, merge_windows
-from streaming.records.inputs import GroupInput, decode_inputs, encode_inputs, in_order
-from streaming.records.keys import ROUNDS_KEY, group_key, group_of, partition_key
-from streaming.records.memberships import Compacted, Member, MembershipRecord, MembershipTombstone, TopicPartitions
+from streaming.records.inputs import (
+    ROUNDS_KEY,
+    CommitWindow,
+    Compacted,
+    GroupInput,
+    Member,
+    MembershipRecord,
+    MembershipTombstone,
+    TopicPartitions,
+    decode_inputs,
+    encode_inputs,
+    group_key,
+    group_of,
+    in_order,
+    merge_windows,
+    partition_key,
+)
 from streaming.records.modern import (
     CONSUMER,
     SHARE,
@@ -22,19 +35,21 @@ from streaming.records.modern import (
     TargetAssignment,
     TargetEpoch,
 )
-from streaming.records.observations import GroupObservation, TopicObservation
 from streaming.records.rounds import (
     LONGEST_INTERVAL_MS,
     SILENT_INTERVALS,
     ClosedRound,
+    GroupObservation,
     HeldPartition,
+    TopicObservation,
     decode_closed_rounds,
     encode_closed_rounds,
 )
 from streaming.records.unreadable import (
-    DAY_MS,
     KINDS,
     LONGEST_REASON,
+    LONGEST_RECORD,
+    LONGEST_SAMPLE,
     ONE_BY_ONE,
     UNDECODABLE,
     CountedRecords,
@@ -48,10 +63,11 @@ from streaming.records.unreadable import (
 
 __all__ = [
     "CONSUMER",
-    "DAY_MS",
     "KINDS",
     "LONGEST_INTERVAL_MS",
     "LONGEST_REASON",
+    "LONGEST_RECORD",
+    "LONGEST_SAMPLE",
     "ONE_BY_ONE",
     "ROUNDS_KEY",
     "SHARE",

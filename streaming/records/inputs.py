@@ -1,27 +1,225 @@
-"""The core's inputs: the events of one group, in the group's own order.
+"""The core's inputs: the events of one group, in the group's own order, and the keys under which they come.
 
 The codec writes those from the log (`CommitWindow`, `MembershipRecord`, `MembershipTombstone`, and those of `modern.py`
 for modern groups), the probe's rounds bring the `GroupObservation`. Times are milliseconds since the epoch, UTC, from
 the records themselves; offsets are log offsets unless a name says otherwise. Everything is plain and packable (msgpack,
 fields in order), because Spark passes it as one payload column and golden files contain it: fields are only ever
 appended, with defaults.
+
+Keys of the stateful operator are groups, and a few reserved keys. Any string is a legal group id, so a reserved key
+could look like one: every key has a letter as prefix.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from streaming.records.commits import CommitWindow
-from streaming.records.memberships import Compacted, MembershipRecord, MembershipTombstone
 from streaming.records.modern import ModernInput
-from streaming.records.observations import GroupObservation
+from streaming.records.rounds import GroupObservation
 
-__all__ = [
-    "GroupInput",
-    "decode_inputs",
-    "encode_inputs",
-    "in_order",
-]
+
+class CommitWindow(msgspec.Struct, frozen=True, array_like=True, tag="c", gc=False, forbid_unknown_fields=True):
+    """The offset commits of one partition between two boundaries, folded.
+
+    A boundary is the log position of a round, or a membership record of the same group, so a window can be ordered
+    against observations and generations by any of its record offsets. Windows of the same partition with no boundary
+    between them merge into the window of all their records (`merge_windows`), which makes the fold independent of where
+    a batch was cut.
+
+    Attributes:
+        topic: Topic of the commits.
+        partition: Partition of the commits.
+        commits: Number of commit records in the window; 0 when it has only tombstones.
+        tombstones: Number of tombstones in the window.
+        first_offset: Committed offset of the first commit; -1 when there is none.
+        first_commit_time: Record timestamp of the first commit, ms; -1 when there is none.
+        first_record: Log offset of the first record of the window.
+        offset: Committed offset of the last commit; -1 when there is none.
+        leader_epoch: Leader epoch of the last commit; -1 when not recorded.
+        last_commit_time: Record timestamp of the last commit, ms; -1 when there is none.
+        last_record: Log offset of the last record of the window.
+        deleted: The last record is a tombstone (expired, deleted, or the topic was deleted).
+        step_back: Largest step backwards between successive commits, in offsets, ignoring tombstones between them; 0
+            when there was none.
+        topic_id: Kafka's printed topic id of the last commit (value v4); None when not recorded.
+    """
+
+    topic: str
+    partition: int
+    commits: int
+    tombstones: int
+    first_offset: int
+    first_commit_time: int
+    first_record: int
+    offset: int
+    leader_epoch: int
+    last_commit_time: int
+    last_record: int
+    deleted: bool
+    step_back: int
+    topic_id: str | None = None
+
+    @property
+    def position(self) -> int:
+        """Log offset by which this input is ordered."""
+        return self.last_record
+
+
+def merge_windows(earlier: CommitWindow, later: CommitWindow) -> CommitWindow:
+    """Fold two adjacent windows of the same partition into the window of all their records.
+
+    The merge is associative: the result is the same however the records were cut.
+    """
+    last = later if later.commits else earlier
+    first = earlier if earlier.commits else later
+    step_back = max(earlier.step_back, later.step_back)
+    if earlier.commits and later.commits:
+        step_back = max(step_back, earlier.offset - later.first_offset)
+    return CommitWindow(
+        topic=earlier.topic,
+        partition=earlier.partition,
+        commits=earlier.commits + later.commits,
+        tombstones=earlier.tombstones + later.tombstones,
+        first_offset=first.first_offset,
+        first_commit_time=first.first_commit_time,
+        first_record=earlier.first_record,
+        offset=last.offset,
+        leader_epoch=last.leader_epoch,
+        last_commit_time=last.last_commit_time,
+        last_record=later.last_record,
+        deleted=later.deleted,
+        step_back=step_back,
+        topic_id=last.topic_id,
+    )
+
+
+TopicPartitions = tuple[tuple[str, tuple[int, ...]], ...]
+"""Partitions by topic, in the order of the record: ((topic, (partition, ...)), ...)."""
+
+
+class Member(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One member of a group metadata record, decoded as far as possible.
+
+    Attributes:
+        member_id: Member id.
+        group_instance_id: `group.instance.id`; None for a dynamic member.
+        client_id: Client id.
+        client_host: Host as the broker recorded it, for example "/127.0.0.1".
+        rebalance_timeout: ms; -1 when the record version has none.
+        session_timeout: ms.
+        subscription_version: Version of the consumer protocol's subscription; None when not decoded.
+        topics: Subscribed topics in record order; None when the subscription was not decoded.
+        owned: Owned partitions of the subscription (v1+), in record order.
+        generation: Generation of the subscription (v2+); None when absent or -1.
+        rack: Rack of the subscription (v3+); None when absent. An empty text also means none.
+        user_data: User data of the subscription; None when null (an empty value is b"").
+        assigned: Assigned partitions in record order; None when the assignment was not decoded.
+        undecodable: Why subscription or assignment could not be decoded; None when both were, or when the protocol type
+            is not "consumer" (then neither is tried).
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout: int
+    session_timeout: int
+    subscription_version: int | None
+    topics: tuple[str, ...] | None
+    owned: TopicPartitions
+    generation: int | None
+    rack: str | None
+    user_data: bytes | None
+    assigned: TopicPartitions | None
+    undecodable: str | None = None
+
+
+class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", forbid_unknown_fields=True):
+    """A group metadata record (key type 2) with a value.
+
+    Attributes:
+        record: Log offset.
+        record_time: Record timestamp, ms.
+        protocol_type: "consumer", "connect", ...; "" for a group created by a join that wrote nothing else.
+        generation: Generation id.
+        protocol: Selected protocol (the strategy's name); None when the group is empty.
+        leader: Member id of the leader; None when the group is empty.
+        state_time: `currentStateTimestamp`, ms: when the join phase completed; -1 when not recorded.
+        members: Members in record order, which affects a recomputation.
+        value_version: Version of the value.
+        log_partition: Partition of the offsets log.
+    """
+
+    record: int
+    record_time: int
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    state_time: int
+    members: tuple[Member, ...]
+    value_version: int
+    log_partition: int = -1
+
+    @property
+    def position(self) -> int:
+        """Log offset by which this input is ordered."""
+        return self.record
+
+
+class MembershipTombstone(msgspec.Struct, frozen=True, array_like=True, tag="t"):
+    """A tombstone of key type 2: the group was deleted, expired, or moved to another protocol."""
+
+    record: int
+    record_time: int
+
+    @property
+    def position(self) -> int:
+        """Log offset by which this input is ordered."""
+        return self.record
+
+
+class Compacted(msgspec.Struct, frozen=True, array_like=True, tag="k"):
+    """A log range that Kafka compacted: only each key's last record remains.
+
+    The group's records below `first` are complete. From `until` on the newest record of each of its keys is known
+    again. The states in between are unknown.
+
+    Attributes:
+        first: First log offset that is missing.
+        until: Log offset after the last record of the group in the range.
+    """
+
+    first: int
+    until: int
+
+    @property
+    def position(self) -> int:
+        """Log offset by which this input is ordered."""
+        return self.first
+
+
+ROUNDS_KEY = "r:"
+"""Key of the closed rounds."""
+
+_GROUP = "g:"
+_PARTITION = "p:"
+
+
+def group_key(group: str) -> str:
+    """Key of a group."""
+    return _GROUP + group
+
+
+def partition_key(topic: str, partition: int) -> str:
+    """Key of rows that belong to a partition and not to a group (quarantine, gaps)."""
+    return f"{_PARTITION}{topic}/{partition}"
+
+
+def group_of(key: str) -> str | None:
+    """Group id of a group's key; None for a reserved key."""
+    return key[len(_GROUP) :] if key.startswith(_GROUP) else None
+
 
 GroupInput = CommitWindow | MembershipRecord | MembershipTombstone | GroupObservation | Compacted | ModernInput
 

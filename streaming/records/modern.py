@@ -23,23 +23,6 @@ from __future__ import annotations
 
 import msgspec
 
-__all__ = [
-    "CONSUMER",
-    "SHARE",
-    "STREAMS",
-    "CurrentAssignment",
-    "GroupEpoch",
-    "IdPartitions",
-    "KnownTopics",
-    "ModernInput",
-    "ModernMember",
-    "Removed",
-    "ResolvedRegex",
-    "StreamsTopology",
-    "TargetAssignment",
-    "TargetEpoch",
-]
-
 CONSUMER = "consumer"
 SHARE = "share"
 STREAMS = "streams"

@@ -6,25 +6,6 @@ from typing import Final
 
 import msgspec
 
-__all__ = [
-    "DAY_MS",
-    "KINDS",
-    "LONGEST_REASON",
-    "ONE_BY_ONE",
-    "UNDECODABLE",
-    "CountedRecords",
-    "LogGap",
-    "PartitionInput",
-    "QuarantinedRecord",
-    "Window",
-    "decode_partition_inputs",
-    "encode_partition_inputs",
-]
-
-DAY_MS: Final = 86_400_000
-"""Length of a day, in ms of rounds."""
-
-
 ONE_BY_ONE: Final = 100
 """Undecodable records per partition and day that get their own row.
 
@@ -42,6 +23,16 @@ A broker of the next release writes a handful.
 UNDECODABLE: Final = "undecodable"
 """Kind of the undecodable records of known types."""
 
+
+LONGEST_RECORD: Final = 64 * 1024
+"""Bytes kept of the key and of the value of a record with a row of its own.
+
+Real records of the offsets log stay below (a broker accepts 1 MiB by default); larger ones are identified by their
+digest, so that junk cannot fill the lake.
+"""
+
+LONGEST_SAMPLE: Final = 4 * 1024
+"""The same for a sample, whose row is repeated in every window with such records."""
 
 LONGEST_REASON: Final = 500
 """Characters of a reason: the names in it can have 32 KB."""
@@ -72,8 +63,8 @@ class QuarantinedRecord(msgspec.Struct, frozen=True, array_like=True, tag="q", f
         key_type: int16 at the beginning of the key; None when the key is null or shorter.
         value_version: int16 at the beginning of the value; None when the value is null or shorter.
         reason: The defect in one sentence, without the bytes.
-        key: Key bytes, at most 64 KiB of them; None when null.
-        value: Value bytes, at most 64 KiB of them; None when null.
+        key: Key bytes, at most `LONGEST_RECORD` of them; None when null.
+        value: Value bytes, at most `LONGEST_RECORD` of them; None when null.
         key_size: Bytes of the whole key; None when null.
         value_size: Bytes of the whole value; None when null.
         sha256: Hex digest of key and value together when either was cut; None otherwise.

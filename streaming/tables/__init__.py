@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted
-from streaming.tables.columns import named_to_arrow, to_arrow
-from streaming.tables.current import VIEWS
-from streaming.tables.dataset import all_rows, file_system
-from streaming.tables.exceptions import LakeUnreadableError
-from streaming.tables.lake import DeltaLake, Lake
+from streaming.tables.dataset import LakeUnreadableError, all_rows, file_system
+from streaming.tables.lake import DeltaLake, Lake, named_to_arrow, to_arrow
 from streaming.tables.log_tail import DataFile, DeltaLogTail
-from streaming.tables.read import LakeReader, has_rows_of
+from streaming.tables.read import VIEWS, LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 

@@ -17,11 +17,9 @@ from typing import Any
 
 import duckdb
 
-from streaming.tables.current import VIEWS, current_sql
 from streaming.tables.log_tail import DataFile, DeltaLogTail
+from streaming.tables.read import VIEWS, current_sql
 from streaming.tables.schema import Table, table_named
-
-__all__ = ["TableCache", "Wanted"]
 
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 

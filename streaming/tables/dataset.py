@@ -19,10 +19,13 @@ import pyarrow.fs as pa_fs
 from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 
-from streaming.tables.exceptions import LakeUnreadableError
+from streaming.exceptions import EvenkeelError
 from streaming.tables.schema import Table
 
-__all__ = ["DAY", "all_rows", "data_set", "file_system", "refuse_features"]
+
+class LakeUnreadableError(EvenkeelError):
+    """A table is there and cannot be read: broken, forbidden, or with features that its readers must not have."""
+
 
 DAY = "event_date"
 """The column that partitions tables, and the only one that any is partitioned by."""

@@ -6,8 +6,6 @@ import sys
 
 from streaming.tables.schema import ALL_TABLES, PROPERTIES, Table
 
-__all__ = ["describe"]
-
 _HEAD = """\
 # The tables
 

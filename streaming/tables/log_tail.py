@@ -17,11 +17,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import DAY, data_set, file_system, refuse_features
-from streaming.tables.exceptions import LakeUnreadableError
+from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
 from streaming.tables.schema import Table
-
-__all__ = ["DataFile", "DeltaLogTail", "NewFiles"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,6 @@ from typing import Any
 
 import duckdb
 
-__all__ = ["Reads", "SqlError", "parsed", "reads", "with_parameters"]
-
 # A comment, a text literal, or a parameter as Spark SQL has it, which DuckDB's parser refuses; not the cast `::DOUBLE`.
 _PARAMETER = re.compile(r"--[^\n]*|'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
 

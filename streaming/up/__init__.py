@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from streaming.up.cells import lines
-from streaming.up.run import ALERTER, JOB, PAGE, PROBE, environment_of, page_url, stop_signals, up, watch
-from streaming.up.summary import print_summary
+from streaming.up.live import lines, print_summary
+from streaming.up.run import ALERTER, JOB, PAGE, PROBE, page_url, stop_signals, up, watch
 
 __all__ = [
     "ALERTER",
     "JOB",
     "PAGE",
     "PROBE",
-    "environment_of",
     "lines",
     "page_url",
     "print_summary",

@@ -1,4 +1,8 @@
-"""The tables in a terminal: groups, verdicts, lag, last rebalances; read from the lake like all our displays."""
+"""The tables in a terminal, live and as a summary: groups, verdicts, lag, rebalances; read from the lake.
+
+Text that a record or a broker has written has one way to a terminal, `cell` and `lines`: escaped, without markup,
+shortened.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +11,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from streaming.config import Thresholds
-from streaming.tables import LakeReader
-from streaming.up.cells import cell, lines
-
-__all__ = ["Quiet", "render"]
+from streaming.tables import TABLES, LakeReader
+from streaming.terminal import printable
 
 # Colours that a colour-blind person can distinguish, each with a sign, so that colour is never the only mark.
 _VERDICTS = {
@@ -37,11 +39,38 @@ SELECT record_time, group_id, kind, generation, len(joined) AS joined, len("left
        partitions_moved_optimal, unassigned_partition_seconds_max AS cost
 FROM rebalance_churn_current ORDER BY record_time DESC LIMIT ?
 """
+_ALL_GROUPS = """
+WITH churn AS (
+  SELECT cluster, group_id, count(*) FILTER (WHERE kind = 'rebalance') AS rebalances,
+         count(*) FILTER (WHERE kind = 'static_replacement') AS replaced, sum(partitions_moved) AS partitions_moved
+  FROM rebalance_churn_current GROUP BY ALL
+), verdicts AS (
+  SELECT cluster, group_id, string_agg(verdict || ' ' || n, ', ' ORDER BY verdict) AS verdicts
+  FROM (SELECT cluster, group_id, verdict, count(*) AS n FROM drift GROUP BY ALL) GROUP BY ALL
+)
+SELECT h.group_id, h.state, h.ended, h.verdict, verdicts, rebalances, replaced, partitions_moved, h.lag_total,
+       h.lag_status
+FROM (
+  SELECT *, row_number() OVER (PARTITION BY cluster, group_id ORDER BY round DESC) AS age
+  FROM group_health
+) AS h
+LEFT JOIN churn USING (cluster, group_id) LEFT JOIN verdicts USING (cluster, group_id)
+WHERE age = 1 ORDER BY h.group_id
+"""
 _NEWEST = """
 SELECT max(round) AS round, arg_max(round_time, round) AS newest, arg_max(interval_ms, round) AS interval_ms,
        count(*) AS n
 FROM rounds
 """
+
+_WIDTH = 48
+"""Enough for the names that people give; in a longer one both ends are more useful than the middle."""
+
+_READ = 500
+"""Characters read of a longer value: a name may have 32,000."""
+
+_LINE = 1_000
+"""Characters of a line outside a table: longer ones would push the tables off the screen."""
 
 
 class Quiet:
@@ -159,3 +188,54 @@ def _age(moment: datetime | None) -> str:
         return "of unknown age"
     seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
     return f"{seconds:.0f} s ago" if seconds < 120 else f"{seconds / 60:.0f} min ago"
+
+
+def print_summary(console: Console, reader: LakeReader) -> None:
+    """Print the tables' contents: rows per table, verdicts and churn of each group, lag per group."""
+    tables = Table("table", "rows", box=None, header_style="bold")
+    tables.columns[1].justify = "right"
+    for table in TABLES:
+        tables.add_row(table.name, f"{reader.count(table.name):,}")
+    console.print(tables)
+    groups = Table("group", "state", "verdict", "verdicts so far", box=None, header_style="bold")
+    for name in ("rebalances", "replaced", "partitions_moved", "lag"):
+        groups.add_column(name, justify="right")
+    groups.add_column("lag status")
+    for row in reader.rows(_ALL_GROUPS):
+        groups.add_row(
+            cell(row["group_id"]),
+            cell(row["state"]),
+            cell(row["verdict"]),
+            cell(row["verdicts"] or ""),
+            cell(row["rebalances"] or 0),
+            cell(row["replaced"] or 0),
+            cell(row["partitions_moved"]),
+            cell(row["lag_total"], ","),
+            cell(row["lag_status"]),
+        )
+    console.print(groups)
+
+
+def cell(value: object, spec: str = "", style: str = "") -> Text:
+    """Any value as text for one cell: no markup, control characters escaped, NULL as a dash.
+
+    Args:
+        value: The value.
+        spec: Format, as in an f-string; a value that it does not fit is shown as it is.
+        style: Style of the text.
+    """
+    if value is None:
+        return Text("-", style=style)
+    try:
+        plain = format(value, spec)
+    except (TypeError, ValueError):
+        plain = str(value)
+    visible = printable(plain[:_READ])
+    if len(visible) > _WIDTH:
+        visible = f"{visible[: _WIDTH // 2 - 1]}…{visible[-_WIDTH // 2 :]}"
+    return Text(visible, style=style)
+
+
+def lines(text: str, style: str = "") -> Text:
+    """Sentences, one per line, shown as `cell` shows a value, but longer."""
+    return Text("\n".join(printable(line[:_LINE]) for line in text.splitlines()), style=style)

@@ -24,10 +24,7 @@ from streaming.probe import check
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
 from streaming.tables import LakeReader, LakeUnreadableError
 from streaming.terminal import printable
-from streaming.up.cells import lines
-from streaming.up.live import Quiet, render
-
-__all__ = ["ALERTER", "JOB", "PAGE", "PROBE", "PROGRAMS", "environment_of", "page_url", "stop_signals", "up", "watch"]
+from streaming.up.live import Quiet, lines, render
 
 # Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)

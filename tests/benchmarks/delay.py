@@ -19,10 +19,10 @@ from confluent_kafka import Consumer
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
 
-from streaming.config import ProbeSettings, Settings
+from streaming.config import ProbeSettings, Settings, environment_of
 from streaming.process import Programs
 from streaming.tables import LakeReader
-from streaming.up import JOB, PROBE, environment_of
+from streaming.up import JOB, PROBE
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 

@@ -18,12 +18,11 @@ import msgspec
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyarrow as pa
 
-from streaming.config import Settings, load_settings
+from streaming.config import Settings, environment_of, load_settings
 from streaming.job.run import start_query
 from streaming.job.session import start_session
 from streaming.process import GuardedProcess
 from streaming.tables import DeltaLake
-from streaming.up import environment_of
 from tests.benchmarks.figure import Say
 
 __all__ = ["BatchReport", "JobReport", "Spent", "measure_job", "memory_of"]

@@ -19,9 +19,10 @@ from kafka.admin import NewTopic
 from streaming.job.source import SourceSettings
 from streaming.job.source.columnar_records import lanes
 from streaming.job.source.connection import kept_reader
-from streaming.job.source.fetch import FetchedRun, OffsetRange, RangeReader
+from streaming.job.source.fetch import OffsetRange, RangeReader
 from streaming.job.source.read import task_rows
 from streaming.job.source.tasks import LogShare, SourceTask
+from streaming.record_batches import FetchedRun
 from tests.benchmarks.bench_cluster import BenchCluster
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.log_records import commit_key, commit_value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.config import Filters, KafkaSettings, load_settings, secret_variable
+from streaming.config import Filters, KafkaSettings, environment_of, load_settings, secret_variable
 from streaming.config import kafka as kafka_settings
-from streaming.up import ALERTER, JOB, PAGE, PROBE, environment_of
+from streaming.up import ALERTER, JOB, PAGE, PROBE
 
 
 def test_the_programs_get_the_very_same_settings_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from kafka import KafkaConsumer
 
-from streaming.config import KafkaSettings, Settings, load_settings
+from streaming.config import KafkaSettings, Settings, environment_of, load_settings
 from streaming.config import kafka as kafka_settings
 from streaming.exceptions import SetupError
 from streaming.job.source import SourceSettings
-from streaming.up import environment_of
 
 
 def test_secrets_print_as_stars_and_are_in_no_option() -> None:

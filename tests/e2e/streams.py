@@ -26,7 +26,7 @@ class RecordedStream:
     """One key of the operator.
 
     Attributes:
-        key: A key in the form of `streaming.records.keys`.
+        key: A key in the form of `streaming.records.inputs`.
         rounds: Payloads by round, in the order of the rounds; a round may have several, or none.
         rows: Rows by table, as JSON values.
     """

@@ -19,7 +19,7 @@ import msgspec
 
 from streaming.groups import encode_state
 from streaming.groups.state import STATE_VERSION, GroupState
-from streaming.log_health import PartitionState, RoundsState
+from streaming.log_health import RoundsState, UnreadableState
 from streaming.records import (
     STREAMS,
     Compacted,
@@ -57,7 +57,7 @@ _DATA = Path(__file__).parent / "data"
 GOLDEN: Final = _DATA / f"state_v{STATE_VERSION}.json"
 SHAPES: Final = _DATA / "state_shapes.json"
 
-KINDS: Final = (GroupState, RoundsState, PartitionState)
+KINDS: Final = (GroupState, RoundsState, UnreadableState)
 """All packed state types: of a group, of the rounds, of a log partition."""
 
 RACKS = (("r1", "r2"), ("r2",)) * 2

@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from streaming.groups import decode_reserved, decode_state, encode_reserved, encode_state
-from streaming.groups.exceptions import UnknownStateVersion
-from streaming.groups.state import STATE_VERSION, GroupState
-from streaming.log_health import PartitionState, RoundsState
+from streaming.groups.state import STATE_VERSION, GroupState, UnknownStateVersion
+from streaming.log_health import RoundsState, UnreadableState
 from tests.groups import record_states
 from tests.groups.build import (
     SECOND,
@@ -158,7 +157,7 @@ class GroupStateLater(GroupState, array_like=True):
     something_new: int = 7
 
 
-class PartitionLater(PartitionState, array_like=True):
+class UnreadableLater(UnreadableState, array_like=True):
     """The same for a log partition."""
 
     something_new: int = 7
@@ -212,7 +211,7 @@ def test_each_struct_in_a_state_refuses_what_it_does_not_know() -> None:
 
 def test_the_state_of_a_reserved_key_comes_back() -> None:
     assert decode_reserved(encode_reserved(RoundsState(5)), RoundsState) == RoundsState(5)
-    assert decode_reserved(None, PartitionState) == PartitionState()
+    assert decode_reserved(None, UnreadableState) == UnreadableState()
 
 
 def test_the_state_of_a_reserved_key_of_a_later_release_is_refused() -> None:
@@ -221,7 +220,7 @@ def test_the_state_of_a_reserved_key_of_a_later_release_is_refused() -> None:
     with pytest.raises(UnknownStateVersion):
         decode_reserved(encode_reserved(RoundsLater(5)), RoundsState)
     with pytest.raises(UnknownStateVersion):
-        decode_reserved(encode_reserved(PartitionLater()), PartitionState)
+        decode_reserved(encode_reserved(UnreadableLater()), UnreadableState)
 
 
 def test_a_state_is_packed_the_same_however_it_was_reached() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.groups import QuarantineRow, Rows, encode_reserved
-from streaming.log_health import PartitionState, advance_partition
+from streaming.log_health import UnreadableState, advance_partition
 from streaming.log_health import quarantine as quarantine_module
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
 from streaming.offsets_log.fold import unreadable as unread_module
@@ -49,7 +49,7 @@ def make_unknown(first: int, records: int = 1, *, kind: str = "24/0", last: int 
 
 
 def advanced(*batches: list[PartitionInput]) -> Rows:
-    state, rows = PartitionState(), Rows()
+    state, rows = UnreadableState(), Rows()
     for inputs in batches:
         state, more = advance_partition(state, decode_partition_inputs(encode_partition_inputs(inputs)), "test")
         rows.quarantine.extend(more.quarantine)
@@ -129,7 +129,7 @@ def test_kinds_beyond_a_number_share_a_count_without_bytes() -> None:
 
 
 def test_what_is_remembered_stays_small_whatever_is_written() -> None:
-    state = PartitionState()
+    state = UnreadableState()
     large = make_quarantined(0, key=bytes(65_536), value=bytes(65_536), key_size=10**6, value_size=10**6)
     for at in range(1_000):
         kind = make_unknown(at, kind=f"{at}/{at}", round=at).sample
@@ -155,7 +155,7 @@ def test_a_reason_is_one_short_line_whatever_names_it_holds() -> None:
 
 
 def test_the_state_handed_in_is_not_changed() -> None:
-    state = PartitionState()
+    state = UnreadableState()
     advance_partition(state, [make_unknown(1)], "test")
     assert (state.counted, state.day, state.round) == ({}, -1, -1)
 
@@ -196,7 +196,7 @@ def test_the_rows_do_not_depend_on_how_the_log_was_cut_into_batches(data: st.Dat
     cuts = data.draw(st.sets(st.integers(1, len(log)))) | {len(log)}
 
     def rows(ends: list[int]) -> Counter[QuarantineRow]:
-        state, found, start = PartitionState(), Counter[QuarantineRow](), 0
+        state, found, start = UnreadableState(), Counter[QuarantineRow](), 0
         for end in ends:
             state, more = advance_partition(state, unreadable_of(log, rounds, start, end), "test")
             found.update(more.quarantine)

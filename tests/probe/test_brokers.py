@@ -13,7 +13,7 @@ from streaming.config import KafkaSettings, ProbeSettings, Settings
 from streaming.events import RoundClosed
 from streaming.offsets_log import partition_for
 from streaming.probe import Probe, RoundAbandonedError
-from streaming.probe.connections import Connections
+from streaming.probe.clients import Connections
 from streaming.probe.deadline import Deadline
 from streaming.probe.requests import GroupRequests, Refused
 from tests.pair_of_brokers import Pair, pair_of_brokers

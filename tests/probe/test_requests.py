@@ -11,7 +11,7 @@ from kafka.structs import OffsetAndMetadata
 
 from streaming.config import Settings
 from streaming.probe import Probe
-from streaming.probe.connections import chunks_by_node
+from streaming.probe.clients import chunks_by_node
 from streaming.probe.requests import GROUPS_PER_REQUEST
 from tests.probe.witness import Cluster, read_round
 

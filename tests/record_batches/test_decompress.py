@@ -22,7 +22,7 @@ from kafka.record.memory_records import MemoryRecordsBuilder
 from lz4 import frame
 
 from streaming.record_batches import MAX_CLEAR_BYTES, FetchedBatch, decompressed, walk
-from streaming.record_batches.old_batches import old_batch
+from streaming.record_batches.whole_batches import old_batch
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 NAMES = {GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}

@@ -10,8 +10,7 @@ from kafka.errors import CorruptRecordError, KafkaError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
-from streaming.job.source.fetch import FetchedBatch
-from streaming.record_batches import Record, walk
+from streaming.record_batches import FetchedBatch, Record, walk
 
 CODECS = [0, 1, 2, 3, 4]  # none, gzip, snappy, lz4, zstd
 

@@ -20,7 +20,7 @@ import json, sys
 from pyspark.sql import SparkSession
 from streaming.jars import classpath
 from streaming.tables import ALL_TABLES, ddl
-from streaming.tables.current import VIEWS
+from streaming.tables.read import VIEWS
 
 lake, made_by_spark = sys.argv[1:]
 spark = (

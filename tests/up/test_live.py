@@ -16,8 +16,7 @@ from rich.console import Console
 from streaming.config import Thresholds
 from streaming.tables import DeltaLake, LakeReader, table_named
 from streaming.up import print_summary, watch
-from streaming.up.cells import cell
-from streaming.up.live import Quiet, render
+from streaming.up.live import Quiet, cell, render
 from streaming.up.run import _View
 
 _HOSTILE = ("[bold red]markup[/]", "[/x]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from assignors.clients.hidden_inputs import unrecorded
 from assignors.clients.sticky import java, kafka_python
-from assignors.clients.sticky.hidden_inputs import unrecorded
 from assignors.clients.sticky.java import listed
 from assignors.clients.sticky.librdkafka import LIBRDKAFKA_ERAS
 from assignors.clients.sticky.user_data import read_kafka_python, read_sticky, write_kafka_python, write_sticky

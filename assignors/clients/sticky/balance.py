@@ -13,15 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush, heapreplace
+from typing import Self
 
-from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
 from assignors.work import spend
-
-__all__ = ["NEVER_ENDS", "Balance", "Task", "pairwise_differences"]
 
 NEVER_ENDS = "the leader would move the same partitions back and forth forever"
 """Reason of `LeaderWouldFail` if Java's loop returns to an earlier state."""
@@ -50,6 +49,40 @@ class Task:
     unassigned: Sequence[int]
     revocation: bool
 
+    @classmethod
+    def keeping(
+        cls,
+        indexed: IndexedGroup,
+        potential: Potential,
+        existing: Sequence[Sequence[int]],
+        previous: dict[int, int],
+        partitions: Sequence[int],
+        racks: RackInfo | None = None,
+    ) -> Self:
+        """Let members keep those of their partitions whose topics they list, and whose racks fit, if these matter.
+
+        Args:
+            indexed: The group.
+            potential: What each member could have.
+            existing: Partitions of each member (`IndexedGroup.existing`).
+            previous: As the attribute.
+            partitions: As the attribute.
+            racks: Racks, if they matter.
+        """
+        current: list[dict[int, None]] = []
+        taken: set[int] = set()
+        revocation = False
+        for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
+            wanted = frozenset(rows)
+            stays = [partition for partition in ids if indexed.place(partition)[0] in wanted]
+            if racks is not None:
+                stays = [partition for partition in stays if racks.fits(member, partition)]
+            revocation |= len(stays) < len(ids)
+            taken.update(stays)
+            current.append(dict.fromkeys(stays))
+        unassigned = [partition for partition in partitions if partition not in taken]
+        return cls(current, previous, partitions, unassigned, revocation)
+
 
 def pairwise_differences(sizes: Iterable[int]) -> int:
     """Java's balance score: the sum of differences of all pairs, as a 32-bit number that may have overflowed."""
@@ -64,17 +97,17 @@ class Balance:
     The steps are Java's; other libraries, which were modelled on it, override some of them.
     """
 
-    def __init__(self, board: Board, potential: Potential, task: Task, racks: RackInfo | None) -> None:
-        spend(2 * board.total)
-        self.board = board
-        self.ranks = board.ranks
+    def __init__(self, indexed: IndexedGroup, potential: Potential, task: Task, racks: RackInfo | None) -> None:
+        spend(2 * indexed.total)
+        self.indexed = indexed
+        self.ranks = indexed.ranks
         self.potential = potential
         self.task = task
         self.racks = racks
         self.current = task.current
         self.sizes = [len(ids) for ids in task.current]
-        self.topic_of: list[int] = [row for row, count in enumerate(board.counts) for _ in range(count)]
-        self.owner = [-1] * board.total
+        self.topic_of: list[int] = [row for row, count in enumerate(indexed.counts) for _ in range(count)]
+        self.owner = [-1] * indexed.total
         for member, ids in enumerate(task.current):
             for partition in ids:
                 self.owner[partition] = member
@@ -94,7 +127,7 @@ class Balance:
         unassigned = [p for p in self.task.unassigned if shared[topic_of[p]]]
         self.fixed = [self._is_fixed(member) for member in range(len(self.sizes))]
         self.moving = [member for member, fixed in enumerate(self.fixed) if not fixed]
-        self.owners: list[dict[int, int]] = [{} for _ in self.board.topics]
+        self.owners: list[dict[int, int]] = [{} for _ in self.indexed.topics]
         for row, owner in zip(topic_of, self.owner, strict=True):
             if shared[row]:
                 of_topic = self.owners[row]
@@ -113,7 +146,7 @@ class Balance:
         return self.current
 
     def _no_movements(self) -> Movements:
-        return Movements(self.board, self.topic_of)
+        return Movements(self.indexed, self.topic_of)
 
     def _assign(self) -> None:
         """Give each unassigned partition to the member with the fewest that may have it."""
@@ -171,7 +204,7 @@ class Balance:
             walks += 1
             spend(len(partitions))
             if walks >= _ENOUGH_WALKS:
-                spend(self.board.total // 8 + len(self.movements.pair_of))
+                spend(self.indexed.total // 8 + len(self.movements.pair_of))
                 # Brent's cycle detection: compare with one saved state, which is replaced at every power of two.
                 now = owner.copy(), self.movements.state()
                 if now == state:

@@ -12,15 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from assignors.clients.sticky.balance import pairwise_differences
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.work import spend
-
-__all__ = ["balance_unsound"]
 
 _THROWS = "Java throws: a partition's owner takes no part in the reassignment"
 
@@ -29,7 +27,7 @@ _MOST_LOOKS = 5_000_000
 
 
 def balance_unsound(
-    board: Board,
+    indexed: IndexedGroup,
     potential: Potential,
     claims: Claims,
     kept: Sequence[Ids],
@@ -41,7 +39,7 @@ def balance_unsound(
     """Assign the partitions that Java takes as unassigned, then move some until it sees no improvement.
 
     Args:
-        board: The group.
+        indexed: The group.
         potential: The members that could have each topic.
         claims: Previous owners, subscribed or not.
         kept: What each member keeps.
@@ -53,34 +51,34 @@ def balance_unsound(
         LeaderWouldFail: Java throws NullPointerException here.
         CannotTell: The group is too large for this algorithm.
     """
-    spend(4 * board.total)
+    spend(4 * indexed.total)
     owner = {partition: member for member, ids in enumerate(claims.owned) for partition in ids.tolist()}
-    steps = _Steps(board, potential, [ids.tolist() for ids in kept], owner, previous)
+    steps = _Steps(indexed, potential, [ids.tolist() for ids in kept], owner, previous)
     return [np.array(ids, dtype=np.int64) for ids in steps.run(racks, revocation=revocation)]
 
 
 class _Steps:
     def __init__(
         self,
-        board: Board,
+        indexed: IndexedGroup,
         potential: Potential,
         current: list[list[int]],
         owner: dict[int, int],
         previous: dict[int, int],
     ) -> None:
-        self.board = board
+        self.indexed = indexed
         self.potential = potential
         self.current = current
         self.owner = owner
         self.previous = previous
-        self.row_of = [row for row, count in enumerate(board.counts) for _ in range(count)]
-        self.row_of += [row for row, _ in board.phantoms]
+        self.row_of = [row for row, count in enumerate(indexed.counts) for _ in range(count)]
+        self.row_of += [row for row, _ in indexed.phantoms]
         self.moving = dict.fromkeys(range(len(current)))  # without the fixed members later on
-        self.movements = Movements(board, self.row_of)
+        self.movements = Movements(indexed, self.row_of)
         self.looks = 0
 
     def run(self, racks: RackInfo | None, *, revocation: bool) -> list[list[int]]:
-        partitions = self.potential.in_order(self.board)
+        partitions = self.potential.in_order(self.indexed)
         unassigned = self._unassigned(partitions)
         initializing = not any(self.current)
         left = unassigned
@@ -106,16 +104,16 @@ class _Steps:
     def _unassigned(self, partitions: list[int]) -> list[int]:
         """All partitions minus the kept ones, in a parallel walk: from the first missed kept one on none is matched."""
         place = {row: at for at, row in enumerate(dict.fromkeys(self.row_of[p] for p in partitions))}
-        kept = sorted((place[self.row_of[p]], self.board.place(p)[1], p) for ids in self.current for p in ids)
+        kept = sorted((place[self.row_of[p]], self.indexed.place(p)[1], p) for ids in self.current for p in ids)
         met = set()
         for (*_, partition), (*_, before) in zip(kept, [(0, 0, -1), *kept], strict=False):
-            if partition >= self.board.total or partition == before:
+            if partition >= self.indexed.total or partition == before:
                 break
             met.add(partition)
         return [partition for partition in partitions if partition not in met]
 
     def _order(self) -> list[int]:
-        return sorted(self.moving, key=lambda m: (len(self.current[m]), self.board.ranks[m]))
+        return sorted(self.moving, key=lambda m: (len(self.current[m]), self.indexed.ranks[m]))
 
     def _assign(self, partition: int, racks: RackInfo | None) -> bool:
         takers = self.potential.taker_sets[self.row_of[partition]]
@@ -189,8 +187,8 @@ class _Steps:
                 continue
             mine = set(self.current[member])
             for row in self.potential.topics[member]:
-                self._look(self.board.counts[row])
-                for partition in range(self.board.base[row], self.board.base[row + 1]):
+                self._look(self.indexed.counts[row])
+                for partition in range(self.indexed.base[row], self.indexed.base[row + 1]):
                     if partition in mine:
                         continue
                     other = owner.get(partition)

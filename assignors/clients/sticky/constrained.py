@@ -1,23 +1,27 @@
-"""Equal subscriptions, Java >= 3.0: owners keep what their quota allows, the rest is dealt in turn.
+"""Equal subscriptions, Java >= 2.5.1: owners keep what their quota allows, the rest is dealt in turn.
 
-Follows `constrainedAssign` (3.0 to 3.4) and `ConstrainedAssignmentBuilder` (from 3.5 on).
+`constrained` follows `constrainedAssign` (3.0 to 3.4) and `ConstrainedAssignmentBuilder` (from 3.5 on).
+`constrained_v1` follows `constrainedAssign` of 2.5.1 to 2.8.2, partition by partition: members keep up to the largest
+share, and those with too few take some.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.exceptions import LeaderWouldFail
-
-__all__ = ["Dealt", "constrained"]
+from assignors.work import spend
 
 _NO_MORE = "Java throws: no more unfilled consumers to be assigned"
 _UNFILLED = "Java throws: a consumer stays below its quota and no partitions are left"
+_NOTHING_TO_STEAL = "Java throws: some consumers are under capacity but all partitions have been assigned"
+_NOBODY_LEFT = "Java throws: some partitions are unassigned but all consumers are at maximum capacity"
 
 
 @dataclass(slots=True)
@@ -56,12 +60,12 @@ class _Quotas:
 
 
 def constrained(
-    board: Board, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool, counts_racks: bool
+    indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, *, sorts_owned: bool, counts_racks: bool
 ) -> Dealt:
     """Deal a group's partitions.
 
     Args:
-        board: The group.
+        indexed: The group.
         claims: Previous owners.
         racks: Racks, if they matter.
         sorts_owned: From 3.7.1 on: owned partitions are sorted by (number, topic) before they are cut (KAFKA-16277),
@@ -71,13 +75,13 @@ def constrained(
     Raises:
         LeaderWouldFail: Java throws IllegalStateException here.
     """
-    members = len(board.members)
-    quotas = _Quotas(board.total // members, -(-board.total // members), board.total % members)
-    revoked = np.full(board.total + len(board.phantoms), -1, dtype=np.int64)
-    kept = _keep(board, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
-    free = _unassigned(board, kept)
-    quotas.under.sort(key=board.ranks.__getitem__)
-    quotas.exact.sort(key=board.ranks.__getitem__)
+    members = len(indexed.members)
+    quotas = _Quotas(indexed.total // members, -(-indexed.total // members), indexed.total % members)
+    revoked = np.full(indexed.total + len(indexed.phantoms), -1, dtype=np.int64)
+    kept = _keep(indexed, claims, racks, quotas, revoked, sorts_owned=sorts_owned)
+    free = _unassigned(indexed, kept)
+    quotas.under.sort(key=indexed.ranks.__getitem__)
+    quotas.exact.sort(key=indexed.ranks.__getitem__)
     placed: list[tuple[Ids, Ids]] = []
     sizes = [ids.size for ids in kept]
     if racks is not None:
@@ -90,7 +94,7 @@ def constrained(
 
 
 def _keep(
-    board: Board, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
+    indexed: IndexedGroup, claims: Claims, racks: RackInfo | None, quotas: _Quotas, revoked: Ids, *, sorts_owned: bool
 ) -> list[Ids]:
     """Let every member keep as many of its partitions as it may, in the order of the leader's map."""
     multi = np.array(sorted(claims.multi), dtype=np.int64)
@@ -117,29 +121,29 @@ def _keep(
             keep = quotas.low
             if quotas.over < quotas.expected:
                 quotas.exact.append(member)
-        if sorts_owned and (keep < size or board.listing):
-            rows = board.topics_of(owned)
-            owned = owned[np.lexsort((rows, board.numbers_of(owned, rows)))]
+        if sorts_owned and (keep < size or indexed.listing):
+            rows = indexed.topics_of(owned)
+            owned = owned[np.lexsort((rows, indexed.numbers_of(owned, rows)))]
         revoked[owned[keep:]] = member
         kept.append(owned[:keep] if keep < size else owned)
     return kept
 
 
-def _unassigned(board: Board, kept: list[Ids]) -> Ids:
+def _unassigned(indexed: IndexedGroup, kept: list[Ids]) -> Ids:
     """All partitions minus the kept ones, as Java computes it: both sorted, walked in parallel.
 
     A kept partition that does not exist, or is kept twice, is never met on the walk. It and all kept ones after it stay
     unmatched, so their partitions count as unassigned.
     """
     taken = np.concatenate(kept)
-    free = np.ones(board.total, dtype=bool)
-    if board.phantoms or (taken.size and np.bincount(taken).max() > 1):
-        rows = board.topics_of(taken)
-        numbers = board.numbers_of(taken, rows)
+    free = np.ones(indexed.total, dtype=bool)
+    if indexed.phantoms or (taken.size and np.bincount(taken).max() > 1):
+        rows = indexed.topics_of(taken)
+        numbers = indexed.numbers_of(taken, rows)
         order = np.lexsort((numbers, rows))
         before = -1
         for partition in taken[order].tolist():
-            if partition >= board.total or partition == before:
+            if partition >= indexed.total or partition == before:
                 break
             free[partition] = False
             before = partition
@@ -267,3 +271,70 @@ def _transfers(ids: Ids, takers: Ids, revoked: Ids, multi: set[int], *, own_coun
     if multi:
         changed |= np.isin(ids, np.array(sorted(multi), dtype=np.int64))
     return dict(zip(ids[changed].tolist(), takers[changed].tolist(), strict=True))
+
+
+def constrained_v1(indexed: IndexedGroup, claims: Claims) -> Dealt:
+    """Deal a group's partitions.
+
+    Raises:
+        LeaderWouldFail: Java throws IllegalStateException here.
+    """
+    members = len(indexed.members)
+    spend(indexed.total)
+    low, high = indexed.total // members, -(-indexed.total // members)
+    revoked: set[int] = set(claims.multi)  # partitions that change hands when they are placed
+    free = np.ones(indexed.total + len(indexed.phantoms), dtype=bool)
+    free[indexed.total :] = False
+    lists: list[list[int]] = []
+    under: list[int] = []
+    at_low: deque[int] = deque()
+    at_high: deque[int] = deque()
+    for member, ids in enumerate(claims.owned):
+        owned = ids.tolist()
+        if claims.multi:
+            owned = [partition for partition in owned if partition not in claims.multi]
+        mine = owned[:high]
+        revoked.update(owned[high:])
+        free[mine] = False
+        lists.append(mine)
+        if len(owned) < low:
+            under.append(member)
+            continue
+        if len(mine) == low:
+            at_low.append(member)
+        if len(mine) == high:
+            at_high.append(member)
+    under.sort(key=indexed.ranks.__getitem__)
+    unassigned = deque(np.flatnonzero(free).tolist())
+    transfers: dict[int, int] = {}
+
+    def place(partition: int, member: int) -> None:
+        lists[member].append(partition)
+        if partition in revoked:
+            transfers[partition] = member
+
+    while under and unassigned:
+        still = []
+        for position, member in enumerate(under):
+            if not unassigned:
+                still += under[position:]
+                break
+            place(unassigned.popleft(), member)
+            if len(lists[member]) == low:
+                at_low.append(member)
+            else:
+                still.append(member)
+        under = still
+    for member in under:
+        while len(lists[member]) < low:
+            if not at_high:
+                raise LeaderWouldFail(_NOTHING_TO_STEAL)
+            stolen = lists[at_high.popleft()].pop(0)
+            lists[member].append(stolen)
+            transfers[stolen] = member
+        at_low.append(member)
+    for partition in unassigned:
+        if not at_low:
+            raise LeaderWouldFail(_NOBODY_LEFT)
+        place(partition, at_low.popleft())
+    return Dealt([np.array(ids, dtype=np.int64) for ids in lists], transfers)

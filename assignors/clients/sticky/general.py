@@ -7,20 +7,20 @@ import numpy as np
 from assignors.clients.sticky.balance import Balance, Task
 from assignors.clients.sticky.balance_step_by_step import balance_unsound
 from assignors.clients.sticky.constrained import Dealt
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.potential import Potential
 from assignors.clients.sticky.prior_owners import Claims
 from assignors.clients.sticky.racks import RackInfo
 from assignors.work import spend
 
-__all__ = ["general"]
 
-
-def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackInfo | None, *, gap: int) -> Dealt:
+def general(
+    indexed: IndexedGroup, claims: Claims, previous: dict[int, int], racks: RackInfo | None, *, gap: int
+) -> Dealt:
     """Assign a group's partitions.
 
     Args:
-        board: The group.
+        indexed: The group.
         claims: Previous owners.
         previous: Owners of partitions in an earlier generation.
         racks: Racks, if they matter.
@@ -31,36 +31,38 @@ def general(board: Board, claims: Claims, previous: dict[int, int], racks: RackI
         CannotTell: Members claim partitions that do not exist, or two members own one, in a group that is too large to
             follow Java step by step.
     """
-    potential = Potential(board, gap=gap, counts_topics=True)
-    kept, revocation = _keep(board, potential, claims, racks)
+    potential = Potential(indexed, gap=gap, counts_topics=True)
+    kept, revocation = _keep(indexed, potential, claims, racks)
     everything = np.concatenate(kept)
     # (If two own a partition, Java continues with the later one as its owner, even if that one kept nothing.)
     claimed = np.concatenate(claims.owned)
-    sound = int(everything.max(initial=-1)) < board.total and np.bincount(claimed, minlength=1).max() <= 1
+    sound = int(everything.max(initial=-1)) < indexed.total and np.bincount(claimed, minlength=1).max() <= 1
     if not sound:
-        return Dealt(balance_unsound(board, potential, claims, kept, previous, racks, revocation=revocation), None)
-    partitions = potential.in_order(board)
+        return Dealt(balance_unsound(indexed, potential, claims, kept, previous, racks, revocation=revocation), None)
+    partitions = potential.in_order(indexed)
     if everything.size:
-        taken = np.zeros(board.total, dtype=bool)
+        taken = np.zeros(indexed.total, dtype=bool)
         taken[everything] = True
         listed = np.array(partitions, dtype=np.int64)
         unassigned = listed[~taken[listed]].tolist()
     else:
         unassigned = partitions
     task = Task([dict.fromkeys(ids.tolist()) for ids in kept], previous, partitions, unassigned, revocation)
-    result = Balance(board, potential, task, racks).result()
+    result = Balance(indexed, potential, task, racks).result()
     return Dealt([np.fromiter(ids, dtype=np.int64, count=len(ids)) for ids in result], None)
 
 
-def _keep(board: Board, potential: Potential, claims: Claims, racks: RackInfo | None) -> tuple[list[Ids], bool]:
+def _keep(
+    indexed: IndexedGroup, potential: Potential, claims: Claims, racks: RackInfo | None
+) -> tuple[list[Ids], bool]:
     """Partitions of existing topics that members keep; and whether any was given up (`assignOwnedPartitions`)."""
     revocation = False
     kept = []
-    spend(len(board.members) * (10 + len(board.topics) // 64))
+    spend(len(indexed.members) * (10 + len(indexed.topics) // 64))
     for member, owned in enumerate(claims.owned):
-        wanted = np.zeros(len(board.topics), dtype=bool)
+        wanted = np.zeros(len(indexed.topics), dtype=bool)
         wanted[potential.topics[member]] = True
-        stays = wanted[board.topics_of(owned)]
+        stays = wanted[indexed.topics_of(owned)]
         if racks is not None:
             stays &= racks.matches(member, owned)
         all_stay = bool(stays.all())

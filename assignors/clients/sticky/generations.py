@@ -13,14 +13,12 @@ import numpy as np
 
 from assignors.clients.sticky.balance import Balance, Task
 from assignors.clients.sticky.constrained import Dealt
-from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
 from assignors.clients.sticky.user_data import MemberData
 from assignors.exceptions import CannotTell
 from assignors.hash_map import in_hash_order, partition_hash, string_hash, table_size
 from assignors.work import spend
-
-__all__ = ["general_by_generations"]
 
 _Place = tuple[str, int]
 
@@ -38,11 +36,11 @@ class _Owners:
     before: dict[_Place, int]
 
 
-def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
+def general_by_generations(indexed: IndexedGroup, data: Sequence[MemberData], *, spreads_identical: bool) -> Dealt:
     """Assign a group's partitions.
 
     Args:
-        board: The group.
+        indexed: The group.
         data: Each member's claims.
         spreads_identical: To 2.5.0: if all members could have the same partitions and there was an assignment before,
             partitions are reassigned in an order by the size of their owners instead of by topic.
@@ -51,33 +49,14 @@ def general_by_generations(board: Board, data: Sequence[MemberData], *, spreads_
         LeaderWouldFail: Java throws here.
         CannotTell: Hashes collide so often that we do not follow the order of a map.
     """
-    potential = Potential(board, gap=0, counts_topics=False)
+    potential = Potential(indexed, gap=0, counts_topics=False)
     by_size = spreads_identical and _identical(potential)
     # (Otherwise the order of Java's maps affects only the order of the members' lists, not their contents.)
-    owners = _owners(data, in_order=by_size or board.listing)
-    ids = {
-        place: board.base[row] + place[1]
-        for place in owners.newest
-        if (row := board.index.get(place[0])) is not None and 0 <= place[1] < board.counts[row]
-    }
-    existing: list[list[int]] = [[] for _ in board.members]
-    for place, member in owners.newest.items():
-        if place in ids:
-            existing[member].append(ids[place])
-    previous = {ids[place]: member for place, member in owners.before.items() if place in ids}
-    partitions = _spread(board, existing, previous) if by_size and owners.newest else potential.in_order(board)
-    current: list[dict[int, None]] = []
-    taken: set[int] = set()
-    revocation = False
-    for rows, claimed in zip(potential.topics, existing, strict=True):
-        wanted = frozenset(rows)
-        kept = [partition for partition in claimed if board.place(partition)[0] in wanted]
-        revocation |= len(kept) < len(claimed)
-        taken.update(kept)
-        current.append(dict.fromkeys(kept))
-    unassigned = [partition for partition in partitions if partition not in taken]
-    task = Task(current, previous, partitions, unassigned, revocation)
-    result = Balance(board, potential, task, None).result()
+    owners = _owners(data, in_order=by_size or indexed.listing)
+    existing, previous = indexed.existing(owners.newest, owners.before)
+    partitions = _spread(indexed, existing, previous) if by_size and owners.newest else potential.in_order(indexed)
+    task = Task.keeping(indexed, potential, existing, previous, partitions)
+    result = Balance(indexed, potential, task, None).result()
     return Dealt([np.fromiter(listed, dtype=np.int64, count=len(listed)) for listed in result], None)
 
 
@@ -109,28 +88,30 @@ def _identical(potential: Potential) -> bool:
     return len({frozenset(rows) for rows in potential.topics}) <= 1
 
 
-def _spread(board: Board, existing: Sequence[Sequence[int]], previous: dict[int, int]) -> list[int]:
+def _spread(indexed: IndexedGroup, existing: Sequence[Sequence[int]], previous: dict[int, int]) -> list[int]:
     """Order for equal subscriptions: from the largest member first, and partitions that had another owner before first.
 
     Unowned partitions come last, in the order of a HashMap of all partitions.
     """
-    spend(8 * board.total)
+    spend(8 * indexed.total)
     owner = {partition: member for member, ids in enumerate(existing) for partition in ids}
     queues: list[list[int]] = [[] for _ in existing]
     for partition in previous:
         queues[owner[partition]].append(partition)
     for queue, ids in zip(queues, existing, strict=True):
         queue += [partition for partition in ids if partition not in previous]
-    result = largest_first(board, queues)
+    result = largest_first(indexed, queues)
     listed = set(result)
     # Topics are inserted into a HashMap from a HashSet, which is filled member by member.
-    subscribed = in_hash_order(topic for member in board.members for topic in member.topics)
-    rows = [board.index[topic] for topic in in_hash_order(t for t in subscribed if t in board.index)]
+    subscribed = in_hash_order(topic for member in indexed.members for topic in member.topics)
+    rows = [indexed.index[topic] for topic in in_hash_order(t for t in subscribed if t in indexed.index)]
     everything = [
-        (board.topics[row], partition - board.base[row]) for row in rows for partition in partitions_of(board, [row])
+        (indexed.topics[row], partition - indexed.base[row])
+        for row in rows
+        for partition in partitions_of(indexed, [row])
     ]
     for topic, number in _in_hash_order(everything):
-        partition = board.base[board.index[topic]] + number
+        partition = indexed.base[indexed.index[topic]] + number
         if partition not in listed:
             result.append(partition)
     return result

@@ -6,21 +6,18 @@ Claimed partitions that their topic does not have ("phantoms") get ids above the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from assignors.assignment import Assignment, Partitions
+from assignors.assignment import Assignment, Partitions, pack
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.hash_map import in_hash_order_or_none
 from assignors.model import Group, Subscription, TopicPartitions, topics_listed
 from assignors.order import sorted_utf16
-from assignors.partition_arrays import pack
 from assignors.work import spend
-
-__all__ = ["Board", "Ids"]
 
 Ids = npt.NDArray[np.int64]
 """Partition ids; their order may matter."""
@@ -28,7 +25,7 @@ Ids = npt.NDArray[np.int64]
 _NONE: Ids = np.empty(0, dtype=np.int64)
 
 
-class Board:
+class IndexedGroup:
     """Members and partitions of one group as a leader's sticky assignor sees them.
 
     Attributes:
@@ -107,7 +104,7 @@ class Board:
         self._alone = _Alone()
 
     @classmethod
-    def of_java(cls, group: Group) -> Board:
+    def of_java(cls, group: Group) -> IndexedGroup:
         """Index a group for a Java leader: members in the order of its HashMap.
 
         Raises:
@@ -128,7 +125,7 @@ class Board:
         return cls(group, members, [listed[m] for m in order], sorted_utf16(wanted), sorted_utf16(by_id))
 
     @classmethod
-    def of_others(cls, group: Group, members: Sequence[Subscription]) -> Board:
+    def of_others(cls, group: Group, members: Sequence[Subscription]) -> IndexedGroup:
         """Index a group for C or Python: members as given, strings in the order of their bytes or code points."""
         listed = topics_listed(members)
         wanted = _wanted(group, listed)
@@ -160,6 +157,29 @@ class Board:
                 ids[place] = self._phantom(int(rows[place]), int(numbers[place]))
         stops = np.cumsum(sizes).tolist()
         return [ids[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def existing(
+        self, newest: Mapping[tuple[str, int], int], before: Mapping[tuple[str, int], int]
+    ) -> tuple[list[list[int]], dict[int, int]]:
+        """Owners of those claimed partitions that exist.
+
+        Args:
+            newest: Newest owner by topic and number.
+            before: The one before, where there are two.
+
+        Returns:
+            Ids of each newest owner, in the order given; and the owner before, by id.
+        """
+        ids = {
+            place: self.base[row] + place[1]
+            for place in newest
+            if (row := self.index.get(place[0])) is not None and 0 <= place[1] < self.counts[row]
+        }
+        owned: list[list[int]] = [[] for _ in self.members]
+        for place, member in newest.items():
+            if place in ids:
+                owned[member].append(ids[place])
+        return owned, {ids[place]: member for place, member in before.items() if place in ids}
 
     def _rows(self, names: Sequence[tuple[str, ...]]) -> Ids:
         """Topic index of each name, member after member; -1 for topics that do not exist."""

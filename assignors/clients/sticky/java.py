@@ -1,7 +1,8 @@
 """Java's `StickyAssignor` and `CooperativeStickyAssignor`, era by era.
 
 An era begins where `AbstractStickyAssignor` or a subclass began to compute something else; each function here names its
-first release. Shared code is in the other modules of this package.
+first release. Shared code is in the other modules of this package. `hold_back` is what `cooperative-sticky` adds:
+partitions that another member still holds are not assigned yet (`CooperativeStickyAssignor.adjustAssignment`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from assignors.assignment import Assignment
-from assignors.clients.sticky.adjustment import hold_back
-from assignors.clients.sticky.constrained import Dealt, constrained
-from assignors.clients.sticky.constrained_v1 import constrained_v1
+from assignors.clients.sticky.constrained import Dealt, constrained, constrained_v1
 from assignors.clients.sticky.general import general
 from assignors.clients.sticky.generations import general_by_generations
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.prior_owners import (
     Claims,
     believe_highest_generation,
@@ -26,12 +27,9 @@ from assignors.clients.sticky.prior_owners import (
 from assignors.clients.sticky.racks import rack_info
 from assignors.clients.sticky.user_data import MemberData, read_generation, read_sticky
 from assignors.exceptions import CannotTell
-from assignors.library import JAVA, Release
 from assignors.model import Group, Subscription
-from assignors.strategy import Era, PartitionRacks
+from assignors.strategy import JAVA, Era, PartitionRacks, Release
 from assignors.work import spend
-
-__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS", "listed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,7 @@ class _Behaviour:
     """
 
     since: Release
-    deal: Callable[[Board, Said, PartitionRacks | None], Dealt]
+    deal: Callable[[IndexedGroup, Said, PartitionRacks | None], Dealt]
     generation_field: bool = False
     generation_data: bool = True
 
@@ -59,11 +57,11 @@ class Said:
 
     __slots__ = ("_behaviour", "_cooperative", "_members", "_positions")
 
-    def __init__(self, board: Board, behaviour: _Behaviour, *, cooperative: bool) -> None:
-        self._members = board.members
+    def __init__(self, indexed: IndexedGroup, behaviour: _Behaviour, *, cooperative: bool) -> None:
+        self._members = indexed.members
         self._behaviour = behaviour
         self._cooperative = cooperative
-        self._positions = [0] * len(board.members)
+        self._positions = [0] * len(indexed.members)
 
     def read(self, members: int | None = None) -> list[MemberData]:
         """Read the data of all members, or of the first ones, from the current position of each buffer."""
@@ -89,58 +87,58 @@ class Said:
         return MemberData(member.owned, generation), position
 
 
-def _from_2_4_0(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    return general_by_generations(board, said.read(), spreads_identical=True)
+def _from_2_4_0(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    return general_by_generations(indexed, said.read(), spreads_identical=True)
 
 
-def _from_2_5_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    return _first_constrained(board, said, detect_multi=False)
+def _from_2_5_1(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    return _first_constrained(indexed, said, detect_multi=False)
 
 
-def _from_2_8_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
-    return _first_constrained(board, said, detect_multi=True)
+def _from_2_8_1(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
+    return _first_constrained(indexed, said, detect_multi=True)
 
 
-def _first_constrained(board: Board, said: Said, *, detect_multi: bool) -> Dealt:
-    unlike = first_unlike(board)
+def _first_constrained(indexed: IndexedGroup, said: Said, *, detect_multi: bool) -> Dealt:
+    unlike = first_unlike(indexed)
     data = said.read(unlike)
     if unlike is None:
-        return constrained_v1(board, believe_highest_generation(board, data, detect_multi=detect_multi))
-    return general_by_generations(board, said.read(), spreads_identical=False)
+        return constrained_v1(indexed, believe_highest_generation(indexed, data, detect_multi=detect_multi))
+    return general_by_generations(indexed, said.read(), spreads_identical=False)
 
 
-def _from_3_0_0(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+def _from_3_0_0(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
     data = said.read()
-    claims = believe_highest_generation(board, data, remembered=board.remembered)
-    return _deal(board, claims, data, None, fixed=False, sorts_owned=False)
+    claims = believe_highest_generation(indexed, data, remembered=indexed.remembered)
+    return _deal(indexed, claims, data, None, fixed=False, sorts_owned=False)
 
 
-def _from_3_4_1(board: Board, said: Said, _racks: PartitionRacks | None) -> Dealt:
+def _from_3_4_1(indexed: IndexedGroup, said: Said, _racks: PartitionRacks | None) -> Dealt:
     data = said.read()
-    claims = believe_per_partition(board, data, said.generations(), forget_claimant=True)
-    return _deal(board, claims, data, None, fixed=False, sorts_owned=False)
+    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=True)
+    return _deal(indexed, claims, data, None, fixed=False, sorts_owned=False)
 
 
-def _from_3_5_0(board: Board, said: Said, racks: PartitionRacks | None) -> Dealt:
+def _from_3_5_0(indexed: IndexedGroup, said: Said, racks: PartitionRacks | None) -> Dealt:
     data = said.read()
-    claims = believe_per_partition(board, data, said.generations(), forget_claimant=True)
-    return _deal(board, claims, data, racks, fixed=False, sorts_owned=False, aware=True)
+    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=True)
+    return _deal(indexed, claims, data, racks, fixed=False, sorts_owned=False, aware=True)
 
 
-def _from_3_5_2(board: Board, said: Said, racks: PartitionRacks | None) -> Dealt:
+def _from_3_5_2(indexed: IndexedGroup, said: Said, racks: PartitionRacks | None) -> Dealt:
     data = said.read()
-    claims = believe_per_partition(board, data, said.generations(), forget_claimant=False)
-    return _deal(board, claims, data, racks, fixed=True, sorts_owned=False, aware=True)
+    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=False)
+    return _deal(indexed, claims, data, racks, fixed=True, sorts_owned=False, aware=True)
 
 
-def _from_3_7_1(board: Board, said: Said, racks: PartitionRacks | None) -> Dealt:
+def _from_3_7_1(indexed: IndexedGroup, said: Said, racks: PartitionRacks | None) -> Dealt:
     data = said.read()
-    claims = believe_per_partition(board, data, said.generations(), forget_claimant=False)
-    return _deal(board, claims, data, racks, fixed=True, sorts_owned=True, aware=True)
+    claims = believe_per_partition(indexed, data, said.generations(), forget_claimant=False)
+    return _deal(indexed, claims, data, racks, fixed=True, sorts_owned=True, aware=True)
 
 
 def _deal(
-    board: Board,
+    indexed: IndexedGroup,
     claims: Claims,
     data: list[MemberData],
     partition_racks: PartitionRacks | None,
@@ -152,7 +150,7 @@ def _deal(
     """Deal as Java from 3.0 on.
 
     Args:
-        board: The group.
+        indexed: The group.
         claims: Previous owners.
         data: The members' claims.
         partition_racks: Racks of the replicas.
@@ -160,10 +158,10 @@ def _deal(
         sorts_owned: From 3.7.1 on (KAFKA-16277, KAFKA-15170).
         aware: From 3.5.0 on: racks count (KIP-881).
     """
-    racks = rack_info(board, partition_racks) if aware else None
-    if first_unlike(board) is None:
-        return constrained(board, claims, racks, sorts_owned=sorts_owned, counts_racks=sorts_owned)
-    return general(board, claims, previous_owners(board, data, board.remembered), racks, gap=1 if fixed else 0)
+    racks = rack_info(indexed, partition_racks) if aware else None
+    if first_unlike(indexed) is None:
+        return constrained(indexed, claims, racks, sorts_owned=sorts_owned, counts_racks=sorts_owned)
+    return general(indexed, claims, previous_owners(indexed, data, indexed.remembered), racks, gap=1 if fixed else 0)
 
 
 _BEHAVIOURS = (
@@ -179,16 +177,18 @@ _BEHAVIOURS = (
 )
 
 
-def _lists(board: Board, behaviour: _Behaviour, racks: PartitionRacks | None, *, cooperative: bool) -> list[Ids]:
-    dealt = behaviour.deal(board, Said(board, behaviour, cooperative=cooperative), racks)
-    return hold_back(board, dealt) if cooperative else dealt.lists
+def _lists(
+    indexed: IndexedGroup, behaviour: _Behaviour, racks: PartitionRacks | None, *, cooperative: bool
+) -> list[Ids]:
+    dealt = behaviour.deal(indexed, Said(indexed, behaviour, cooperative=cooperative), racks)
+    return hold_back(indexed, dealt) if cooperative else dealt.lists
 
 
 def _eras(behaviours: tuple[_Behaviour, ...], *, cooperative: bool) -> tuple[Era, ...]:
     def recompute(behaviour: _Behaviour) -> Callable[[Group, PartitionRacks | None], Assignment]:
         def of_era(group: Group, racks: PartitionRacks | None) -> Assignment:
-            board = Board.of_java(group)
-            return board.assignment(_lists(board, behaviour, racks, cooperative=cooperative))
+            indexed = IndexedGroup.of_java(group)
+            return indexed.assignment(_lists(indexed, behaviour, racks, cooperative=cooperative))
 
         return of_era
 
@@ -222,6 +222,48 @@ def listed(
         LeaderWouldFail: As `assign`.
     """
     behaviour = next(b for b in reversed(_BEHAVIOURS) if release is None or release >= b.since)
-    board = Board.of_java(group)
-    board.listing = True
-    return board.pairs(_lists(board, behaviour, racks, cooperative=cooperative))
+    indexed = IndexedGroup.of_java(group)
+    indexed.listing = True
+    return indexed.pairs(_lists(indexed, behaviour, racks, cooperative=cooperative))
+
+
+def hold_back(indexed: IndexedGroup, dealt: Dealt) -> list[Ids]:
+    """Take partitions in transfer away from their new owners, which get them in the next generation.
+
+    If the algorithm has not recorded the transfers, they are the partitions that a member got without owning them and
+    another one owned without keeping them, by the owned partitions in the members' subscriptions.
+    """
+    transfers = dealt.transfers
+    if transfers is None:
+        transfers = _changed_hands(indexed, dealt.lists)
+    if not transfers:
+        return dealt.lists
+    by_member: dict[int, set[int]] = {}
+    for partition, member in transfers.items():
+        by_member.setdefault(member, set()).add(partition)
+    return [_without(ids, by_member[member]) if member in by_member else ids for member, ids in enumerate(dealt.lists)]
+
+
+def _changed_hands(indexed: IndexedGroup, lists: list[Ids]) -> dict[int, int]:
+    spend(indexed.total)
+    added: dict[int, int] = {}
+    revoked: set[int] = set()
+    for member, (subscription, ids) in enumerate(zip(indexed.members, lists, strict=True)):
+        owned = set(indexed.ids_of(subscription.owned).tolist())
+        assigned = ids.tolist()
+        for partition in assigned:
+            if partition not in owned:
+                added[partition] = member
+        revoked.update(owned.difference(assigned))
+    return {partition: member for partition, member in added.items() if partition in revoked}
+
+
+def _without(ids: Ids, held_back: set[int]) -> Ids:
+    """Remove the first occurrence of each (a list may contain a partition twice)."""
+    result = []
+    for partition in ids.tolist():
+        if partition in held_back:
+            held_back.remove(partition)
+        else:
+            result.append(partition)
+    return np.array(result, dtype=np.int64)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from assignors.assignment import Assignment
 from assignors.clients.sticky.balance import Balance, Task, pairwise_differences
-from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first
 from assignors.clients.sticky.user_data import MemberData, read_kafka_python
@@ -19,8 +19,6 @@ from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group
 from assignors.strategy import Era, PartitionRacks
 from assignors.work import spend
-
-__all__ = ["COOPERATIVE_ERAS", "STICKY_ERAS"]
 
 _SEED = "the result depends on the hash seed of the leader's Python process"
 _OTHER_TOPICS = "a member had partitions of a topic that nobody subscribes to any more"
@@ -56,7 +54,7 @@ class _Balance(Balance):
         return super().result()
 
     def _no_movements(self) -> Movements:
-        return _Movements(self.board, self.topic_of)
+        return _Movements(self.indexed, self.topic_of)
 
     def _reassign(self, partitions: Sequence[int]) -> bool:
         seeded = isinstance(self.task, _SeededTask) and self.task.seeded and self.everything is partitions
@@ -91,13 +89,13 @@ def _before_3_0(_group: Group, _racks: PartitionRacks | None) -> Assignment:
 
 
 def _sticky(group: Group, _racks: PartitionRacks | None) -> Assignment:
-    board = Board.of_others(group, group.members)
-    return board.assignment_of_sets(_dealt(group, board, [read_kafka_python(m.user_data) for m in group.members]))
+    indexed = IndexedGroup.of_others(group, group.members)
+    return indexed.assignment_of_sets(_dealt(group, indexed, [read_kafka_python(m.user_data) for m in group.members]))
 
 
 def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
     """Leave out partitions that another member had; if two members had one, the later member counts."""
-    board = Board.of_others(group, group.members)
+    indexed = IndexedGroup.of_others(group, group.members)
     data = [MemberData(m.owned, -1 if m.generation is None else m.generation) for m in group.members]
     owners = {
         (topic, number): member
@@ -106,53 +104,36 @@ def _cooperative(group: Group, _racks: PartitionRacks | None) -> Assignment:
         for number in numbers
     }
     lists = []
-    for member, ids in enumerate(_dealt(group, board, data)):
+    for member, ids in enumerate(_dealt(group, indexed, data)):
         given: dict[int, None] = {}
         for partition in ids:
-            row, number = board.place(partition)
-            if owners.get((board.topics[row], number), member) == member:
+            row, number = indexed.place(partition)
+            if owners.get((indexed.topics[row], number), member) == member:
                 given[partition] = None
         lists.append(given)
-    return board.assignment_of_sets(lists)
+    return indexed.assignment_of_sets(lists)
 
 
-def _dealt(group: Group, board: Board, data: Sequence[MemberData]) -> list[dict[int, None]]:
+def _dealt(group: Group, indexed: IndexedGroup, data: Sequence[MemberData]) -> list[dict[int, None]]:
     if not group.members:
         return []
     newest, before = _owners(data)
-    existing: list[list[int]] = [[] for _ in data]
-    ids: dict[_Place, int] = {}
-    for place, member in newest.items():
-        row = board.index.get(place[0])
-        if row is None and group.other_topics_known:
-            raise CannotTell(_OTHER_TOPICS)
-        if row is not None and 0 <= place[1] < board.counts[row]:
-            ids[place] = board.base[row] + place[1]
-            existing[member].append(ids[place])
-    previous = {ids[place]: member for place, member in before.items() if place in ids}
-    potential = Potential(board, gap=0, counts_topics=False)
-    partitions, seeded = potential.in_order(board), False
+    if group.other_topics_known and any(topic not in indexed.index for topic, _ in newest):
+        raise CannotTell(_OTHER_TOPICS)
+    existing, previous = indexed.existing(newest, before)
+    potential = Potential(indexed, gap=0, counts_topics=False)
+    partitions, seeded = potential.in_order(indexed), False
     if newest and not group.other_topics_known and _identical(potential):
         queues = []
         for claimed in existing:
             had_another = [partition for partition in claimed if partition in previous]
             seeded |= len(had_another) > 1
             queues.append([*had_another, *(p for p in reversed(claimed) if p not in previous)])
-        first = dict.fromkeys(largest_first(board, queues))
+        first = dict.fromkeys(largest_first(indexed, queues))
         partitions = [*first, *(partition for partition in partitions if partition not in first)]
-    kept: list[dict[int, None]] = []
-    taken: set[int] = set()
-    revocation = False
-    for rows, claimed in zip(potential.topics, existing, strict=True):
-        wanted = frozenset(rows)
-        stays = [partition for partition in claimed if board.place(partition)[0] in wanted]
-        revocation |= len(stays) < len(claimed)
-        taken.update(stays)
-        kept.append(dict.fromkeys(stays))
-    unassigned = [partition for partition in partitions if partition not in taken]
-    return _Balance(
-        board, potential, _SeededTask(kept, previous, partitions, unassigned, revocation, seeded), None
-    ).result()
+    task = _SeededTask.keeping(indexed, potential, existing, previous, partitions)
+    task.seeded = seeded
+    return _Balance(indexed, potential, task, None).result()
 
 
 def _owners(data: Sequence[MemberData]) -> tuple[dict[_Place, int], dict[_Place, int]]:

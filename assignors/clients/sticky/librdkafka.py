@@ -13,16 +13,14 @@ from itertools import permutations
 from assignors.assignment import Assignment, Partitions
 from assignors.clients.patterns import refuse_patterns
 from assignors.clients.sticky.balance import NEVER_ENDS, Balance, Task
-from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.clients.sticky.movements import Movements
 from assignors.clients.sticky.potential import Potential, largest_first, partitions_of
-from assignors.clients.sticky.racks import RackInfo, rack_info
+from assignors.clients.sticky.racks import rack_info
 from assignors.exceptions import CannotTell, LeaderWouldFail
 from assignors.model import Group, Subscription
 from assignors.strategy import Era, PartitionRacks
 from assignors.work import spend
-
-__all__ = ["ABORTS", "LIBRDKAFKA_ERAS"]
 
 ABORTS = "librdkafka aborts here, unless it was built without assertions"
 """It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""
@@ -54,8 +52,8 @@ def _from_2_6_1(group: Group, racks: PartitionRacks | None) -> Assignment:
 class _Movements(Movements):
     """`PartitionMovements_t`: moves are never forgotten, and a move's pair is freed when the partition moves again."""
 
-    def __init__(self, board: Board, row_of: Sequence[int]) -> None:
-        super().__init__(board, row_of)
+    def __init__(self, indexed: IndexedGroup, row_of: Sequence[int]) -> None:
+        super().__init__(indexed, row_of)
         self._lists: dict[tuple[int, int, int], dict[int, None]] = {}
         self._key_of: dict[tuple[int, int, int], int] = {}  # the partition whose pair is the key of the list
         self._returned: set[int] = set()  # moved without a record: librdkafka aborts at their next move
@@ -110,7 +108,7 @@ class _Movements(Movements):
 
 class _Balance(Balance):
     def _no_movements(self) -> Movements:
-        return _Movements(self.board, self.topic_of)
+        return _Movements(self.indexed, self.topic_of)
 
 
 class _SkippingBalance(_Balance):
@@ -144,25 +142,17 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
     result: Assignment = {member.member_id: {} for member in group.members}
     if not members:
         return result
-    board = Board.of_others(group, members)
+    indexed = IndexedGroup.of_others(group, members)
     # (A rack given as an empty text is a rack without anything in it. librdkafka members without a rack send this.)
-    in_racks = rack_info(board, racks, [member.rack for member in members])
+    in_racks = rack_info(indexed, racks, [member.rack for member in members])
     newest, before = _owners(members)
-    ids = {
-        place: board.base[row] + place[1]
-        for place in newest
-        if (row := board.index.get(place[0])) is not None and 0 <= place[1] < board.counts[row]
-    }
-    existing: list[list[int]] = [[] for _ in members]
-    for place, member in newest.items():
-        if place in ids:
-            existing[member].append(ids[place])
-    previous = {ids[place]: member for place, member in before.items() if place in ids}
-    potential = Potential(board, gap=0, counts_topics=False)
+    existing, previous = indexed.existing(newest, before)
+    potential = Potential(indexed, gap=0, counts_topics=False)
     results: list[Assignment] = []
-    for partitions in _orders(board, potential, existing, previous):
-        dealt = _balanced(board, potential, existing, previous, partitions, algorithm, in_racks)
-        of_order = result | _adjusted(board, members, dealt)
+    for partitions in _orders(indexed, potential, existing, previous):
+        task = Task.keeping(indexed, potential, existing, previous, partitions, in_racks)
+        dealt = algorithm(indexed, potential, task, in_racks).result()
+        of_order = result | _adjusted(indexed, members, dealt)
         if of_order not in results:
             results.append(of_order)
     if len(results) > 1:
@@ -191,54 +181,30 @@ def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_P
 
 
 def _orders(
-    board: Board, potential: Potential, existing: Sequence[Sequence[int]], previous: dict[int, int]
+    indexed: IndexedGroup, potential: Potential, existing: Sequence[Sequence[int]], previous: dict[int, int]
 ) -> Iterable[list[int]]:
     """Possible orders of reassignment: one, or one for each order of the topics that may matter."""
     if len({frozenset(rows) for rows in potential.topics}) > 1:
-        yield potential.in_order(board)
+        yield potential.in_order(indexed)
         return
     queues = [
         [*(p for p in sorted(ids) if p in previous), *(p for p in sorted(ids) if p not in previous)] for ids in existing
     ]
-    first = largest_first(board, queues)
+    first = largest_first(indexed, queues)
     if not first:
-        yield partitions_of(board, range(len(board.topics)))
+        yield partitions_of(indexed, range(len(indexed.topics)))
         return
     listed = set(first)
-    left = [[p for p in partitions_of(board, [row])[::-1] if p not in listed] for row in range(len(board.topics))]
+    left = [[p for p in partitions_of(indexed, [row])[::-1] if p not in listed] for row in range(len(indexed.topics))]
     left = [partitions for partitions in left if partitions]
     if len(left) > _MOST_ORDERED:
         raise CannotTell(_TOPIC_ORDER)
     for order in permutations(left):
-        spend(2 * board.total)
+        spend(2 * indexed.total)
         yield [*first, *(partition for partitions in order for partition in partitions)]
 
 
-def _balanced(
-    board: Board,
-    potential: Potential,
-    existing: Sequence[Sequence[int]],
-    previous: dict[int, int],
-    partitions: list[int],
-    algorithm: type[Balance],
-    racks: RackInfo | None,
-) -> list[dict[int, None]]:
-    kept: list[dict[int, None]] = []
-    taken: set[int] = set()
-    revocation = False
-    for member, (rows, ids) in enumerate(zip(potential.topics, existing, strict=True)):
-        wanted = frozenset(rows)
-        stays = [partition for partition in ids if board.place(partition)[0] in wanted]
-        if racks is not None:
-            stays = [partition for partition in stays if racks.fits(member, partition)]
-        revocation |= len(stays) < len(ids)
-        taken.update(stays)
-        kept.append(dict.fromkeys(stays))
-    unassigned = [partition for partition in partitions if partition not in taken]
-    return algorithm(board, potential, Task(kept, previous, partitions, unassigned, revocation), racks).result()
-
-
-def _adjusted(board: Board, members: Sequence[Subscription], lists: Sequence[Iterable[int]]) -> Assignment:
+def _adjusted(indexed: IndexedGroup, members: Sequence[Subscription], lists: Sequence[Iterable[int]]) -> Assignment:
     """Hold back partitions that another member owns; give owned ones that are unassigned back, even nonexistent ones.
 
     Follows `rd_kafka_cooperative_protocol_adjust_assignment`. If two members own a partition, the last one counts.
@@ -252,10 +218,10 @@ def _adjusted(board: Board, members: Sequence[Subscription], lists: Sequence[Ite
     given: list[list[_Place]] = [[] for _ in members]
     for member, ids in enumerate(lists):
         for partition in ids:
-            row, number = board.place(partition)
-            owner = owners.pop((board.topics[row], number), None)
+            row, number = indexed.place(partition)
+            owner = owners.pop((indexed.topics[row], number), None)
             if owner is None or owner == member:
-                given[member].append((board.topics[row], number))
+                given[member].append((indexed.topics[row], number))
     for partition_of_nobody, owner in owners.items():
         given[owner].append(partition_of_nobody)
     return {member.member_id: _by_topic(places) for member, places in zip(members, given, strict=True)}

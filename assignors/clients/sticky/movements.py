@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.hash_map import first_in_set, partition_hash, string_hash
 from assignors.work import spend
-
-__all__ = ["Movements"]
 
 
 class Movements:
     """Moves so far; call `actual` before each move to learn which partition to move."""
 
-    def __init__(self, board: Board, row_of: Sequence[int]) -> None:
-        self.board = board
+    def __init__(self, indexed: IndexedGroup, row_of: Sequence[int]) -> None:
+        self.indexed = indexed
         self.row_of = row_of
         self.pair_of: dict[int, tuple[int, int]] = {}
         # By topic and pair: hash codes of the partitions in order of insertion, and their largest number so far.
@@ -56,5 +54,5 @@ class Movements:
     def _hash(self, row: int, partition: int) -> int:
         of_topic = self.hashes.get(row)
         if of_topic is None:
-            of_topic = self.hashes[row] = string_hash(self.board.topics[row])
-        return partition_hash(of_topic, partition - self.board.base[row])
+            of_topic = self.hashes[row] = string_hash(self.indexed.topics[row])
+        return partition_hash(of_topic, partition - self.indexed.base[row])

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from heapq import heapify, heappop, heapreplace
 
-from assignors.clients.sticky.indexed_group import Board
+from assignors.clients.sticky.indexed_group import IndexedGroup
 from assignors.work import spend
-
-__all__ = ["Potential", "largest_first", "partitions_of"]
 
 
 class Potential:
@@ -28,26 +26,26 @@ class Potential:
 
     __slots__ = ("classes", "consumers", "gap", "most", "shared", "taker_sets", "takers", "topics")
 
-    def __init__(self, board: Board, *, gap: int, counts_topics: bool) -> None:
+    def __init__(self, indexed: IndexedGroup, *, gap: int, counts_topics: bool) -> None:
         """Read the subscriptions.
 
         Args:
-            board: The group.
+            indexed: The group.
             gap: See the attribute: 1 from 3.5.2 on (KAFKA-15106), 0 before.
             counts_topics: From 3.0 on: a member that lists as many topics as there are could have everything
                 (`getMaxAssignmentSize`), even where it lists one twice.
         """
         self.gap = gap
-        self.consumers: list[list[int]] = [[] for _ in board.topics]
+        self.consumers: list[list[int]] = [[] for _ in indexed.topics]
         self.topics: list[list[int]] = []
         self.most: list[int] = []
         known: dict[int, tuple[list[int], int]] = {}
-        for member, listed in enumerate(board.listed):
+        for member, listed in enumerate(indexed.listed):
             of_listed = known.get(id(listed))
             if of_listed is None:
-                rows = [board.index[topic] for topic in listed if topic in board.index]
-                everything = counts_topics and len(rows) == len(board.topics)
-                most = board.total if everything else sum(board.counts[row] for row in rows)
+                rows = [indexed.index[topic] for topic in listed if topic in indexed.index]
+                everything = counts_topics and len(rows) == len(indexed.topics)
+                most = indexed.total if everything else sum(indexed.counts[row] for row in rows)
                 of_listed = known[id(listed)] = rows, most
             rows, most = of_listed
             spend(2 * len(rows))
@@ -61,25 +59,25 @@ class Potential:
         self.classes = [classes.setdefault(members, len(classes)) for members in self.taker_sets]
         self.shared = [len(members) >= 2 for members in self.consumers]
 
-    def in_order(self, board: Board) -> list[int]:
+    def in_order(self, indexed: IndexedGroup) -> list[int]:
         """All partitions, those of topics with fewer consumers first, then by topic and number."""
-        rows = sorted(range(len(board.topics)), key=lambda row: (len(self.consumers[row]), row))
-        return partitions_of(board, rows)
+        rows = sorted(range(len(indexed.topics)), key=lambda row: (len(self.consumers[row]), row))
+        return partitions_of(indexed, rows)
 
 
-def partitions_of(board: Board, rows: Sequence[int]) -> list[int]:
+def partitions_of(indexed: IndexedGroup, rows: Sequence[int]) -> list[int]:
     """Partitions of topics, in the order of the topics."""
-    return [partition for row in rows for partition in range(board.base[row], board.base[row + 1])]
+    return [partition for row in rows for partition in range(indexed.base[row], indexed.base[row + 1])]
 
 
-def largest_first(board: Board, queues: Sequence[Sequence[int]]) -> list[int]:
+def largest_first(indexed: IndexedGroup, queues: Sequence[Sequence[int]]) -> list[int]:
     """Take partitions one by one from the member that has most left, of equal ones the last by member id.
 
     Args:
-        board: The group.
+        indexed: The group.
         queues: Each member's partitions, in the order in which they are taken.
     """
-    heap = [(-len(queue), -board.ranks[member], member) for member, queue in enumerate(queues) if queue]
+    heap = [(-len(queue), -indexed.ranks[member], member) for member, queue in enumerate(queues) if queue]
     heapify(heap)
     taken = [0] * len(queues)
     result = []

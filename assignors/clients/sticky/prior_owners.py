@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.clients.sticky.user_data import MemberData
-
-__all__ = ["Claims", "believe_highest_generation", "believe_per_partition", "previous_owners", "subscribe_alike"]
 
 DEFAULT_GENERATION = -1
 
@@ -35,19 +33,19 @@ class Claims:
     multi: set[int] = field(default_factory=set)
 
 
-def subscribe_alike(board: Board) -> bool:
+def subscribe_alike(indexed: IndexedGroup) -> bool:
     """Whether Java considers all subscriptions equal (`allSubscriptionsEqual`).
 
     They are compared with the first nonempty one: empty ones before it do not matter, empty ones after it do.
     """
-    return first_unlike(board) is None
+    return first_unlike(indexed) is None
 
 
-def first_unlike(board: Board) -> int | None:
+def first_unlike(indexed: IndexedGroup) -> int | None:
     """Index of the first member whose subscription differs from those before it; None if there is none."""
     reference: frozenset[str] = frozenset()
     last: tuple[str, ...] | None = None
-    for place, topics in enumerate(board.listed):
+    for place, topics in enumerate(indexed.listed):
         if not reference:
             reference = frozenset(topics)
         elif len(topics) != len(reference) or (topics is not last and not reference.issuperset(topics)):
@@ -57,21 +55,25 @@ def first_unlike(board: Board) -> int | None:
 
 
 def believe_highest_generation(
-    board: Board, data: Sequence[MemberData], *, remembered: int = DEFAULT_GENERATION, detect_multi: bool = True
+    indexed: IndexedGroup,
+    data: Sequence[MemberData],
+    *,
+    remembered: int = DEFAULT_GENERATION,
+    detect_multi: bool = True,
 ) -> Claims:
     """Claims of the members of the highest generation, in releases before 3.4.1.
 
     If no member has a generation, all members without one or with -1 count.
 
     Args:
-        board: The group.
+        indexed: The group.
         data: Each member's claims.
         remembered: Highest generation of the leader's earlier decisions (from 3.0 on).
         detect_multi: Whether partitions claimed twice are taken from both (from 2.8.1 on).
     """
     highest = _highest(data, remembered)
     claims = Claims(
-        board.ids_of_each(
+        indexed.ids_of_each(
             d.partitions if d.generation == highest or (d.generation is None and highest == DEFAULT_GENERATION) else ()
             for d in data
         )
@@ -82,7 +84,11 @@ def believe_highest_generation(
 
 
 def believe_per_partition(
-    board: Board, data: Sequence[MemberData], subscription_generations: Sequence[int | None], *, forget_claimant: bool
+    indexed: IndexedGroup,
+    data: Sequence[MemberData],
+    subscription_generations: Sequence[int | None],
+    *,
+    forget_claimant: bool,
 ) -> Claims:
     """Claims partition by partition, from 3.4.1 on.
 
@@ -90,26 +96,26 @@ def believe_per_partition(
     old subscriptions is always -1.
 
     Args:
-        board: The group.
+        indexed: The group.
         data: Each member's claims.
         subscription_generations: Generation field of each member's subscription.
         forget_claimant: The bug of 3.4.1 to 3.5.1: a claim that loses still counts as the last one.
     """
     generations = [DEFAULT_GENERATION if d.generation is None else d.generation for d in data]
     others = [DEFAULT_GENERATION if g is None else g for g in subscription_generations]
-    claims = Claims(board.ids_of_each(d.partitions for d in data))
+    claims = Claims(indexed.ids_of_each(d.partitions for d in data))
     _resolve(claims, lambda mine, other: generations[mine] - others[other], forget_claimant=forget_claimant)
     return claims
 
 
-def previous_owners(board: Board, data: Sequence[MemberData], remembered: int) -> dict[int, int]:
+def previous_owners(indexed: IndexedGroup, data: Sequence[MemberData], remembered: int) -> dict[int, int]:
     """Owner of each partition in the last generation before the highest, if still claimed by a member (>= 3.0)."""
     highest = _highest(data, remembered)
     found: dict[int, tuple[int, int]] = {}
     for place, said in enumerate(data):
         generation = DEFAULT_GENERATION if said.generation is None else said.generation
         if generation < highest and said.partitions:
-            for partition in board.ids_of(said.partitions).tolist():
+            for partition in indexed.ids_of(said.partitions).tolist():
                 earlier = found.get(partition)
                 if earlier is None or generation > earlier[1]:
                     found[partition] = place, generation

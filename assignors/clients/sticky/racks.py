@@ -8,11 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from assignors.clients.racks import replica_racks
-from assignors.clients.sticky.indexed_group import Board, Ids
+from assignors.clients.sticky.indexed_group import Ids, IndexedGroup
 from assignors.strategy import PartitionRacks
 from assignors.work import spend
-
-__all__ = ["RackInfo", "rack_info"]
 
 
 class RackInfo:
@@ -70,7 +68,7 @@ class RackInfo:
 
 
 def rack_info(
-    board: Board, racks: PartitionRacks | None, of_members: Sequence[str | None] | None = None
+    indexed: IndexedGroup, racks: PartitionRacks | None, of_members: Sequence[str | None] | None = None
 ) -> RackInfo | None:
     """Racks of a group, or None where the plain algorithm runs.
 
@@ -78,7 +76,7 @@ def rack_info(
     (`useRackAwareAssignment`, over all topics together).
 
     Args:
-        board: The group.
+        indexed: The group.
         racks: Racks of the replicas.
         of_members: Racks of the members, as in `RackInfo`; None where an empty rack means no rack, as in Java.
 
@@ -86,13 +84,13 @@ def rack_info(
         CannotTell: Members have racks and the replicas' racks are not known.
     """
     if of_members is None:
-        of_members = [member.rack or None for member in board.members]
+        of_members = [member.rack or None for member in indexed.members]
     wanted = {rack for rack in of_members if rack}
     if not wanted:
         return None
     of_partitions: list[frozenset[str]] = []
     known: dict[tuple[str, ...], frozenset[str]] = {}
-    for topic, count in zip(board.topics, board.counts, strict=True):
+    for topic, count in zip(indexed.topics, indexed.counts, strict=True):
         of_partitions += replica_racks(topic, count, racks, known)
     everywhere: frozenset[str] = frozenset().union(*set(of_partitions))
     if wanted.isdisjoint(everywhere) or set(of_partitions) == {everywhere}:

@@ -16,16 +16,6 @@ from dataclasses import dataclass
 
 from assignors.model import TopicPartitions
 
-__all__ = [
-    "NOTHING",
-    "MemberData",
-    "read_generation",
-    "read_kafka_python",
-    "read_sticky",
-    "write_kafka_python",
-    "write_sticky",
-]
-
 _INT32 = struct.Struct(">i")
 _INT16 = struct.Struct(">h")
 

@@ -13,8 +13,6 @@ from streaming.alerts.delivery.queues import DELIVERED, FAILED, Delivery
 from streaming.tables import DeltaLake, all_rows, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
-__all__ = ["Deliveries", "Known"]
-
 _ADDED = "added"
 
 

@@ -19,8 +19,6 @@ from streaming.alerts.firing import FIRING
 from streaming.alerts.rules.rules import SEVERITIES
 from streaming.config import Owner, owner_of
 
-__all__ = ["OpenAlerts", "chosen", "message_for", "rule_incident"]
-
 
 class OpenAlerts:
     """Alerts whose firing was sent to a target, but not their end; each with the key of its incident."""

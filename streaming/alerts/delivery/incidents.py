@@ -13,8 +13,6 @@ from typing import Any, Final
 
 from streaming.alerts.delivery.messages import CLOSES, OPENS, Message
 
-__all__ = ["Unsent", "arguments_of", "has_incidents", "title_and_body"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Incident:

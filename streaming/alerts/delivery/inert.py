@@ -18,8 +18,6 @@ from typing import Final
 from apprise import NotifyBase, NotifyFormat
 from apprise.conversion import convert_between
 
-__all__ = ["inert", "written"]
-
 # U+200B, as the libraries of chat services put it into "@everyone". It is invisible, and no name can contain one of its
 # own: unprintable characters are escaped before.
 _PART = "\u200b"

@@ -13,8 +13,6 @@ from streaming.alerts.firing import FIRING, GONE
 from streaming.alerts.rules.rules import SEVERITIES
 from streaming.terminal import visible
 
-__all__ = ["CLOSES", "GOES_ON", "OPENS", "Message", "digest_of", "message_of", "trial_message"]
-
 OPENS = "opens"
 """The message's incident begins, or gets another alert."""
 

@@ -26,8 +26,6 @@ from streaming.alerts.firing import FIRING
 from streaming.config import Owner
 from streaming.lifecycle import room_log
 
-__all__ = ["DELIVERED", "FAILED", "GIVEN_UP", "SKIPPED", "Delivery", "DeliveryQueue", "RetryPolicy", "Sender"]
-
 DELIVERED = "delivered"
 FAILED = "failed"
 GIVEN_UP = "given_up"

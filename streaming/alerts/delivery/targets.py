@@ -20,8 +20,6 @@ from streaming.alerts.delivery.messages import Message
 from streaming.exceptions import SetupError
 from streaming.terminal import visible
 
-__all__ = ["INCIDENTS", "PEOPLE", "RECORDS", "Outcome", "Target"]
-
 PEOPLE = "people"
 """Reads messages: chat, mail, telephone."""
 

@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from streaming.tables import SqlError, parsed
 
-__all__ = ["Expression", "ExpressionError", "check", "connect", "fetched"]
-
 # Short names for the contents of nested columns; everything else is DuckDB's.
 _MACROS = (
     "has_finding(findings, name) AS list_contains(list_transform(findings, lambda f: f.finding), name)",

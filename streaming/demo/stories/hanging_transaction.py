@@ -20,8 +20,6 @@ from streaming.demo.journal import Partition, by_topic
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage, StageOverError, Story
 from streaming.demo.stories.transactions import FAR_AHEAD
 
-__all__ = ["GROUP", "STORY", "TRANSACTIONAL_ID"]
-
 GROUP, TRANSACTIONAL_ID = "settlement-exactly-once", "settlement-writer"
 
 _TOPIC, _PARTITIONS = "transfers", 3

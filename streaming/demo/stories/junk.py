@@ -28,8 +28,6 @@ from kafka.structs import OffsetAndMetadata
 from streaming.demo.stage import QUIET_LIBRDKAFKA, Stage, Story
 from streaming.offsets_log import partition_for
 
-__all__ = ["HOSTILE_GROUPS", "STORY", "JunkRecord", "junk"]
-
 HOSTILE_GROUPS: tuple[str, ...] = (
     'quote\'d "group"; DROP TABLE lag; --',
     "two\nlines\r\nand\ttabs",

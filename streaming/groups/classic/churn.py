@@ -17,8 +17,15 @@ import msgspec
 from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
 from streaming.groups.classic.cost import EAGER, open_cost
-from streaming.groups.classic.members import close_members, write_members
-from streaming.groups.classic.membership import Owners, balance_of, group_of, owners_of, subscribed_topics
+from streaming.groups.classic.membership import (
+    Owners,
+    balance_of,
+    close_members,
+    group_of,
+    owners_of,
+    subscribed_topics,
+    write_members,
+)
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
@@ -28,8 +35,6 @@ from streaming.groups.state import GroupState
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
 from streaming.times import day_of
-
-__all__ = ["WAITING_MAX", "decide", "drop_oldest", "end_membership", "generations_between"]
 
 WAITING_MAX: Final = 64
 """Most decisions that wait for a verdict. Without a limit, a flapping group would grow the state while there are no
@@ -233,7 +238,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
         state.classic.tombstoned = tombstone.record
     state.classic.transfer = None
     state.classic.cost = None
-    if state.steady < 0:
+    if state.elapsed < 0:
         state.classic.waiting = []
         for topic, partitions in list(state.partitions.items()):
             left = {partition: known for partition, known in partitions.items() if known.committed >= 0}

@@ -17,8 +17,6 @@ from streaming.groups.rows import ChurnRow, Rows
 from streaming.groups.state import GroupState
 from streaming.records import CommitWindow, MembershipRecord
 
-__all__ = ["EAGER", "close_cost", "commit_after_rebalance", "open_cost"]
-
 EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 """Strategies whose members give up all partitions before they join. An unknown strategy may do either, so it is treated
 as cooperative wherever that claims less."""

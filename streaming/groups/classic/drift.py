@@ -1,4 +1,4 @@
-"""Verdicts: did the group's leader decide what its strategy gives?
+"""Verdicts on classic groups: did the group's leader decide what its strategy gives?
 
 The log does not record the leader's library, its release or its metadata. So every candidate that the record and the
 rounds allow is tried, and a decision has `drifted` only if all could be computed and none fits.
@@ -18,6 +18,8 @@ assignors of each client library (docs/assignors.md).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from assignors import (
     Assignment,
     from_topics,
@@ -26,18 +28,29 @@ from assignors import (
     strategy_named,
     violations,
 )
-from streaming.groups.classic.membership import is_consumer, undecodable
-from streaming.groups.classic.partition_counts import SeenCounts, seen_counts
+from streaming.groups.classic.leader_metadata import NO_RACKS, SeenCounts, seen_counts, seen_racks
+from streaming.groups.classic.membership import counts_of, is_consumer, undecodable
 from streaming.groups.classic.recompute import recompute
-from streaming.groups.classic.seen_racks import NO_RACKS, seen_racks
 from streaming.groups.classic.state import ClassicDecision
-from streaming.groups.config import GroupConfig
-from streaming.groups.rows import DriftedPartition
+from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.columns import Membership
+from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import DRIFTED, MISPLACED, NOT_APPLICABLE, UNVERIFIED, Verdict, too_many
-from streaming.records import MembershipRecord
-
-__all__ = ["judge"]
+from streaming.groups.verdicts import (
+    DRIFTED,
+    MISPLACED,
+    NOT_APPLICABLE,
+    PENDING,
+    UNVERIFIED,
+    Judged,
+    StandingVerdict,
+    Verdict,
+    standing,
+    too_many,
+    write_verdicts,
+)
+from streaming.groups.what_if.classic import what_if_rows
+from streaming.records import GroupObservation, MembershipRecord
 
 # A new group's first decision is followed by a round within an interval or two. If the first round that shows a topic
 # comes later than this after the decision, the probe was not running at the time.
@@ -47,7 +60,46 @@ _FIRST_SEEN_MS = 60_000
 _KINDS = {"doubly_assigned": "doubly_assigned", "not_subscribed": "not_subscribed", "beyond_count": MISPLACED}
 
 
-def judge(
+def write_classic_verdicts(
+    state: GroupState, observation: GroupObservation, context: Context, *, last: bool = False
+) -> None:
+    """Judge the waiting decisions that can be judged now, or all of them if no more rounds will come (`last`)."""
+    classic = state.classic
+    verdicts = write_verdicts(classic.waiting, _Classic(state, observation, context, last), observation, context)
+    classic.verdict = standing(verdicts) or classic.verdict
+    classic.waiting = classic.waiting[len(verdicts) :]
+
+
+@dataclass(frozen=True, slots=True)
+class _Classic:
+    state: GroupState
+    observation: GroupObservation
+    context: Context
+    last: bool
+
+    def judge(self, decision: ClassicDecision, *, later_is_judged: bool) -> Verdict | None:
+        now = self.state.clock.now
+        latest = max(now, self.observation.time)
+        return _judge(self.state, decision, now, latest, self.context.config, last=self.last or later_is_judged)
+
+    def judged_of(self, decision: ClassicDecision) -> Judged:
+        record = decision.record
+        return Judged(
+            self.context.group,
+            record.record,
+            self.observation.log_partition,
+            record.record_time,
+            decision.incarnation,
+            record.generation,
+            record.protocol,
+        )
+
+    def what_if(self, decision: ClassicDecision, judged: Judged, verdict: Verdict, *, crowded: bool) -> list[WhatIfRow]:
+        config = self.context.config
+        return what_if_rows(self.state, decision, judged, verdict, self.observation, config, crowded=crowded)
+
+
+def _judge(
     state: GroupState, decision: ClassicDecision, now: int, latest: int, config: GroupConfig, *, last: bool = False
 ) -> Verdict | None:
     """Judge one decision at a round after it.
@@ -185,3 +237,41 @@ def _asked(decision: ClassicDecision) -> dict[str, frozenset[str]]:
     # `addSubscribedTopicsFromAssignment`).
     anybody = frozenset(topic for m in record.members for topic in m.topics or ())
     return {m.member_id: anybody for m in record.members}
+
+
+def classic_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
+    """The membership of a classic group; without a live record, little more than its verdict."""
+    record = state.live_record()
+    current = state.classic.current
+    if record is None or current is None:
+        return Membership("Empty", verdict, protocol_type=observation.protocol_type)
+    counts = counts_of(record) if is_consumer(record) else None
+    return Membership(
+        "Stable" if record.members else "Empty",
+        verdict,
+        protocol_type=record.protocol_type,
+        strategy=record.protocol,
+        incarnation=current.incarnation,
+        generation=record.generation,
+        decided=record.record_time,
+        members=len(record.members),
+        assigned=sum(counts) if counts else 0,
+        balance=state.classic.balance if counts else (None, None),
+    )
+
+
+def classic_verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
+    """The verdict on the newest decision, or why there is none."""
+    if state.live_record() is None:
+        if observation.state not in {None, "Empty", "Dead"}:
+            reason = "the group has members, but no record of its membership has been read yet"
+            return StandingVerdict(PENDING, reason, 0)
+        if not state.partitions:
+            reason = "the log has neither a membership nor a committed offset of the group"
+            return StandingVerdict(PENDING, reason, 0)
+        reason = "no membership: offsets are committed without joining the group (assign and commit)"
+        return StandingVerdict(NOT_APPLICABLE, reason, 0)
+    classic = state.classic
+    if classic.waiting or classic.verdict is None:
+        return StandingVerdict(PENDING, "no round has judged the newest decision yet", 0)
+    return classic.verdict

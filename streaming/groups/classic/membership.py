@@ -1,26 +1,18 @@
-"""Owners, subscriptions and counts of one generation, as its membership record has them."""
+"""The members of one generation, as its record has them: owners, subscriptions and counts, and their rows of `members`.
+
+Each member of a decision gets a row with its partitions, and a closing row when it has left.
+"""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
 from assignors import AssignorError, BadGroup, Group, Subscription, imbalance, imbalance_optimal
+from streaming.groups.context import Context
+from streaming.groups.rows import LOG, MemberRow, TopicAssignment, partition_column
+from streaming.groups.state import GroupState
 from streaming.records import Member, MembershipRecord
-
-__all__ = [
-    "MAX_GROUP_PARTITIONS",
-    "Owners",
-    "balance_of",
-    "counts_of",
-    "group_of",
-    "is_consumer",
-    "leader_counts",
-    "owners_of",
-    "owning_members",
-    "subscribed_topics",
-    "subscription_of",
-    "undecodable",
-]
+from streaming.times import day_of
 
 Owners = dict[str, dict[int, str]]
 """Member id by topic and partition."""
@@ -149,4 +141,69 @@ def subscription_of(member: Member) -> Subscription:
         group_instance_id=member.group_instance_id,
         rack=member.rack,
         user_data=member.user_data,
+    )
+
+
+def write_members(
+    state: GroupState,
+    record: MembershipRecord,
+    incarnation: int,
+    context: Context,
+) -> None:
+    """Write a row for every member of a decision, and a closing row for each previous member that is gone."""
+    last = state.classic.current
+    if last is not None and not state.classic.members_ended:
+        staying = {m.member_id for m in record.members}
+        ended = (record.record, record.record_time)
+        context.rows.members.extend(
+            _member_row(member, last.record, last.incarnation, context, ended=ended)
+            for member in last.record.members
+            if member.member_id not in staying
+        )
+    context.rows.members.extend(_member_row(m, record, incarnation, context, ended=None) for m in record.members)
+    state.classic.members_ended = not record.members
+
+
+def close_members(state: GroupState, offset: int, record_time: int, context: Context) -> None:
+    """Write a closing row for every member of a group whose membership has ended."""
+    if state.classic.current is not None and not state.classic.members_ended:
+        current = state.classic.current
+        context.rows.members.extend(
+            _member_row(m, current.record, current.incarnation, context, ended=(offset, record_time))
+            for m in current.record.members
+        )
+    state.classic.members_ended = True
+
+
+def _member_row(
+    member: Member,
+    record: MembershipRecord,
+    incarnation: int,
+    context: Context,
+    *,
+    ended: tuple[int, int] | None,
+) -> MemberRow:
+    assigned = member.assigned if ended is None else ()
+    offset, time = ended if ended is not None else (record.record, record.record_time)
+    return MemberRow(
+        cluster=context.config.cluster,
+        group_id=context.group,
+        decision=offset,
+        member_id=member.member_id,
+        source=LOG,
+        log_partition=partition_column(record.log_partition),
+        record_time=time,
+        event_date=day_of(time),
+        ended=ended is not None,
+        incarnation=incarnation,
+        generation=record.generation,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rack=member.rack or None,
+        leader=member.member_id == record.leader,
+        subscription=member.topics,
+        partition_count=None if assigned is None else sum(len(p) for _, p in assigned),
+        partitions=None if assigned is None else tuple(TopicAssignment(t, p) for t, p in assigned),
+        undecodable=member.undecodable,
     )

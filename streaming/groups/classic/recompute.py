@@ -28,16 +28,19 @@ from assignors import (
     unrecorded,
 )
 from streaming.groups.budget import of_decision
+from streaming.groups.classic.leader_metadata import (
+    Looked,
+    SeenCounts,
+    SeenRacks,
+    is_far_beyond,
+    possible_counts,
+    racks_of,
+)
 from streaming.groups.classic.membership import subscription_of
-from streaming.groups.classic.partition_counts import SeenCounts, is_far_beyond, possible_counts
-from streaming.groups.classic.seen_racks import Looked, SeenRacks, racks_of
 from streaming.groups.rows import DriftedPartition
-from streaming.groups.topics import RacksSeen
-from streaming.groups.verdict import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, Verdict
-from streaming.groups.verdict_inputs import ClientInputs
+from streaming.groups.state import RacksSeen
+from streaming.groups.verdicts import DRIFTED, IDENTICAL, MISPLACED, UNASSIGNED, UNVERIFIED, ClientInputs, Verdict
 from streaming.records import MembershipRecord
-
-__all__ = ["recompute"]
 
 # Most combinations of partition counts to try: four topics with two possible counts each, already a rare coincidence.
 # Every combination costs one recomputation per candidate.
@@ -248,8 +251,8 @@ def _far_beyond_seen(counts: Mapping[str, SeenCounts]) -> str | None:
 def _familiar_topics(record: MembershipRecord, members: Sequence[Subscription]) -> frozenset[str]:
     """Topics that the leader subscribes to and of which some member reports previous partitions.
 
-    Java leaders may briefly lack the metadata of any other topic as well (`assignors/clients/metadata.py`). If such a
-    topic stays without an owner, the finding `unassigned` reports it, with no guess at what the leader knew.
+    Java leaders may briefly lack the metadata of any other topic as well (`assignors/clients/hidden_inputs.py`). If
+    such a topic stays without an owner, the finding `unassigned` reports it, with no guess at what the leader knew.
     """
     of_leader = next((m.topics or () for m in record.members if m.member_id == record.leader), ())
     had = {topic for member in members for topic, _ in claimed_partitions(member)}

@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from streaming.groups.rows import ChurnRow
-from streaming.groups.verdict import StandingVerdict
+from streaming.groups.verdicts import StandingVerdict
 from streaming.records import MembershipRecord
-
-__all__ = ["ClassicDecision", "ClassicState", "OpenCost", "Owned", "Transfer"]
 
 Owned = dict[str, dict[str, tuple[int, ...]]]
 """Partitions by topic by member id."""

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from streaming.groups.finding import Found, some
+from streaming.groups.health.columns import Found, some
 from streaming.groups.lag.partitions import REWOUND, UNKNOWN
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.rows import LagRow
-from streaming.groups.state import GroupState
-from streaming.groups.topics import TopicState
+from streaming.groups.state import GroupState, TopicState
 from streaming.records import TopicObservation
-
-__all__ = ["RECREATED", "findings_of_offsets", "make_anew", "note", "settle", "was_made_anew"]
 
 RECREATED = "topic_recreated"
 """Finding, and the reason of an unknown lag."""

@@ -4,8 +4,8 @@ Lag is the number of records that can still be read: the high watermark minus th
 start offset if that is higher, all as of the round. The commit is the last one below the round's log position, and the
 high watermark was fetched after it, so their order alone never makes lag negative.
 
-The status looks at the partition's newest rounds with commits (`trend.py`; the idea is that of Burrow's evaluator, the
-rules are our own) and at the group's rhythm (`rhythm.py`): a group that commits every five minutes has not stopped
+The status looks at the partition's newest rounds with commits (`Trend`; the idea is that of Burrow's evaluator, the
+rules are our own) and at the group's rhythm (`Rhythm`): a group that commits every five minutes has not stopped
 after one.
 """
 
@@ -16,33 +16,10 @@ from array import array
 from typing import TypeAlias
 
 from streaming.groups.context import Context
-from streaming.groups.lag.rhythm import longest_wait
-from streaming.groups.lag.state import PartitionState
-from streaming.groups.lag.trend import MARKER, WINDOW, look, look_away
+from streaming.groups.lag.state import MARKER, WINDOW, PartitionState, longest_wait, look, look_away
 from streaming.groups.rows import LOG, LagRow
 from streaming.records import CommitWindow, GroupObservation, Member, ModernMember, TopicObservation
 from streaming.times import day_of
-
-__all__ = [
-    "AHEAD",
-    "FALLING_BEHIND",
-    "NO_COMMIT",
-    "OK",
-    "RANKS",
-    "REWOUND",
-    "STALLED",
-    "STATUSES",
-    "STOPPED",
-    "UNKNOWN",
-    "Measured",
-    "absorb",
-    "judge",
-    "lost_below",
-    "measure",
-    "offsets_of",
-    "row",
-    "sample",
-]
 
 OK = "ok"
 NO_COMMIT = "no_commit"
@@ -291,5 +268,5 @@ def row(
     state.commits = 0
     state.rewound_by = 0
     state.offset_deleted = False
-    state.row_at = observation.steady
+    state.row_at = observation.elapsed_time
     return result

@@ -14,8 +14,6 @@ from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
 
-__all__ = ["Totals", "end_partition", "lag_rows"]
-
 # The tables hold int64.
 _MOST = 2**63 - 1
 
@@ -101,7 +99,7 @@ class _Round:
         )
         self._held = observation.held_since is not None
         # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
-        self._old = _MOST if observation.idle else observation.steady - context.config.heartbeat_ms
+        self._old = _MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms
         self._totals = Totals()
 
     def measure(self) -> Totals:

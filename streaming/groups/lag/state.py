@@ -1,13 +1,234 @@
-"""The state of the partitions that a group consumes, and of recent events on their committed offsets."""
+"""The state of the partitions that a group consumes: its rhythm, its trend, and recent events on committed offsets.
+
+**Rhythm**: how long a group usually leaves lag on a partition before it commits, from its recent pauses. A pause is the
+time between two commits during which there were records to read, in elapsed time, so outages of the probe do not add to
+it. It does not count if a round in between did not know the lag, or while the group works off a backlog: how often a
+batch job commits while it runs says nothing about how long it then rests.
+
+The rhythm is the **third-longest recent pause**. The longest would follow a single accident for as long as it is
+remembered, and a median would follow the many short pauses within the runs of a nightly job. Two accidents (an outage
+of the consumers, a weekend off) change nothing; what happens three times is the rhythm. A pause is recent until ten
+times its own length, at least a day, has passed in counted pauses, or until three later pauses of about the same length
+replace it. So a partition keeps three entries if it commits regularly, and a few more if it does not.
+
+**Trend**: lag from round to round, as input for the status. Everything is counted in rounds with commits, not in all
+rounds, so that no status of a partition with lag improves just because time passes. The one value in clock time,
+`waited`, only grows until the next commit.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
-from streaming.groups.lag.rhythm import Rhythm
-from streaming.groups.lag.trend import Trend
+from streaming.times import DAY_MS
 
-__all__ = ["OffsetEvents", "PartitionState"]
+_ACCIDENTS = 2
+"""Pauses that may be longer than the rhythm, which is the third-longest."""
+
+# With fewer pauses, fewer of them can be accidents: below `_FEW` the rhythm is the longest, below `_ENOUGH` the
+# second-longest.
+_FEW = 4
+_ENOUGH = 8
+
+# With fewer pauses the rhythm is unknown: two commits by hand do not make one.
+_LEAST = 3
+
+# A wait longer than 2.4 times the rhythm is too long: two intervals, each a fifth longer than usual, with a run skipped
+# in between. With a higher value, a nightly job (23 to 26 hours between runs) would be reported only after its third
+# day; with a lower one, a single skipped run would raise an alarm.
+_PATIENCE_PERCENT = 240
+
+# How long a pause is remembered, in multiples of its length: more than a week for a nightly job, weekend included.
+_REMEMBERED = 10
+_REMEMBERED_LEAST_MS = DAY_MS
+
+# Two pauses are about as long if one is at least this share of the other. This keeps the list short for regular pauses.
+_ALIKE_PERCENT = 80
+
+# Limit for pauses that only get shorter, so that none replaces another; the shortest is dropped.
+_MOST_KEPT = 24
+
+# A group first seen in the middle of a backlog commits without showing when it rests. It is treated like a nightly job
+# rather than trusted forever.
+_UNKNOWN_RHYTHM_MS = DAY_MS
+COMMITTED_ROUNDS: Final = 5
+"""Rounds with commits after which a group is assumed to commit regularly."""
+
+# Integers per entry in `Rhythm.pauses`.
+_WIDTH = 2
+
+WINDOW: Final = 10
+"""Number of rounds to look back on. With fewer, a slow poll looks like trouble; with more, trouble is reported late.
+Ten is Burrow's default, and spans a minute and a half with rounds every 10 s."""
+
+MARKER: Final = 1
+"""Lag of this many offsets may be a transaction marker, which has an offset but cannot be consumed. It follows the last
+record of a transaction, so a group that commits what it has read can stay one behind forever (an exactly-once pipeline
+with nothing to do)."""
+
+# Mask for the steps between these rounds, one bit each.
+_STEPS = (1 << (WINDOW - 1)) - 1
+
+
+class Rhythm(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Recent pauses of a group on one partition. Changed in place.
+
+    Attributes:
+        pauses: For each pause its length and the value of `lived` at its end, both ms; flat, oldest first.
+        lived: Sum of all counted pauses, ms.
+        counted: Number of counted pauses, up to `_ENOUGH`.
+        rounds: Number of rounds with commits, up to `COMMITTED_ROUNDS`.
+    """
+
+    pauses: list[int] = []
+    lived: int = 0
+    counted: int = 0
+    rounds: int = 0
+
+
+def count_pause(rhythm: Rhythm, length: int) -> None:
+    """Add a finished pause of a length in ms."""
+    pauses = rhythm.pauses
+    rhythm.lived = lived = rhythm.lived + length
+    if rhythm.counted < _ENOUGH:
+        rhythm.counted += 1
+    pauses.append(length)
+    pauses.append(lived)
+    if len(pauses) <= _WIDTH * (_ACCIDENTS + 1):
+        return
+    # The usual, regular case: the newest four pauses are alike, and the oldest of them is dropped.
+    if 100 * min(length, pauses[-4], pauses[-6]) >= _ALIKE_PERCENT * pauses[-8]:
+        del pauses[-8:-6]
+        if len(pauses) == _WIDTH * (_ACCIDENTS + 1) or _is_recent(pauses[0], pauses[1], lived):
+            return
+    rhythm.pauses = _pruned(pauses, lived)
+
+
+def longest_wait(rhythm: Rhythm) -> int | None:
+    """How long there may be lag without a commit before the group counts as stopped, ms; None if unknown."""
+    if rhythm.counted < _LEAST:
+        known = rhythm.rounds >= COMMITTED_ROUNDS
+        return _UNKNOWN_RHYTHM_MS * _PATIENCE_PERCENT // 100 if known else None
+    accidents = 0 if rhythm.counted < _FEW else 1 if rhythm.counted < _ENOUGH else _ACCIDENTS
+    return sorted(rhythm.pauses[::_WIDTH], reverse=True)[accidents] * _PATIENCE_PERCENT // 100
+
+
+def _pruned(pauses: list[int], lived: int) -> list[int]:
+    """The pauses that can still be among the three longest recent ones, and always the three newest."""
+    kept: list[tuple[int, int]] = []
+    entries = list(zip(pauses[::_WIDTH], pauses[1::_WIDTH], strict=True))
+    for length, at in reversed(entries):
+        if len(kept) > _ACCIDENTS:
+            if not _is_recent(length, at, lived):
+                continue
+            if sum(100 * later >= _ALIKE_PERCENT * length for later, _ in kept) > _ACCIDENTS:
+                continue
+        kept.append((length, at))
+    if len(kept) > _MOST_KEPT:
+        kept.remove(min(kept[_ACCIDENTS + 1 :]))
+    return [number for entry in reversed(kept) for number in entry]
+
+
+def _is_recent(length: int, at: int, lived: int) -> bool:
+    return lived - at <= max(_REMEMBERED_LEAST_MS, _REMEMBERED * length)
+
+
+class Trend(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):
+    """Lag of one partition over recent rounds. Changed in place by `look` and `look_away`.
+
+    Attributes:
+        lag: Lag at the newest round; -1 if that round did not know it.
+        committed: Committed offset at the newest round with commits; -1 before the first.
+        left: Lag at that round, which the last commit left.
+        end: High watermark at that round.
+        waited: Elapsed time since that round during which there were records to read, ms.
+        rounds: Number of rounds in that time, up to `WINDOW`.
+        whole: All rounds since then knew the lag.
+        stood: Number of consecutive rounds with commits that did not move the offset and left lag.
+        high: Offset from which the committed one went back; -1 if it did not, or has caught up again.
+        below: Rounds with commits since it went back.
+        run: Number of consecutive rounds with commits in which the lag did not shrink.
+        grew: One bit for each of the newest `WINDOW` - 1 of them, the newest in the lowest bit: whether the lag grew.
+        run_lag: Lag at the first of them.
+        run_end: High watermark at the first of them.
+    """
+
+    lag: int = -1
+    committed: int = -1
+    left: int = 0
+    end: int = 0
+    waited: int = 0
+    rounds: int = 0
+    whole: bool = False
+    stood: int = 0
+    high: int = -1
+    below: int = 0
+    run: int = 0
+    grew: int = 0
+    run_lag: int = 0
+    run_end: int = 0
+
+
+def look(
+    trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int, rounds: int, *, commits: bool
+) -> None:
+    """Add a round that knows the lag.
+
+    Args:
+        trend: The partition's trend.
+        rhythm: The partition's rhythm.
+        committed: Committed offset.
+        lag: Records that can still be read.
+        end: High watermark.
+        passed: Elapsed time since the previous round, ms.
+        rounds: How many rounds this one stands for; more than one if the group was idle.
+        commits: The group has committed since the previous round that knew the lag.
+    """
+    # A lag of one that the last commit already left may be a marker that is never read.
+    if trend.lag > MARKER or (trend.lag == MARKER and trend.left != MARKER):
+        trend.waited += passed
+        if trend.rounds < WINDOW:
+            trend.rounds += rounds
+    trend.lag = lag
+    if commits:
+        _take_commits(trend, rhythm, committed, lag, end, passed, rounds)
+
+
+def look_away(trend: Trend) -> None:
+    """Add a round that does not know the lag; the time up to the next round does not count."""
+    trend.lag = -1
+    trend.whole = False
+
+
+def _take_commits(trend: Trend, rhythm: Rhythm, committed: int, lag: int, end: int, passed: int, rounds: int) -> None:
+    moved = committed != trend.committed
+    left = trend.left
+    if rhythm.rounds < COMMITTED_ROUNDS:
+        rhythm.rounds += 1
+    # In an idle group, commits that repeat the offset end no pause: they may be from any time since the last round.
+    if trend.whole and (moved or (trend.waited and rounds == 1)):
+        # If more was left than has arrived since, and lag shrinks, the group is working off a backlog.
+        arrived = end - trend.end
+        pause = trend.waited or passed  # records read at once waited for less than a round
+        if pause and (lag >= left or left <= MARKER or left <= arrived):
+            count_pause(rhythm, pause)
+    if committed < trend.committed:
+        trend.high = max(trend.high, trend.committed)
+        trend.below = 0
+    elif trend.high >= 0:
+        trend.below += 1
+        if committed >= trend.high or trend.below >= WINDOW:
+            trend.high = -1
+    trend.stood = trend.stood + 1 if not moved and lag > MARKER else 0
+    if trend.run and lag >= left and lag > MARKER:
+        trend.run += 1
+        trend.grew = (trend.grew << 1 | (lag > left)) & _STEPS
+    else:
+        trend.run, trend.grew, trend.run_lag, trend.run_end = 1 if lag > MARKER else 0, 0, lag, end
+    trend.committed, trend.left, trend.end = committed, lag, end
+    trend.waited, trend.rounds, trend.whole = 0, 0, True
 
 
 class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fields=True):

@@ -22,8 +22,6 @@ from assignors import (
 from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.records import CONSUMER, SHARE
 
-__all__ = ["balance_of_target", "before_target", "group_of_target", "least_moves_of_target", "moves_of_target"]
-
 
 def group_of_target(decision: ModernDecision, names: Mapping[str, str]) -> Group | None:
     """The group at a decision, as input for the measures.

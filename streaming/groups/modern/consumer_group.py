@@ -41,20 +41,6 @@ from streaming.records import (
     TargetEpoch,
 )
 
-__all__ = [
-    "Ended",
-    "ModernDecision",
-    "ModernGroup",
-    "asked_assignors",
-    "behind",
-    "forget_before",
-    "newest_targets",
-    "state_of",
-    "subscribed",
-    "subscriptions_of",
-    "take",
-]
-
 _GROUP_EPOCHS = frozenset({3, 11, 17})
 _TOPICS = frozenset({4, 9, 15})
 _MEMBERS = frozenset({5, 10, 19})

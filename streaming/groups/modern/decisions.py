@@ -17,7 +17,7 @@ from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
-from streaming.groups.finding import Found, some
+from streaming.groups.health.columns import Found, some
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
 from streaming.groups.modern.members import (
@@ -45,13 +45,6 @@ from streaming.records import (
     Removed,
 )
 from streaming.times import day_of
-
-__all__ = [
-    "follow",
-    "modern_owners",
-    "modern_topics",
-    "reconciling",
-]
 
 _METADATA_TYPE = {CONSUMER: 3, SHARE: 11, STREAMS: 17}
 _CURRENT_TYPE = 8
@@ -95,7 +88,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.modern.verdict = state.modern.balance = None
         # Nothing continues from an empty group: a classic group right after it is a new one.
         state.modern.ended = None if was_empty else word.record
-        if was_empty and state.steady < 0:
+        if was_empty and state.elapsed < 0:
             state.modern.waiting = []  # no round has shown the group, so none will judge it
         state.classic.handed_over = handed_over
         state.modern.pauses = None

@@ -17,16 +17,6 @@ from streaming.groups.state import GroupState
 from streaming.records import STREAMS, IdPartitions, ModernMember, StreamsTopology, TopicPartitions
 from streaming.times import day_of
 
-__all__ = [
-    "as_it_is",
-    "close_modern_members",
-    "named",
-    "names_at",
-    "read_by_tasks",
-    "topic_names",
-    "write_modern_members",
-]
-
 
 def topic_names(state: GroupState) -> dict[str, str]:
     """Topic names by id, as rounds have shown them."""

@@ -21,8 +21,6 @@ import msgspec
 from streaming.groups.rows import ChurnRow
 from streaming.records import CommitWindow, CurrentAssignment, IdPartitions, ModernInput
 
-__all__ = ["MOST_MS", "GivenUp", "Pause", "Pauses", "begin", "commit", "complete", "forget", "places_of", "shift"]
-
 MOST_MS = 2**53
 """Limit of sums of times, ms. Anyone with write access to the log can write absurd timestamps; state and tables hold
 int64."""

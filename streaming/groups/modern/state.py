@@ -6,9 +6,7 @@ import msgspec
 
 from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup
 from streaming.groups.modern.pauses import Pauses
-from streaming.groups.verdict import StandingVerdict
-
-__all__ = ["ModernState"]
+from streaming.groups.verdicts import StandingVerdict
 
 
 class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):

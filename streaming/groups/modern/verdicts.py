@@ -21,21 +21,28 @@ from dataclasses import dataclass
 import msgspec
 
 from streaming.groups.budget import of_record
-from streaming.groups.config import GroupConfig
-from streaming.groups.context import Context
+from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.columns import Membership
 from streaming.groups.modern.balance import balance_of_target
-from streaming.groups.modern.consumer_group import ModernDecision
+from streaming.groups.modern.consumer_group import ModernDecision, asked_assignors, state_of
 from streaming.groups.modern.members import as_it_is, names_at
-from streaming.groups.modern.recompute import recompute_target
-from streaming.groups.modern.server_inputs import asked_of
+from streaming.groups.modern.recompute import asked_of, recompute_target
 from streaming.groups.rows import DriftedPartition, WhatIfRow
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import DRIFTED, NOT_APPLICABLE, UNVERIFIED, Judged, Verdict, too_many
-from streaming.groups.verdicts import standing, write_verdicts
+from streaming.groups.verdicts import (
+    DRIFTED,
+    NOT_APPLICABLE,
+    PENDING,
+    UNVERIFIED,
+    Judged,
+    StandingVerdict,
+    Verdict,
+    standing,
+    too_many,
+    write_verdicts,
+)
 from streaming.groups.what_if.modern import modern_what_if_rows
-from streaming.records import CONSUMER, GroupObservation
-
-__all__ = ["judge_modern", "no_verdict_on", "strategy_of", "write_modern_verdicts"]
+from streaming.records import CONSUMER, SHARE, STREAMS, GroupObservation
 
 
 def write_modern_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
@@ -61,7 +68,7 @@ class _Modern:
     context: Context
 
     def judge(self, decision: ModernDecision, *, later_is_judged: bool) -> Verdict:  # noqa: ARG002  # none waits
-        return judge_modern(self.state, decision, self.context.config)
+        return _judge(self.state, decision, self.context.config)
 
     def judged_of(self, decision: ModernDecision) -> Judged:
         return Judged(
@@ -89,7 +96,7 @@ def no_verdict_on(group_type: str) -> str:
     return f"assignments of {group_type} groups are shown, not recomputed"
 
 
-def judge_modern(state: GroupState, decision: ModernDecision, config: GroupConfig) -> Verdict:
+def _judge(state: GroupState, decision: ModernDecision, config: GroupConfig) -> Verdict:
     """Judge one decision at the round after it."""
     if decision.became_empty:
         return Verdict(NOT_APPLICABLE, "the group is empty")
@@ -125,3 +132,42 @@ def _broken(decision: ModernDecision, names: dict[str, str]) -> tuple[DriftedPar
             if subscription is not None and topic not in subscription:
                 found.append(DriftedPartition(topic, number, "not_subscribed", None, tuple(members)))
     return tuple(found)
+
+
+def was_met_empty(state: GroupState) -> bool:
+    """Whether a modern group was already empty when its first records were read."""
+    group = state.modern.group
+    return group is not None and not group.members and group.epoch > (state.modern.epoch or -1)
+
+
+def modern_membership(state: GroupState, observation: GroupObservation, verdict: StandingVerdict) -> Membership:
+    """The membership of a consumer, share or streams group; only its verdict if no record of it was read."""
+    modern = state.modern
+    group = modern.group
+    if group is None:
+        return Membership("Unknown", verdict, protocol_type=observation.protocol_type)
+    owned = {(t, p) for current in group.currents.values() for t, numbers in current.partitions for p in numbers}
+    empty = was_met_empty(state)  # an empty group has no target
+    return Membership(
+        state_of(group),
+        verdict,
+        protocol_type=observation.protocol_type,
+        strategy=strategy_of(asked_assignors(group)),
+        incarnation=modern.incarnation,
+        generation=group.epoch if empty else modern.epoch,
+        decided=group.decided.record_time if group.decided is not None else None,
+        members=len(group.members),
+        assigned=len(owned),
+        balance=(None, None) if empty or modern.balance is None else modern.balance,
+    )
+
+
+def modern_verdict(state: GroupState, observation: GroupObservation) -> StandingVerdict:
+    """The verdict on the newest decision, or why there is none."""
+    modern = state.modern
+    kind = modern.group.group_type if modern.group is not None else observation.group_type
+    if kind in {SHARE, STREAMS}:
+        return StandingVerdict(NOT_APPLICABLE, no_verdict_on(kind), 0)
+    if was_met_empty(state):
+        return StandingVerdict(NOT_APPLICABLE, "the group is empty", 0)
+    return modern.verdict or StandingVerdict(PENDING, "no target assignment of the group has been read yet", 0)

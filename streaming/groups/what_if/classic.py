@@ -36,28 +36,15 @@ from assignors import (
 )
 from assignors.measures import bounds_of, outcome, what_if
 from streaming.groups.budget import NEWEST, of_decision
+from streaming.groups.classic.leader_metadata import STICKY, newest_racks, seen_counts
 from streaming.groups.classic.membership import Owners, is_consumer, leader_counts, subscription_of, undecodable
-from streaming.groups.classic.partition_counts import STICKY, seen_counts
-from streaming.groups.classic.seen_racks import newest_racks
 from streaming.groups.classic.state import ClassicDecision, Owned
-from streaming.groups.config import GroupConfig
+from streaming.groups.context import GroupConfig
 from streaming.groups.rows import LOG, WhatIfRow, partition_column
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.records import GroupObservation, MembershipRecord
 from streaming.times import day_of
-
-__all__ = [
-    "CROWDED",
-    "UNKNOWN_BEFORE",
-    "Told",
-    "await_verdict",
-    "by_member",
-    "told_of",
-    "too_large",
-    "what_if_row",
-    "what_if_rows",
-]
 
 CROWDED = f"more than {NEWEST} decisions came between two rounds: only the newest are computed"
 UNKNOWN_BEFORE = "the members' previous partitions are not known"

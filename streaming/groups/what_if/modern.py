@@ -6,19 +6,16 @@ from assignors import Assignment, AssignorError, CannotTell, TooMuchWork, from_t
 from assignors.brokers import ServerGroup, assign_on_server, known_server_strategies
 from assignors.measures import bounds_of, outcome
 from streaming.groups.budget import of_decision
-from streaming.groups.config import GroupConfig
+from streaming.groups.context import GroupConfig
 from streaming.groups.modern.balance import before_target, group_of_target
 from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.modern.members import names_at
-from streaming.groups.modern.recompute import in_every_order
-from streaming.groups.modern.server_inputs import ERAS, PREFIX, asked_of
+from streaming.groups.modern.recompute import ERAS, PREFIX, asked_of, in_every_order
 from streaming.groups.rows import WhatIfRow
 from streaming.groups.state import GroupState
-from streaming.groups.verdict import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
+from streaming.groups.verdicts import IDENTICAL, NOT_APPLICABLE, Judged, Verdict
 from streaming.groups.what_if.classic import CROWDED, Told, told_of, too_large, what_if_row
 from streaming.records import GroupObservation
-
-__all__ = ["modern_what_if_rows"]
 
 _NOT_MEASURED = "the topics of its target are not known, or have no such partitions"
 

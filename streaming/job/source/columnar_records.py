@@ -20,8 +20,6 @@ from kafka.errors import CorruptRecordError
 from streaming.offsets_log import PADDING, Bytes, Ints, RecordColumns
 from streaming.record_batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, decompressed
 
-__all__ = ["lanes", "pieces"]
-
 # Records walked together: enough lanes to spread NumPy's cost per call. It also limits the memory of the columns
 # (16 bytes a record) and of the decompressed batches, to twice that: a batch that is larger by itself is left to
 # `walk`, which holds none of its records.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from streaming.exceptions import EvenkeelError
 
-__all__ = ["AnotherClusterError", "SourceError", "SourceOptionsError", "UnreadableTopicError"]
-
 
 class SourceError(EvenkeelError):
     """Base class of this package's exceptions."""

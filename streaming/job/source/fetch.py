@@ -21,19 +21,9 @@ from kafka.errors import (
 )
 
 from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.identity import Identity
+from streaming.job.source.positions import Identity
 from streaming.offsets_log import printed
 from streaming.record_batches import FetchedBatch, FetchedRun, Missing
-
-__all__ = [
-    "TO_THE_END",
-    "FetchedBatch",
-    "FetchedRun",
-    "Gone",
-    "Missing",
-    "OffsetRange",
-    "RangeReader",
-]
 
 TO_THE_END: Final = 2**63 - 1
 """End of a range that goes up to the last stable offset when its reading begins. (No record has this offset.)"""

@@ -23,8 +23,6 @@ from streaming.record_batches import Record
 from streaming.records import GroupObservation, TopicObservation, Window
 from streaming.times import DAY_MS
 
-__all__ = ["EventRound", "ObservationAssembler", "event_rounds"]
-
 _LARGEST = 2**63 - 1
 
 # For observations whose topics have not all come yet. A probe writes a group's topics right behind it, so only one

@@ -18,18 +18,6 @@ from streaming.events import Rejected, Round, RoundClosed, UnknownType
 from streaming.job.source.positions import Positions
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, ClosedRound, HeldPartition
 
-__all__ = [
-    "LATEST_MS",
-    "Batch",
-    "Limits",
-    "MostRead",
-    "RoundRecord",
-    "TakenRound",
-    "VoidRecord",
-    "elapsed_after",
-    "plan_batch",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RoundRecord:

@@ -20,8 +20,10 @@ from kafka.errors import KafkaError
 from streaming.events import RoundClosed
 from streaming.job.source.exceptions import AnotherClusterError, UnreadableTopicError
 from streaming.job.source.fetch import RangeReader
-from streaming.job.source.identity import (
+from streaming.job.source.plan import Batch, Limits, MostRead, VoidRecord, plan_batch
+from streaming.job.source.positions import (
     Identity,
+    Positions,
     Shorter,
     another_cluster,
     gaps_of_turn,
@@ -29,16 +31,12 @@ from streaming.job.source.identity import (
     recreated,
     turn,
 )
-from streaming.job.source.plan import Batch, Limits, MostRead, VoidRecord, plan_batch
-from streaming.job.source.positions import Positions
 from streaming.job.source.rounds_topic import RoundsTopic
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask, gap_rows, ready_rows, share_out
 from streaming.lifecycle import room_log
 from streaming.records import LONGEST_INTERVAL_MS, SILENT_INTERVALS, LogGap
 from streaming.terminal import visible
-
-__all__ = ["Planner"]
 
 # A topic shorter than the offsets already read was cut back, or shows an old end right after a change of leaders.
 _CUT_BACK_S = 60.0

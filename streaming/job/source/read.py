@@ -13,14 +13,14 @@ import pyarrow as pa
 from kafka.errors import CorruptRecordError
 
 from streaming.job.source.columnar_records import pieces
-from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange, RangeReader
+from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.job.source.observations import ObservationAssembler
 from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.unreadable import ROW_BYTES, partition_rows, unwalkable
 from streaming.offsets_log import CompactedStretches, Compactor, RecordColumns, partition_for
-from streaming.record_batches import Record, walk
+from streaming.record_batches import FetchedBatch, Missing, Record, walk
 from streaming.records import (
     GroupInput,
     GroupObservation,
@@ -32,8 +32,6 @@ from streaming.records import (
     encode_inputs,
     group_key,
 )
-
-__all__ = ["SCHEMA", "arrow_batches", "task_rows"]
 
 SCHEMA = pa.schema([("key", pa.string()), ("payload", pa.binary())])
 """Columns of the source, as Arrow; must equal its DDL."""

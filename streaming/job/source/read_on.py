@@ -17,19 +17,9 @@ from kafka import TopicPartition
 from kafka.errors import CorruptRecordError
 
 from streaming.job.source.columnar_records import pieces
-from streaming.job.source.fetch import (
-    TO_THE_END,
-    FetchedBatch,
-    FetchedRun,
-    Gone,
-    Missing,
-    OffsetRange,
-    RangeReader,
-)
+from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReader
 from streaming.offsets_log import CompactedStretches, RecordColumns, StretchEnd
-from streaming.record_batches import walk
-
-__all__ = ["read_on"]
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, walk
 
 # By reader, of which there is one per cluster: the newest end found of each partition. Has a name per group in it.
 _FOUND: WeakKeyDictionary[RangeReader, dict[TopicPartition, StretchEnd]] = WeakKeyDictionary()

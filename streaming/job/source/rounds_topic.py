@@ -15,8 +15,6 @@ from streaming.job.source.unreadable import unwalkable
 from streaming.record_batches import FetchedBatch, walk
 from streaming.records import ONE_BY_ONE
 
-__all__ = ["RoundsTopic", "SeenRecord", "Upcoming"]
-
 # Records fetched at once in search of enough rounds: each has an opening and a closing record, so some hundred rounds.
 _STEP = 1_000
 

@@ -9,8 +9,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from streaming.config import Filters, KafkaSettings, Settings
 from streaming.job.source.exceptions import SourceOptionsError
 
-__all__ = ["SourceSettings"]
-
 
 class SourceSettings(BaseModel):
     """Settings of the source, as Spark's option `settings` has them.

@@ -24,8 +24,6 @@ from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import SourceTask
 
-__all__ = ["EvenkeelSource", "EvenkeelStreamReader"]
-
 _DDL = "key string, payload binary"
 
 
@@ -35,7 +33,7 @@ class EvenkeelSource(DataSource):  # type: ignore[misc]  # pyspark is not follow
     Options: `settings`, the text of `SourceSettings.option()`; `maxRounds`, rounds per batch, instead of the value in
     the settings.
 
-    Columns, one row per key and task (or a few): `key`, see `streaming.records.keys`; `payload`, the packed inputs of
+    Columns, one row per key and task (or a few): `key`, see `streaming.records.inputs`; `payload`, the packed inputs of
     a group (`encode_inputs`), of a partition (`encode_partition_inputs`), or the closed rounds
     (`encode_closed_rounds`).
     """

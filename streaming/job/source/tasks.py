@@ -17,8 +17,6 @@ from streaming.offsets_log import LogRecord, UnreadableRecords, Windows
 from streaming.records import ROUNDS_KEY, LogGap, PartitionInput, Window, encode_closed_rounds
 from streaming.times import DAY_MS
 
-__all__ = ["EventsShare", "LogShare", "SourceTask", "ready_rows", "share_out"]
-
 # An event is JSON and larger than a log record, but is only decoded, not folded: it takes the CPU time of about four
 # commits.
 _EVENT_WEIGHT = 4

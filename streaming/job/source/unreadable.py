@@ -10,8 +10,6 @@ from streaming.offsets_log import LogRecord
 from streaming.record_batches import FetchedBatch
 from streaming.records import CountedRecords, LogGap, PartitionInput, encode_partition_inputs, partition_key
 
-__all__ = ["ROW_BYTES", "partition_rows", "unwalkable"]
-
 ROW_BYTES = 512 * 1024
 """Approximate limit of a row: a row with all inputs of a key could outgrow an Arrow batch."""
 

@@ -14,18 +14,21 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
-from streaming.offsets_log.codec.consumer_protocol import (
+from streaming.offsets_log.codec.keys import GROUP_METADATA, GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
+from streaming.offsets_log.codec.membership import (
     Assignment,
     Subscription,
     decode_assignment,
     decode_subscription,
 )
-from streaming.offsets_log.codec.keys import GROUP_METADATA, GroupKey, OffsetKey, OtherKey, UnknownKey, decode_key
-from streaming.offsets_log.codec.record import Rejected, UnknownVersion
-from streaming.offsets_log.codec.record_types import RECORD_TYPES, RecordValue, decode_record_value
+from streaming.offsets_log.codec.record_types import (
+    RECORD_TYPES,
+    RecordValue,
+    Rejected,
+    UnknownVersion,
+    decode_record_value,
+)
 from streaming.records import TopicPartitions
-
-__all__ = ["decode_line"]
 
 _CONSUMER = "consumer"
 

@@ -25,10 +25,7 @@ from operator import methodcaller
 from typing import Any
 
 from streaming.offsets_log.codec.layouts import Field, RecordSchema
-from streaming.offsets_log.codec.topic_id import text_of
-from streaming.offsets_log.codec.wire import MalformedError, Reader
-
-__all__ = ["Layout", "key_layout", "value_layout"]
+from streaming.offsets_log.codec.wire import MalformedError, Reader, text_of
 
 _Read = Callable[[Reader], Any]
 _Print = Callable[[Any], Any]

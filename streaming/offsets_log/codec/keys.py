@@ -3,29 +3,21 @@
     int16 type, then the fields that the type's schema names (`schemas/`), never flexible
 
 Before Kafka 4.1 the source calls the type "key version"; the bytes are the same.
+
+The group decides the partition of the log: `Utils.abs(groupId.hashCode()) % partitions`, by
+`GroupMetadataManager.partitionFor` (Kafka 3.9.1) and `GroupCoordinatorService.partitionFor` (4.x). `hashCode` is Java's
+String hash over UTF-16 code units, wrapping at 32 bits; `Utils.abs(Integer.MIN_VALUE)` is 0.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from streaming.offsets_log.codec.record import Rejected
-from streaming.offsets_log.codec.record_types import RECORD_TYPES, key_of_type
+import numpy as np
+
+from streaming.offsets_log.codec.record_types import RECORD_TYPES, Rejected, key_of_type
 from streaming.offsets_log.codec.wire import MalformedError, Reader
-
-__all__ = [
-    "GROUP_METADATA",
-    "LEGACY_OFFSET_COMMIT",
-    "OFFSET_COMMIT",
-    "GroupKey",
-    "Key",
-    "OffsetKey",
-    "OtherKey",
-    "UnknownKey",
-    "decode_key",
-    "offset_commit_key",
-    "offset_commit_parts",
-]
 
 LEGACY_OFFSET_COMMIT = 0
 OFFSET_COMMIT = 1
@@ -146,3 +138,27 @@ def _body(key_type: int, reader: Reader) -> OffsetKey | GroupKey | OtherKey | Un
     if key_type == GROUP_METADATA:
         return GroupKey(*fields)
     return OtherKey(key_type, fields[0], fields[1] if len(fields) > 1 else None)
+
+
+# As many groups as the largest clusters we know of; a miss costs some microseconds, an entry about 200 bytes.
+_GROUPS_KEPT = 65_536
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode()` of Java: an int32. A lone surrogate counts as the code unit it is."""
+    value = 0
+    for unit in np.frombuffer(text.encode("utf-16-le", "surrogatepass"), "<u2").tolist():
+        value = (31 * value + unit) & 0xFFFF_FFFF
+    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+
+
+@lru_cache(maxsize=_GROUPS_KEPT)
+def partition_for(group: str, partitions: int) -> int:
+    """Partition of the offsets log that holds all records of a group.
+
+    Args:
+        group: Group id.
+        partitions: Actual partition count of `__consumer_offsets`, at least 1.
+    """
+    value = java_hash(group)
+    return (0 if value == -0x8000_0000 else abs(value)) % partitions

@@ -18,8 +18,6 @@ from typing import Annotated, Literal
 
 import msgspec
 
-__all__ = ["Field", "RecordSchema", "parse_message", "parse_schema", "record_schemas"]
-
 _FOLDER = "streaming.offsets_log.codec.schemas"
 _SCALARS = frozenset({"int8", "int16", "uint16", "int32", "int64", "string", "bytes", "uuid"})
 _NEWEST = 0x7FFF

@@ -1,16 +1,123 @@
-"""From a group metadata value to the core's membership record; the bytes inside are decoded where possible."""
+"""From a group metadata value to the core's membership record; the bytes inside are decoded where possible.
+
+With protocol type "consumer" each member has two values of the consumer protocol, which is never flexible:
+
+    Subscription                                       Assignment
+      version          int16                             version             int16
+      topics           array of string      0+           assignedPartitions  array of {topic, partitions} 0+
+      userData         bytes?               0+           userData            bytes?                       0+
+      ownedPartitions  array of             1+
+        topic          string
+        partitions     array of int32
+      generationId     int32                2+, -1 = none
+      rackId           string?              3+, "" = none
+
+Newer versions only append fields: a higher version is read as 3, and bytes after the last known field are skipped, as
+Java does. An assignment of zero bytes is an empty one: the leader did not return that member.
+
+Source: `ConsumerProtocolSubscription.json`, `ConsumerProtocolAssignment.json`, `ConsumerProtocol.java`,
+kafka-clients 4.3.1; KIP-429 (owned partitions), KIP-792 (generation), KIP-881 (rack).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from streaming.offsets_log.codec.consumer_protocol import decode_assignment, decode_subscription
 from streaming.offsets_log.codec.keys import GROUP_METADATA
-from streaming.offsets_log.codec.record import Rejected, UnknownVersion
-from streaming.offsets_log.codec.record_types import decode_record_value
-from streaming.records import Member, MembershipRecord
+from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.wire import MalformedError, Reader
+from streaming.records import Member, MembershipRecord, TopicPartitions
 
-__all__ = ["decode_membership"]
+# A topic's two-byte length and the count of its partitions.
+_LEAST_TOPIC_PARTITIONS = 2 + 4
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """A member's subscription, as it joined.
+
+    Attributes:
+        version: As written, even beyond 3.
+        topics: In record order.
+        user_data: None when null; empty is b"".
+        owned: Partitions it owned, in record order; empty below v1.
+        generation: `generationId` as written, in which it owned them; -1 below v2.
+        rack: `rackId` as written; None below v3 or when null.
+    """
+
+    version: int
+    topics: tuple[str, ...]
+    user_data: bytes | None
+    owned: TopicPartitions
+    generation: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A member's assignment, as the leader made it.
+
+    Attributes:
+        version: As written; None for an assignment of zero bytes.
+        partitions: In record order.
+        user_data: None when null; empty is b"".
+    """
+
+    version: int | None
+    partitions: TopicPartitions
+    user_data: bytes | None
+
+
+def decode_subscription(data: bytes) -> Subscription | Rejected:
+    """Decode a member's subscription. Never raises."""
+    reader = Reader(data)
+    try:
+        version = _version(reader)
+        topics = tuple([reader.string("topic") for _ in range(reader.count("topics", 2))])
+        user_data = reader.nullable_bytes("userData")
+        owned = _topic_partitions(reader, "ownedPartitions") if version >= 1 else ()
+        generation = reader.int32("generationId") if version >= 2 else -1
+        rack = reader.nullable_string("rackId") if version >= 3 else None
+    except MalformedError as error:
+        return Rejected(f"subscription: {error}")
+    return Subscription(version, topics, user_data, owned, generation, rack)
+
+
+def decode_assignment(data: bytes) -> Assignment | Rejected:
+    """Decode a member's assignment. Never raises."""
+    if not data:
+        return Assignment(None, (), None)
+    reader = Reader(data)
+    try:
+        version = _version(reader)
+        partitions = _topic_partitions(reader, "assignedPartitions")
+        user_data = reader.nullable_bytes("userData")
+    except MalformedError as error:
+        return Rejected(f"assignment: {error}")
+    return Assignment(version, partitions, user_data)
+
+
+def _version(reader: Reader) -> int:
+    version = reader.int16("version")
+    if version < 0:
+        message = f"version {version} is negative"
+        raise MalformedError(message)
+    return version
+
+
+def _topic_partitions(reader: Reader, field: str) -> TopicPartitions:
+    topics = []
+    for _ in range(reader.count(field, _LEAST_TOPIC_PARTITIONS)):
+        topic = reader.string("topic")
+        partitions = reader.int32_array("partitions")
+        if partitions and min(partitions) < 0:
+            # Java would accept it; but no assignor produces it, and a verdict on it would be a guess.
+            message = f"partition {min(partitions)} of a topic in {field} is negative"
+            raise MalformedError(message)
+        topics.append((topic, partitions))
+    return tuple(topics)
+
 
 # Only this protocol type fills subscription and assignment with the consumer protocol. Kafka Connect
 # ("connect") and others put their own bytes there, some of which would even decode, into nonsense.
@@ -35,7 +142,7 @@ def decode_membership(
     if isinstance(value, UnknownVersion | Rejected):
         return value
     metadata = value.fields
-    decode = _consumer if metadata.protocolType == _CONSUMER else _opaque
+    decode = _consumer if metadata.protocolType == _CONSUMER else _member
     return MembershipRecord(
         record=offset,
         record_time=timestamp,
@@ -53,8 +160,21 @@ def decode_membership(
 def _consumer(member: Any) -> Member:
     subscription = decode_subscription(member.subscription)
     assignment = decode_assignment(member.assignment)
-    read = None if isinstance(subscription, Rejected) else subscription
     reasons = [part.reason for part in (subscription, assignment) if isinstance(part, Rejected)]
+    return _member(
+        member,
+        None if isinstance(subscription, Rejected) else subscription,
+        None if isinstance(assignment, Rejected) else assignment.partitions,
+        "; ".join(reasons) or None,
+    )
+
+
+def _member(
+    member: Any,
+    read: Subscription | None = None,
+    assigned: TopicPartitions | None = None,
+    undecodable: str | None = None,
+) -> Member:
     return Member(
         member_id=member.memberId,
         group_instance_id=member.groupInstanceId,
@@ -69,24 +189,6 @@ def _consumer(member: Any) -> Member:
         generation=read.generation if read and read.generation >= 0 else None,
         rack=read.rack if read else None,
         user_data=read.user_data if read else None,
-        assigned=None if isinstance(assignment, Rejected) else assignment.partitions,
-        undecodable="; ".join(reasons) or None,
-    )
-
-
-def _opaque(member: Any) -> Member:
-    return Member(
-        member_id=member.memberId,
-        group_instance_id=member.groupInstanceId,
-        client_id=member.clientId,
-        client_host=member.clientHost,
-        rebalance_timeout=member.rebalanceTimeout,
-        session_timeout=member.sessionTimeout,
-        subscription_version=None,
-        topics=None,
-        owned=(),
-        generation=None,
-        rack=None,
-        user_data=None,
-        assigned=None,
+        assigned=assigned,
+        undecodable=undecodable,
     )

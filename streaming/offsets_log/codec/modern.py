@@ -6,10 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from streaming.offsets_log.codec.keys import OtherKey
-from streaming.offsets_log.codec.record import Rejected, UnknownVersion
-from streaming.offsets_log.codec.record_types import decode_record_value
-from streaming.offsets_log.codec.topic_id import text_of
-from streaming.offsets_log.codec.wire import MalformedError
+from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.wire import MalformedError, text_of
 from streaming.records import (
     CONSUMER,
     SHARE,
@@ -26,8 +24,6 @@ from streaming.records import (
     TargetAssignment,
     TargetEpoch,
 )
-
-__all__ = ["decode_modern"]
 
 
 def decode_modern(

@@ -24,12 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from streaming.offsets_log.codec.keys import LEGACY_OFFSET_COMMIT
-from streaming.offsets_log.codec.record import Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_columns import PADDING, Bytes, Ints, rows_at
-from streaming.offsets_log.codec.record_types import decode_record_value
-from streaming.offsets_log.codec.topic_id import ZERO
-
-__all__ = ["CommitColumns", "OffsetCommit", "decode_offset_commit", "decode_offset_commits", "joined"]
+from streaming.offsets_log.codec.record_types import Rejected, UnknownVersion, decode_record_value
+from streaming.offsets_log.codec.wire import ZERO
 
 # The first 16 bytes hold everything that the fold needs of a commit, whatever its version; metadata's size is at 10 up
 # to v2, at 14 from v3 (one byte in v4).

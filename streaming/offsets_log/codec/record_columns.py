@@ -7,8 +7,6 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["PADDING", "Bytes", "Ints", "RecordColumns", "rows_at"]
-
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 

@@ -1,17 +1,56 @@
-"""Every record type by the int16 at the head of its key; keys and values are read by their schemas."""
+"""Records of the offsets log, and the schemas of their keys and values by the int16 at the head of the key.
+
+Bad data is a value (`Rejected`, `UnknownVersion`): it ends in a table, not in a stack trace.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from streaming.offsets_log.codec.interpreter import Layout, is_flexible, key_layout, value_layout
 from streaming.offsets_log.codec.layouts import RecordSchema, record_schemas
-from streaming.offsets_log.codec.record import Rejected, UnknownVersion
 from streaming.offsets_log.codec.wire import MalformedError, Reader
 
-__all__ = ["RECORD_TYPES", "RecordValue", "decode_record_value", "key_of_type", "value_of_version"]
+
+class LogRecord(NamedTuple):
+    """A record and its place in the log; a named tuple, because it is created on the hot path.
+
+    Attributes:
+        offset: Log offset.
+        timestamp: Record timestamp, ms.
+        key: Key bytes; None when null.
+        value: Value bytes; None for a tombstone.
+    """
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """Bytes that do not follow the layout of their type.
+
+    Attributes:
+        reason: What is wrong and where, in one sentence, without the bytes.
+    """
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownVersion:
+    """A value of a version that this codec does not know: written by a newer broker, not damaged.
+
+    Attributes:
+        version: The int16 at the head of the value.
+    """
+
+    version: int
+
 
 RECORD_TYPES: dict[int, RecordSchema] = record_schemas()
 """Schema by key type, ascending."""

@@ -14,14 +14,15 @@ Integers are big endian. Two families of encodings (KIP-482 calls the second one
 As in Kafka's generated readers (`MessageDataGenerator`, read in 4.3.1) a string has at most 32,767 bytes, and a length
 or count beyond the remaining bytes is an error before anything is allocated. Stricter than Java: UTF-8 must be valid (a
 broker encodes strings itself, so its own always are), and a tagged field must end where its size says.
+
+UUIDs are printed as `org.apache.kafka.common.Uuid` prints them: URL-safe base64 without padding.
 """
 
 from __future__ import annotations
 
 import struct
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
-
-__all__ = ["MalformedError", "Reader"]
 
 _INT16 = struct.Struct(">h")
 _UINT16 = struct.Struct(">H")
@@ -237,3 +238,18 @@ class Reader:
 
 def _null(field: str, start: int) -> MalformedError:
     return MalformedError(f"{field} at byte {start} is null, which its schema does not allow")
+
+
+ZERO = bytes(16)
+
+
+def printed(topic_id: bytes) -> str | None:
+    """Print 16 bytes as Kafka does; None for the zero id, which stands for "not known"."""
+    if topic_id == ZERO:
+        return None
+    return text_of(topic_id)
+
+
+def text_of(uuid: bytes) -> str:
+    """Print 16 bytes as Kafka prints a UUID, the zero one too."""
+    return urlsafe_b64encode(uuid)[:22].decode("ascii")

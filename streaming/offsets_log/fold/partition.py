@@ -29,13 +29,13 @@ from streaming.offsets_log.codec.keys import (
     decode_key,
     offset_commit_key,
     offset_commit_parts,
+    partition_for,
 )
 from streaming.offsets_log.codec.membership import decode_membership
 from streaming.offsets_log.codec.modern import decode_modern
 from streaming.offsets_log.codec.offset_commit import OffsetCommit, decode_offset_commit
-from streaming.offsets_log.codec.partitioner import partition_for
-from streaming.offsets_log.codec.record import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.codec.record_columns import Ints, RecordColumns
+from streaming.offsets_log.codec.record_types import LogRecord, Rejected, UnknownVersion
 from streaming.offsets_log.fold.commit_fold import CommitFold, canonical
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
@@ -48,8 +48,6 @@ from streaming.records import (
     Window,
     in_order,
 )
-
-__all__ = ["Compactor"]
 
 # Offset commits that wait to be folded together: enough to spread NumPy's cost per call (below 2,000 it is noticeable),
 # few enough that their values (some MB) stay in the processor's cache.

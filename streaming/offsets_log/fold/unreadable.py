@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streaming.offsets_log.codec.record import LogRecord
+from streaming.offsets_log.codec.record_types import LogRecord
 from streaming.records import (
     KINDS,
     LONGEST_REASON,
+    LONGEST_RECORD,
     ONE_BY_ONE,
     UNDECODABLE,
     CountedRecords,
@@ -24,13 +25,7 @@ from streaming.records import (
 )
 from streaming.terminal import visible
 
-__all__ = ["OFFSETS_LOG", "UnreadableRecords", "Windows", "unknown_type"]
-
 OFFSETS_LOG = "__consumer_offsets"
-
-# Limit of key and of value each. Real records of the offsets log stay below (a broker accepts 1 MiB by default); larger
-# ones are identified by their digest, so that junk cannot fill the lake.
-_LARGEST_KEPT = 64 * 1024
 
 _NO_END = 2**63
 
@@ -203,7 +198,7 @@ class UnreadableRecords:
 
     def _sample(self, record: LogRecord, reason: str, window: Window) -> QuarantinedRecord:
         key, value = record.key, record.value
-        cut = len(key or b"") > _LARGEST_KEPT or len(value or b"") > _LARGEST_KEPT
+        cut = len(key or b"") > LONGEST_RECORD or len(value or b"") > LONGEST_RECORD
         return QuarantinedRecord(
             partition=self._partition,
             offset=record.offset,
@@ -211,8 +206,8 @@ class UnreadableRecords:
             key_type=_int16(key) if self._typed else None,
             value_version=_int16(value) if self._typed else None,
             reason=visible(reason, LONGEST_REASON),
-            key=None if key is None else key[:_LARGEST_KEPT],
-            value=None if value is None else value[:_LARGEST_KEPT],
+            key=None if key is None else key[:LONGEST_RECORD],
+            value=None if value is None else value[:LONGEST_RECORD],
             key_size=None if key is None else len(key),
             value_size=None if value is None else len(value),
             sha256=hashlib.sha256((key or b"") + (value or b"")).hexdigest() if cut else None,

@@ -18,9 +18,8 @@ are no longer listed (at most a DescribeGroups per GROUPS_PER_REQUEST and a List
 from __future__ import annotations
 
 from streaming.probe.requests.groups import GROUPS_PER_REQUEST, Committed, GroupRequests
-from streaming.probe.requests.metadata import Metadata, MetadataRequests, TopicPlaces
-from streaming.probe.requests.partitions import OffsetKind, PartitionRequests
 from streaming.probe.requests.refused import Refused
+from streaming.probe.requests.topics import Metadata, MetadataRequests, OffsetKind, PartitionRequests, TopicPlaces
 
 __all__ = [
     "GROUPS_PER_REQUEST",

@@ -9,13 +9,11 @@ from typing import Any
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.consumer import OffsetFetchRequest
 
-from streaming.probe.connections import Connections, chunks_by_node
+from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.messages import ConsumerGroupDescribeRequest
 from streaming.probe.observe import Group
 from streaming.probe.requests.refused import GROUP_FORBIDDEN, Refused, demand, refusal_of_group
-
-__all__ = ["GROUPS_PER_REQUEST", "Answer", "Committed", "GroupRequests"]
 
 GROUPS_PER_REQUEST = 100
 """An answer holds the members' subscriptions and assignments: some megabytes for 100 groups of 50 members.

@@ -9,8 +9,6 @@ from kafka.errors import for_code
 
 from streaming.probe.exceptions import RoundAbandonedError
 
-__all__ = ["GROUP_FORBIDDEN", "OK", "Refused", "demand", "refusal_of_group", "refusal_of_topic"]
-
 OK = 0
 GROUP_FORBIDDEN = 30
 _TOPIC_UNKNOWN, _TOPIC_INVALID, _TOPIC_FORBIDDEN, _GROUP_UNKNOWN = 3, 17, 29, 69

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.shared import CLUSTER
-from streaming.tables.schema.table import Column, Table
-from streaming.tables.schema.types import BOOLEAN, DATE, DOUBLE, INT, LABELS, LONG, STRING, TIMESTAMP
-
-__all__ = ["ALERTS", "ALERT_DELIVERIES"]
+from streaming.tables.schema.table import (
+    BOOLEAN,
+    CLUSTER,
+    DATE,
+    DOUBLE,
+    INT,
+    LABELS,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Column,
+    Table,
+)
 
 ALERTS: Final = Table(
     "alerts",

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.shared import (
-    CLUSTER,
-    DECISION,
-    GROUP,
-    INCARNATION,
-    LOG_PARTITION,
-    OF_DECISION,
-    RECORD_DATE,
-    RECORD_TIME,
-    SOURCE,
-    VERDICT_ROUND,
-)
-from streaming.tables.schema.table import Column, Table
-from streaming.tables.schema.types import (
+from streaming.tables.schema.table import (
     ASSIGNED,
     BINARY,
     BOOLEAN,
+    CLUSTER,
+    DECISION,
     DOUBLE,
     DRIFTED,
+    GROUP,
+    INCARNATION,
     INT,
+    LOG_PARTITION,
     LONG,
+    OF_DECISION,
+    RECORD_DATE,
+    RECORD_TIME,
     REPLACED,
+    SOURCE,
     STRING,
     STRINGS,
     TIMESTAMP,
+    VERDICT_ROUND,
+    Column,
+    Table,
 )
-
-__all__ = ["DRIFT", "MEMBERS", "REBALANCE_CHURN", "WHAT_IF"]
 
 REBALANCE_CHURN: Final = Table(
     "rebalance_churn",

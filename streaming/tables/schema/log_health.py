@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.shared import CLUSTER
-from streaming.tables.schema.table import Column, Table
-from streaming.tables.schema.types import BINARY, DATE, INT, LONG, STRING, TIMESTAMP
-
-__all__ = ["GAPS", "QUARANTINE"]
+from streaming.tables.schema.table import BINARY, CLUSTER, DATE, INT, LONG, STRING, TIMESTAMP, Column, Table
 
 QUARANTINE: Final = Table(
     "quarantine",

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
-from streaming.tables.schema.shared import (
+from streaming.tables.schema.table import (
+    BOOLEAN,
     BROKER,
     CLUSTER,
+    DOUBLE,
+    FINDINGS,
     GROUP,
     INCARNATION,
+    INT,
     LOG_PARTITION,
+    LONG,
     ROUND,
     ROUND_DATE,
     ROUND_TIME,
     SOURCE,
+    STRING,
+    TIMESTAMP,
+    Column,
+    Table,
 )
-from streaming.tables.schema.table import Column, Table
-from streaming.tables.schema.types import BOOLEAN, DOUBLE, FINDINGS, INT, LONG, STRING, TIMESTAMP
-
-__all__ = ["GROUP_HEALTH", "LAG", "OPEN_TRANSACTIONS", "ROUNDS"]
 
 LAG: Final = Table(
     "lag",

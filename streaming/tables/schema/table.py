@@ -1,4 +1,7 @@
-"""What a table is: columns with their meaning, a key, an order; its Delta properties, and its DDL for Spark SQL."""
+"""What a table is: columns with their types and meaning, a key, an order; its Delta properties, its DDL for Spark SQL.
+
+Columns that several tables have are here, too.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,58 @@ from typing import Final
 
 import pyarrow as pa
 
-from streaming.tables.schema.types import Type
 
-__all__ = ["PROPERTIES", "Column", "Table", "ddl"]
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A column type in Spark SQL's words and in Arrow's."""
+
+    sql: str
+    arrow: pa.DataType
+
+
+STRING: Final = Type("STRING", pa.string())
+INT: Final = Type("INT", pa.int32())
+LONG: Final = Type("BIGINT", pa.int64())
+DOUBLE: Final = Type("DOUBLE", pa.float64())
+BOOLEAN: Final = Type("BOOLEAN", pa.bool_())
+BINARY: Final = Type("BINARY", pa.binary())
+TIMESTAMP: Final = Type("TIMESTAMP", pa.timestamp("us", "UTC"))
+DATE: Final = Type("DATE", pa.date32())
+STRINGS: Final = Type("ARRAY<STRING>", pa.list_(pa.string()))
+DRIFTED: Final = Type(
+    "ARRAY<STRUCT<topic: STRING, partition: INT, kind: STRING, expected: STRING, actual: ARRAY<STRING>, broker: STRING>>",
+    pa.list_(
+        pa.struct(
+            [
+                ("topic", pa.string()),
+                ("partition", pa.int32()),
+                ("kind", pa.string()),
+                ("expected", pa.string()),
+                ("actual", pa.list_(pa.string())),
+                ("broker", pa.string()),
+            ]
+        )
+    ),
+)
+FINDINGS: Final = Type(
+    "ARRAY<STRUCT<finding: STRING, since: TIMESTAMP, detail: STRING>>",
+    pa.list_(pa.struct([("finding", pa.string()), ("since", pa.timestamp("us", "UTC")), ("detail", pa.string())])),
+)
+REPLACED: Final = Type(
+    "ARRAY<STRUCT<group_instance_id: STRING, old_member_id: STRING, new_member_id: STRING>>",
+    pa.list_(
+        pa.struct([("group_instance_id", pa.string()), ("old_member_id", pa.string()), ("new_member_id", pa.string())])
+    ),
+)
+ASSIGNED: Final = Type(
+    "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>, broker: STRING>>",
+    pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32())), ("broker", pa.string())])),
+)
+LABELS: Final = Type(
+    "ARRAY<STRUCT<name: STRING, value: STRING>>",
+    pa.list_(pa.struct([("name", pa.string()), ("value", pa.string())])),
+)
+
 
 # An always-on job commits up to 8,640 times a day and table. The defaults (30 days of log, a checkpoint every 10
 # commits) would keep a quarter of a million log files; a week lets a reader look back, and a checkpoint every 50
@@ -73,3 +125,41 @@ def ddl(table: Table, location: str) -> str:
 def _literal(text: str) -> str:
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+CLUSTER: Final = Column("cluster", STRING, "Configured name of the cluster")
+BROKER: Final = Column(
+    "broker", STRING, "Broker that holds the partition, where each numbers its own (RocketMQ); NULL for Kafka"
+)
+GROUP: Final = Column("group_id", STRING, "Group id")
+SOURCE: Final = Column(
+    "source",
+    STRING,
+    "Where the group was read from: log, the records of __consumer_offsets (the only source so far; admin and rocketmq are reserved)",
+)
+LOG_PARTITION: Final = Column(
+    "log_partition",
+    INT,
+    "Partition of __consumer_offsets that holds the group; NULL when not known, and for sources other than log",
+)
+DECISION: Final = Column(
+    "decision",
+    LONG,
+    "Number of the decision, growing within a group. For source log: the offset in log_partition of the record that closed it; for other sources: the number of the round that showed it",
+)
+RECORD_TIME: Final = Column("record_time", TIMESTAMP, "Timestamp of the record that closed the decision, UTC")
+RECORD_DATE: Final = Column("event_date", DATE, "Day of record_time, UTC; partitions the table")
+ROUND: Final = Column("round", LONG, "Number of the round: the offset of its opening record; grows, with jumps")
+ROUND_TIME: Final = Column("round_time", TIMESTAMP, "Time of the round by the broker's clock, UTC")
+ROUND_DATE: Final = Column("event_date", DATE, "Day of round_time, UTC; partitions the table")
+INCARNATION: Final = Column(
+    "incarnation", LONG, "Log offset of the first decision of this run of generations; a new one when they restart"
+)
+
+OF_DECISION: Final = (CLUSTER, GROUP, DECISION, SOURCE, LOG_PARTITION, RECORD_TIME, RECORD_DATE)
+"""Which decision a row is of."""
+
+VERDICT_ROUND: Final = (
+    Column("round", LONG, "Number of the round that made the verdict possible"),
+    Column("round_time", TIMESTAMP, "Time of that round, UTC"),
+)

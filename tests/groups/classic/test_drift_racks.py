@@ -13,7 +13,7 @@ import pytest
 
 from assignors import Assignment, CustomStrategies, CustomStrategy, Group, PartitionRacks
 from streaming.groups import GroupConfig, encode_state
-from streaming.groups.classic.seen_racks import newest_racks
+from streaming.groups.classic.leader_metadata import newest_racks
 from streaming.groups.rows import DriftRow
 from streaming.records import Member
 from tests.groups.build import MINUTE, SECOND, Life, make_member, make_observation, make_record, make_topic

@@ -97,8 +97,9 @@ def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
     for row in rows.rebalance_churn:
         real = told[row.decision]
         assert row.members == len(real.members)
-        assert row.joined in (None, real.joined)
-        assert row.left in ((), real.left)
+        # (Compaction moves a member whose record was written again behind the others.)
+        assert row.joined is None or sorted(row.joined) == sorted(real.joined)
+        assert not row.left or sorted(row.left) == sorted(real.left)
     moves = {
         row.decision: row.partitions_moved for row in lived(records_of(group), [0], len(group.log), {1}).rebalance_churn
     }

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError
 
-from streaming.job.source.fetch import FetchedBatch, Gone, Missing, OffsetRange
-from streaming.job.source.identity import Identity
+from streaming.job.source.fetch import Gone, OffsetRange
+from streaming.job.source.positions import Identity
+from streaming.record_batches import FetchedBatch, Missing
 
 
 @dataclass(frozen=True, slots=True)

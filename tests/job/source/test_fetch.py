@@ -15,15 +15,9 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.job.source import columnar_records as lanes_module
 from streaming.job.source.columnar_records import lanes
 from streaming.job.source.exceptions import UnreadableTopicError
-from streaming.job.source.fetch import (
-    FetchedBatch,
-    FetchedRun,
-    Gone,
-    OffsetRange,
-    RangeReader,
-)
+from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
 from streaming.offsets_log import RecordColumns
-from streaming.record_batches import Record, take_whole_batches, walk, whole_batches
+from streaming.record_batches import FetchedBatch, FetchedRun, Record, take_whole_batches, walk, whole_batches
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
 

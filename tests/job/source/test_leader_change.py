@@ -10,8 +10,8 @@ from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import NewTopic
 
 from streaming.demo.broker import EmbeddedBroker
-from streaming.job.source.fetch import FetchedBatch, OffsetRange
-from streaming.record_batches import walk
+from streaming.job.source.fetch import OffsetRange
+from streaming.record_batches import FetchedBatch, walk
 from tests.job.source.test_fetch import reader
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]

@@ -15,16 +15,8 @@ from kafka.errors import KafkaConnectionError
 from kafka.record import MemoryRecords
 from kafka.record.memory_records import MemoryRecordsBuilder
 
-from streaming.job.source.fetch import (
-    TO_THE_END,
-    FetchedBatch,
-    FetchedRun,
-    Gone,
-    Missing,
-    OffsetRange,
-    RangeReader,
-)
-from streaming.record_batches import take_whole_batches, walk, whole_batches
+from streaming.job.source.fetch import TO_THE_END, Gone, OffsetRange, RangeReader
+from streaming.record_batches import FetchedBatch, FetchedRun, Missing, take_whole_batches, walk, whole_batches
 
 PLACE = TopicPartition("t", 0)
 

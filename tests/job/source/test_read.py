@@ -11,9 +11,10 @@ from kafka.errors import CorruptRecordError, KafkaConnectionError
 
 from streaming.groups import GroupConfig, Rows, advance
 from streaming.job.source import SourceSettings
-from streaming.job.source.fetch import FetchedBatch, Gone, OffsetRange
+from streaming.job.source.fetch import Gone, OffsetRange
 from streaming.job.source.read import arrow_batches, task_rows
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
+from streaming.record_batches import FetchedBatch
 from streaming.records import (
     CommitWindow,
     Compacted,

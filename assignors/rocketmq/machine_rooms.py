@@ -1,6 +1,7 @@
-"""MACHINE_ROOM_NEARBY-<delegate>: each room has its own queues; those of rooms without clients go to all (5.5.0).
+"""MACHINE_ROOM: the queues of some rooms; MACHINE_ROOM_NEARBY-<delegate>: each room's own queues first (5.5.0).
 
-The class is `AllocateMachineRoomNearby`.
+The classes are `AllocateMessageQueueByMachineRoom`, which finds the room in the broker's name, and
+`AllocateMachineRoomNearby`, which gives the queues of rooms without clients to all.
 """
 
 from __future__ import annotations
@@ -8,12 +9,54 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 
+from assignors.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER, BadOption, CallWouldFail
 from assignors.order import sorted_utf16
-from assignors.rocketmq.exceptions import ILLEGAL_ARGUMENT, NULL_POINTER, BadOption, CallWouldFail
-from assignors.rocketmq.queues import MessageQueue
-from assignors.rocketmq.strategy import Allocate, AllocateStrategy, Checked, Queues
+from assignors.rocketmq.strategy import Allocate, AllocateStrategy, Checked, MessageQueue, Queues
 
-__all__ = ["MachineRoomNearby", "before_separator"]
+
+class ByMachineRoom(Checked):
+    """Queues whose broker is named "room@broker" with a configured room; the others have no owner.
+
+    Each client gets a block of equal size; remaining queues are appended one by one from the tail, so a client's queues
+    need not be contiguous.
+
+    Attributes:
+        consumeridcs: Rooms; None if never set.
+    """
+
+    name = "MACHINE_ROOM"
+
+    def __init__(self, consumeridcs: frozenset[str] | None = None) -> None:
+        self.consumeridcs = consumeridcs
+
+    def _share(self, queues: Queues, clients: Sequence[str]) -> Callable[[str, int], Queues]:
+        here = tuple(queue for queue in queues if self._is_here(queue.broker))
+        quota, rest = divmod(len(here), len(clients))
+
+        def share(_client: str, index: int) -> Queues:
+            block = here[quota * index : quota * (index + 1)]
+            return (*block, here[index + quota * len(clients)]) if rest > index else block
+
+        return share
+
+    def _is_here(self, broker: str) -> bool:
+        parts = _java_split(broker)
+        if len(parts) != 2:
+            return False
+        if self.consumeridcs is None:
+            reason = "consumeridcs is not set"
+            raise CallWouldFail(NULL_POINTER, reason)
+        return parts[0] in self.consumeridcs
+
+
+def _java_split(text: str) -> list[str]:
+    """`String.split("@")`, which drops empty parts at the end, unless there is no "@" at all."""
+    parts = text.split("@")
+    if len(parts) > 1:
+        while parts and not parts[-1]:
+            parts.pop()
+    return parts
+
 
 Resolver = Callable[[str], str]
 """The room of a broker, by its name, or of a client, by its id; "" means none."""

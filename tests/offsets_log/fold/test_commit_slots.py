@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streaming.offsets_log.fold import key_table
-from streaming.offsets_log.fold.key_table import UNKNOWN, KeyTable
+from streaming.offsets_log.fold import commit_slots
+from streaming.offsets_log.fold.commit_slots import UNKNOWN, KeyTable
 from tests.offsets_log.compacting import columns
 from tests.offsets_log.one_by_one import Record
 
@@ -57,12 +57,12 @@ def test_null_keys_and_long_ones_are_not_held() -> None:
 
 @pytest.mark.parametrize("kept", [0, 0xF, 0xF << 60])
 def test_keys_that_collide_are_never_taken_for_each_other(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    hashes = key_table._OfWidth._hash
+    hashes = commit_slots._OfWidth._hash
 
     def poor(self: Any, words: Any, sizes: Any) -> Any:
         return hashes(self, words, sizes) & np.uint64(kept)
 
-    monkeypatch.setattr(key_table._OfWidth, "_hash", poor)
+    monkeypatch.setattr(commit_slots._OfWidth, "_hash", poor)
     keys = some_keys(Random(2), 300)
     table = KeyTable()
     numbers = {key: number for number, key in enumerate(keys)}

@@ -1,11 +1,13 @@
-"""One table's rows for the alerter: at a start the files with the relevant rounds, from then on only new ones.
+"""One table's new rows for the alerter: those of rounds wait until their round is closed, all others come once.
 
-Rows are ordered by the number of their round. Times are not used: a broker's clock can be wrong.
+Rows of rounds are ordered by the number of their round. Times are not used: a broker's clock can be wrong. For rows
+that belong to no round (`gaps`, `quarantine`, `alert_deliveries`), the position in a table is a version of it, which is
+committed with the decisions that follow from its rows (`decisions.py`): so a restart misses none and repeats none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -15,13 +17,17 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from streaming.alerts.exceptions import LostTrackError
-from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table
+from streaming.lifecycle import room_log
+from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table, table_named
 
-__all__ = ["File", "WaitingRows", "newest_first"]
+_LOG = room_log(__name__)
 
 _FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round", "max.round")
 
 _ANY_ROUND = 2**63 - 1
+
+# Time columns of the tables; the tail requires them, but nothing here uses them.
+_TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class File:
 
 
 class WaitingRows:
-    """The rows of one table that wait for their round to be closed."""
+    """The rows of one table that wait for their round: at a start in the relevant files, then in new ones only."""
 
     def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
         self._location = f"{lake}/{table.name}"
@@ -114,3 +120,59 @@ def _file_of(action: dict[str, Any]) -> File:
 def newest_first(file: File) -> int:
     """A key that sorts files, reversed, with the newest first, and before them those of unknown age."""
     return file.newest if file.newest is not None else _ANY_ROUND
+
+
+class EventFeed:
+    """New rows of one cluster. Call `begin` first, then `look` again and again."""
+
+    def __init__(self, lake: str, cluster: str, columns: Mapping[str, frozenset[str]]) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            lake: Folder or URI.
+            cluster: Whose rows.
+            columns: Columns by table that the rules read.
+        """
+        self._cluster = cluster
+        self._columns = columns
+        self._log_tails = {name: DeltaLogTail(lake.rstrip("/"), table_named(name), _TIMES[name]) for name in columns}
+        self._written_after = 0
+
+    @property
+    def versions(self) -> dict[str, int]:
+        """The version up to which each table was read; without tables that do not exist yet."""
+        return {name: f.version for name, f in self._log_tails.items() if f.version >= 0}
+
+    def begin(self, versions: Mapping[str, int], written_after: int) -> None:
+        """Continue after these versions.
+
+        Args:
+            versions: By table; one that is missing was never read.
+            written_after: For a table that was never read, or whose commits since then were cleaned up, only files
+                written after this time (ms, by the clock of the writers) count as new.
+        """
+        self._written_after = written_after
+        for name, log_tail in self._log_tails.items():
+            log_tail.forget()
+            if name in versions and not log_tail.go_on_after(versions[name]):
+                _LOG.warning("commits to the table %s since the last decision are gone", name)
+
+    def look(self) -> dict[str, pa.Table]:
+        """New rows by table, without tables that have none.
+
+        Raises:
+            LakeUnreadableError: A table exists but cannot be read: begin again.
+        """
+        found = {}
+        for name, log_tail in self._log_tails.items():
+            new = log_tail.look()
+            files = [f for f in new.files if not new.is_snapshot or f.written > self._written_after]
+            if not files:
+                continue
+            table = table_named(name)
+            wanted = {"cluster", *table.key, *table.newest_by, *self._columns[name]}
+            rows = log_tail.read(files, wanted)
+            rows = rows.filter(pc.equal(rows["cluster"], self._cluster))
+            if rows.num_rows:
+                found[name] = rows
+        return found
