@@ -53,6 +53,7 @@ _MOST_KEPT = 24
 # A group first seen in the middle of a backlog commits without showing when it rests. It is treated like a nightly job
 # rather than trusted forever.
 _UNKNOWN_RHYTHM_MS = DAY_MS
+
 COMMITTED_ROUNDS: Final = 5
 """Rounds with commits after which a group is assumed to commit regularly."""
 
