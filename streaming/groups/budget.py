@@ -25,7 +25,7 @@ large groups would be missed; with a higher one, a single group could delay a ro
 
 ROUND: Final = 12_000_000
 """Limit for the verdicts on all decisions of one group that wait for a round, the newest first, and again for their
-`what_if` rows. Up to 64 decisions can wait (`churn.WAITING_MAX`)."""
+`what_if` rows. Up to 64 decisions can wait (`verdicts.WAITING_MAX`)."""
 
 RECORD: Final = 3_000_000
 """Limit for the columns that are computed as soon as a membership record arrives, `partitions_moved_optimal` and

@@ -38,9 +38,19 @@ MISPLACED = "misplaced"
 UNASSIGNED = "unassigned"
 """Kind of a drifted partition that should have an owner and has none."""
 
+WAITING_MAX: Final = 64
+"""Most decisions that wait for a verdict. Without a limit, a flapping group would grow the state while there are no
+rounds, and a verdict that late helps nobody. Dropped decisions get the verdict `unverified` and say why."""
 
 TOO_MANY = "too many generations passed without a round: not recomputed"
-"""Reason of a decision that was dropped (`churn.WAITING_MAX`)."""
+"""Reason of a decision that was dropped (`WAITING_MAX`)."""
+
+# A dropped decision keeps a few hundred bytes, for its row of `drift`. A group that flaps for a weekend without a round
+# makes tens of thousands; beyond this many they are only counted. `rebalance_churn` has a row for each of them.
+_DROPPED_MAX = 1_000
+
+# Generations are int32, and a corrupt record may contain any value.
+_INT32 = 2**31 - 1
 
 LINE_MAX: Final = 1 << 20
 """Limit of the line, in bytes: 1 MiB. A group of 1,000 members and 10,000 partitions needs 0.4 MB if its members report
@@ -157,6 +167,26 @@ def _least_sizes(inputs: VerdictInputs) -> Iterator[int]:
         yield sum(len('["",0],') * len(partitions) for _, partitions in of_client.owned)
     for racks in (inputs.partition_racks or {}).values():
         yield len("[],") * len(racks)
+
+
+_Waiting = TypeVar("_Waiting", bound=msgspec.Struct)
+
+
+def drop_oldest(waiting: list[_Waiting]) -> None:
+    """Once too many dropped decisions are kept, remove the oldest and only count it in the next one's `more`; in place.
+
+    Args:
+        waiting: Decisions of one kind, which has the field `more`.
+    """
+    if len(waiting) > WAITING_MAX + _DROPPED_MAX:
+        oldest: Any = waiting.pop(0)
+        following: Any = waiting[0]
+        waiting[0] = msgspec.structs.replace(following, more=following.more + oldest.more + 1)
+
+
+def generations_between(before: int, generation: int) -> int:
+    """Number of generations, or epochs, skipped between two decisions."""
+    return min(_INT32, max(0, generation - before - 1))
 
 
 def too_many(more: int) -> str:

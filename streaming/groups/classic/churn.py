@@ -10,7 +10,6 @@ Source of the rules: `GroupMetadataManager` (Scala 3.9 and Java 4.2); cooperativ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeVar
 
 import msgspec
 
@@ -29,25 +28,12 @@ from streaming.groups.classic.membership import (
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
-from streaming.groups.modern.consumer_group import ModernDecision
 from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
+from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
 from streaming.groups.what_if.classic import await_verdict, by_member
 from streaming.records import MembershipRecord, MembershipTombstone
 from streaming.times import day_of
-
-WAITING_MAX: Final = 64
-"""Most decisions that wait for a verdict. Without a limit, a flapping group would grow the state while there are no
-rounds, and a verdict that late helps nobody. Dropped decisions get the verdict `unverified` and say why."""
-
-# A dropped decision keeps a few hundred bytes, for its row of `drift`. A group that flaps for a weekend without a round
-# makes tens of thousands; beyond this many they are only counted. `rebalance_churn` has a row for each of them.
-_DROPPED_MAX = 1_000
-
-# Generations are int32, and a corrupt record may contain any value.
-_INT32 = 2**31 - 1
-
-_Waiting = TypeVar("_Waiting", ClassicDecision, ModernDecision)
 
 
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
@@ -206,18 +192,6 @@ def _churn_row(
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
     )
-
-
-def drop_oldest(waiting: list[_Waiting]) -> None:
-    """Once too many dropped decisions are kept, remove the oldest and only count it; in place."""
-    if len(waiting) > WAITING_MAX + _DROPPED_MAX:
-        more = waiting.pop(0).more + 1
-        waiting[0] = msgspec.structs.replace(waiting[0], more=waiting[0].more + more)
-
-
-def generations_between(before: int, generation: int) -> int:
-    """Number of generations, or epochs, skipped between two decisions."""
-    return min(_INT32, max(0, generation - before - 1))
 
 
 def _kind(before: MembershipRecord | None, record: MembershipRecord, *, migrated: bool) -> str:

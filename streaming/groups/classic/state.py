@@ -24,7 +24,7 @@ class ClassicDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unkno
         before: Each member's previous partitions, while the decision waits; None if unknown or not needed.
         partitions_moved_optimal: As in its churn row, while the decision waits.
         first_half: The first half of a cooperative rebalance: it took partitions that the next decision gives out.
-        more: Number of dropped decisions before this dropped one, of which nothing else is kept (`churn.drop_oldest`).
+        more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
     """
 
     record: MembershipRecord

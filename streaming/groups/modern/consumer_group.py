@@ -121,7 +121,7 @@ class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
             (`ConsumerGroup.fromClassicGroup`); no assignor made it.
         topology: Topology of a streams group; None otherwise.
         dropped: Too many later decisions came before a round could judge it; its content is not kept (`decisions.py`).
-        more: Number of dropped decisions before this dropped one, of which nothing else is kept (`churn.drop_oldest`).
+        more: Number of dropped decisions before this dropped one, otherwise forgotten (`verdicts.drop_oldest`).
     """
 
     record: int

@@ -12,7 +12,6 @@ import msgspec
 
 from assignors import from_topics, moves
 from streaming.groups.budget import of_record
-from streaming.groups.classic.churn import WAITING_MAX, drop_oldest, generations_between
 from streaming.groups.classic.membership import owners_of
 from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
@@ -32,6 +31,7 @@ from streaming.groups.modern.pauses import Pauses, begin, forget, places_of, shi
 from streaming.groups.modern.verdicts import strategy_of
 from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GROUP_METADATA_TYPES, GroupState
+from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
 from streaming.records import (
     CONSUMER,
     SHARE,
