@@ -109,7 +109,7 @@ def test_a_group_shows_what_matched_and_what_other_strategies_would_have_done(ad
 
 def test_a_group_that_cannot_be_recomputed_shows_owners_and_claims_nothing(address: str, look: Look) -> None:
     page = look(_deep(address, "orders-pinned"), ready=".matrix")
-    expect(page.get_by_text("Who should cannot be recomputed: strategy 'pinned' is not known.")).to_be_visible()
+    expect(page.get_by_text("Who should own it cannot be recomputed: strategy 'pinned' is not known.")).to_be_visible()
     assert page.locator("td .mark.unjudged").count() == 6
     assert page.locator("td .mark.ok, td .mark.wrong").count() == 0
     expect(page.locator(".what-if tr.runs")).to_contain_text("strategy 'pinned' is not known")
@@ -271,7 +271,7 @@ def test_an_empty_lake_a_first_round_and_a_broken_table_are_a_sentence_each(tmp_
     root = tmp_path / "lake"
     with served(root, tmp_path / "page.log") as address:
         page = look(address, ready=".empty")
-        expect(page.locator(".empty")).to_contain_text("The first round shows up here by itself")
+        expect(page.locator(".empty")).to_contain_text("The first round appears here by itself")
         MadeLake(root, [MadeGroup("first")])
         expect(page.locator(".groups td.group .name")).to_have_text("first")
         expect(page.locator(".empty")).to_have_count(0)
