@@ -50,3 +50,10 @@ def test_differences_name_what_should_be_and_what_is() -> None:
 
 def test_the_same_assignment_has_no_differences() -> None:
     assert differences({"a": {"t": range(2)}}, {"a": {"t": (1, 0)}}) == ()
+
+
+def test_two_owners_of_one_partition_are_no_difference_in_whatever_order() -> None:
+    expected: Assignment = {"a": {"t": (0, 1)}, "b": {"t": (0,)}}
+    actual: Assignment = {"b": {"t": (0, 1)}, "a": {"t": (0,)}}
+
+    assert differences(expected, actual) == (Difference("t", 1, ("a",), ("b",)),)

@@ -274,3 +274,15 @@ def test_what_is_held_of_junk_and_of_names_is_told() -> None:
     before = compactor.held
     compactor.add(500, 1, b"\x00", bytes(1_000_000))
     assert before + 65_536 < compactor.held < before + 70_000
+
+
+def test_what_is_held_grows_with_each_partition_that_a_group_commits() -> None:
+    def held(partitions: int) -> int:
+        compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+        for n in range(partitions):
+            compactor.add(n, 1, offset_key("g", "t", n), offset_value(3, 1))
+        compactor.fold()
+        return compactor.held
+
+    # 1,000 bytes for what is known of it, 300 for its window, and a few for the key itself.
+    assert 1_300 <= (held(1_000) - held(500)) / 500 <= 1_350

@@ -1,0 +1,35 @@
+"""What stands in a group's state moves with a broker's clock that was wrong."""
+
+from __future__ import annotations
+
+from tests.groups.build import SECOND, START, Life, even, make_commit, make_observation, make_record, make_topic
+
+HOUR = 3_600 * SECOND
+
+
+def deletions(life: Life) -> list[int]:
+    """Since when the newest row says that offsets were deleted, in seconds."""
+    return [
+        (found.since - START) // SECOND
+        for found in life.rows.group_health[-1].findings
+        if found.finding == "offset_deleted"
+    ]
+
+
+def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_have_been_an_hour_ahead() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 1, "a")), make_commit(6, 7, topic="x"))
+
+    def take(second: int, *, ahead: int = 0) -> None:
+        elapsed, time = second * SECOND, START + second * SECOND + ahead
+        life.take(make_observation(second, make_topic("x", 1), time=time, elapsed=elapsed))
+
+    take(10, ahead=HOUR)
+    life.take(make_commit(12, None, topic="x"))
+    take(20, ahead=HOUR)
+    assert deletions(life) == [3_620]
+    for second in (30, 40, 619):
+        take(second)
+    assert deletions(life) == [20]
+    take(620)
+    assert deletions(life) == []
