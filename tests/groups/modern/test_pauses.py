@@ -57,6 +57,16 @@ def test_a_member_that_says_what_it_still_has_bounds_the_pause_with_the_first_co
     assert costs(*inputs) == [(1, None, None), (2, 14.0, None), (3, 14.0, 29.0)]
 
 
+def test_a_decision_whose_bounds_are_known_gets_no_more_rows() -> None:
+    inputs = [observation(10), *read(FIRST + SECOND_MEMBER), *read([revoking("a", (0, 1), (2, 3))], 28)]
+    inputs += [*read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37), observation(38)]
+    life = Life()
+    life.take(*inputs, *committed(40, 2, 3), observation(41))
+    assert [row.revision for row in life.rows.rebalance_churn if row.decision == 19] == [1, 2, 3]
+    for second in (50, 60):
+        assert life.take(*committed(second, 2, 3), observation(second + 1)).rebalance_churn == []
+
+
 def test_where_the_log_does_not_show_the_giving_up_the_last_commit_before_it_bounds_the_pause() -> None:
     inputs = [observation(10), *read(FIRST), *committed(25, 2, 3), observation(26), *read(SECOND_MEMBER, 27)]
     inputs += [*read([owns("a", 2, 0, 1)], 34), *read([owns("b", 2, 2, 3)], 37), *committed(39, 2, 3), observation(50)]
