@@ -33,3 +33,18 @@ def test_a_deletion_is_shown_for_ten_minutes_also_where_the_clock_turns_out_to_h
     assert deletions(life) == [20]
     take(620)
     assert deletions(life) == []
+
+
+def test_after_an_hour_without_rounds_what_was_seen_before_it_keeps_its_time() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 1, "a")))
+    for second, later, partitions in ((10, 0, 1), (20, 0, 1), (30, HOUR, 2), (40, HOUR, 2)):
+        time = START + second * SECOND + later
+        life.take(make_observation(second, make_topic("x", partitions), time=time, elapsed=second * SECOND))
+    assert life.state is not None
+    topic = life.state.topics["x"]
+    assert topic.since == START + 10 * SECOND
+    assert [(seen.count, seen.first - START, seen.last - START) for seen in topic.counts] == [
+        (1, 10 * SECOND, 20 * SECOND),
+        (2, 30 * SECOND + HOUR, 40 * SECOND + HOUR),
+    ]

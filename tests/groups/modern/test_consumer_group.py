@@ -30,6 +30,8 @@ from streaming.records import (
     ModernInput,
     ModernMember,
     Removed,
+    ResolvedRegex,
+    StreamsTopology,
     TargetAssignment,
 )
 from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
@@ -240,6 +242,19 @@ def test_a_tombstone_removes_what_its_key_names_from_groups_of_every_type(
         assert group is not None
         assert (len(group.members), len(group.targets), len(group.currents)) == left
     assert take(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
+
+
+def test_tombstones_remove_a_resolved_expression_and_a_topology() -> None:
+    where, streams = (10, 1_000, CONSUMER, 3), (10, 1_000, STREAMS, 3)
+    group: ModernGroup | None = None
+    group, _ = take(group, ResolvedRegex(*where, "or.*", ("orders",), 1, 1_000), born=True)
+    group, _ = take(group, StreamsTopology(*streams, 1, ()))
+    assert group is not None
+    assert (list(group.regexes), group.topology is None) == (["or.*"], False)
+    group, _ = take(group, Removed(*where, 16, "or.*"))
+    group, _ = take(group, Removed(*streams, 23))
+    assert group is not None
+    assert (list(group.regexes), group.topology) == ([], None)
 
 
 def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() -> None:
