@@ -50,3 +50,12 @@ def test_levels_that_differ_by_one_are_balanced() -> None:
     balancer.next_taker()
     balancer.next_giver()
     assert not balancer.balanced
+
+
+def test_where_all_of_the_upper_range_has_nothing_to_give_it_begins_again_below() -> None:
+    balancer = Balancer([1, 3], [0, 1])
+    assert balancer.next_giver() == 1
+    balancer.exclude_last_giver()
+    assert not balancer.balanced
+    assert balancer.next_giver() == 0
+    assert balancer.balanced  # one, above the lower range's zero

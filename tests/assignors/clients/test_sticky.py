@@ -240,3 +240,18 @@ def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -
     )
     result = assign("cooperative-sticky", group, "librdkafka:2.16")
     assert same(result, {"s0": {"a": (1, 2, 3, 4)}, "s1": {"b": (1,), "c-2": (3, 4, 5, 6, 7)}})
+
+
+@pytest.mark.parametrize(
+    ("data", "position"),
+    [
+        # One topic, "t", that claims five partitions: two whole numbers follow, and two bytes that are no third.
+        (b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\5" + bytes(10), 4 + 3 + 4 + 8),
+        (b"\0\0\0\2" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + b"\x00\x09t", 4 + 3 + 4 + 4 + 2),
+        (b"\0\0\0\1" + b"\0", 4),
+        (b"\0\0", 0),
+    ],
+)
+def test_java_s_buffer_stays_where_a_read_failed(data: bytes, position: int) -> None:
+    assert read_sticky(data) == (MemberData((), -1), position)
+    assert read_sticky(b"???" + data, 3) == (MemberData((), -1), 3 + position)
