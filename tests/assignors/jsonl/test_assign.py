@@ -45,6 +45,13 @@ def test_static_members_and_racks_are_read() -> None:
     assert assign_line(question) == {"assignment": {"a": [["t", 1]], "b": [["t", 0]]}}
 
 
+@pytest.mark.parametrize("partition", [-(1 << 31), (1 << 31) - 1])
+def test_an_owned_partition_may_be_any_int32_as_in_a_record(partition: int) -> None:
+    members = {"a": {"topics": ["t"], "owned": [["t", partition]]}}
+
+    assert assign_line(QUESTION | {"members": members}) == {"assignment": {"a": [["t", 0], ["t", 1], ["t", 2]]}}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -62,6 +69,7 @@ def test_static_members_and_racks_are_read() -> None:
         ({"members": {"a": {"topics": [], "owned": [["t"]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "owned": [["t", True]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "owned": [["t", 1 << 31]]}}}, "owned partition of member 'a'"),
+        ({"members": {"a": {"topics": [], "owned": [["t", -(1 << 31) - 1]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "generation": "4"}}}, "generation of member 'a'"),
         ({"members": {"a": {"topics": [], "user_data": "0g"}}}, "not hex"),
         ({"members": {"a": {"topics": [], "rack": 1}}}, "rack of member 'a'"),

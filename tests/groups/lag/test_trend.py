@@ -59,6 +59,13 @@ def test_waiting_is_counted_while_there_is_lag_and_up_to_ten_rounds() -> None:
     assert partition.pauses == [13 * ROUND]  # the last until this commit
 
 
+def test_a_partition_that_is_met_with_lag_and_without_a_commit_has_waited_since_then() -> None:
+    partition = Partition()
+    for number in range(3):
+        partition.waits(100, 150)
+        assert (partition.trend.waited, partition.trend.rounds) == (number * ROUND, number)
+
+
 def test_a_pause_in_which_a_round_did_not_know_the_lag_is_none() -> None:
     partition = Partition()
     partition.commits(100, 150)
