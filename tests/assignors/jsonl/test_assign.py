@@ -52,6 +52,24 @@ def test_an_owned_partition_may_be_any_int32_as_in_a_record(partition: int) -> N
     assert assign_line(QUESTION | {"members": members}) == {"assignment": {"a": [["t", 0], ["t", 1], ["t", 2]]}}
 
 
+def test_where_one_topic_is_dealt_by_racks_java_s_range_lists_all_topics_sorted() -> None:
+    question = {
+        "strategy": "range",
+        "library": "java:3.7.1",
+        "partitions_per_topic": {"orders": 2, "bills": 2},
+        "partition_racks": {"orders": [["r1"], ["r2"]], "bills": [[], []]},
+        "members": {
+            "a": {"topics": ["orders", "bills"], "rack": "r1"},
+            "b": {"topics": ["orders", "bills"], "rack": "r2"},
+        },
+    }
+    in_hash_order = {"a": [["orders", 0], ["bills", 0]], "b": [["orders", 1], ["bills", 1]]}
+
+    assert assign_line(question) == {"assignment": {member: pairs[::-1] for member, pairs in in_hash_order.items()}}
+    nowhere = {"orders": [[], []], "bills": [[], []]}
+    assert assign_line(question | {"partition_racks": nowhere}) == {"assignment": in_hash_order}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
