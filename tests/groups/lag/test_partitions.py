@@ -73,6 +73,36 @@ def test_an_offset_below_where_it_was_is_a_rewind_while_there_is_something_to_re
     assert status(Trend(high=high), lag=lag) == expected
 
 
+@pytest.mark.parametrize(
+    ("committed", "end", "stable", "start", "lag", "read_committed", "ahead_by"),
+    [
+        (3, 10, 8, 0, 7, 5, 0),
+        (0, 5, 0, 0, 5, 0, 0),  # an open transaction from the first record on
+        (3, 10, -1, 0, 7, None, 0),
+        (3, 10, 8, 6, 4, 2, 0),  # the records below 6 are gone
+        (9, 10, 8, 0, 1, 0, 0),
+        (12, 10, 10, 0, 0, 0, 2),
+    ],
+)
+def test_lag_is_what_can_be_read_between_the_commit_or_the_log_start_and_the_end(
+    committed: int, end: int, stable: int, start: int, lag: int, read_committed: int | None, ahead_by: int
+) -> None:
+    found = Measured(committed, end, stable, start, None)
+    assert (found.lag, found.lag_read_committed, found.ahead_by) == (lag, read_committed, ahead_by)
+    assert (found.end, found.stable, found.start) == (end, None if stable < 0 else stable, start)
+
+
+@pytest.mark.parametrize(
+    ("start", "start_before", "lost"),
+    [(3, 3, 0), (2, 0, 0), (8, 8, 5), (8, 4, 0), (8, 5, 2), (8, -1, None), (-1, 3, None)],
+)
+def test_what_is_lost_lies_below_the_log_start_of_the_round_before(
+    start: int, start_before: int, lost: int | None
+) -> None:
+    # (One offset, as from 3 to 4, may be a transaction's marker.)
+    assert Measured(3, 10, 10, start, None, start_before).lost == lost
+
+
 def test_a_tombstone_deletes_only_what_is_known_to_be_committed() -> None:
     new = PartitionState()
     absorb(new, make_commits(5, None), None)

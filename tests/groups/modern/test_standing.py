@@ -8,8 +8,10 @@ from tests.groups.modern_log import FIRST, epoch, gone, metadata, observation, r
 
 
 def standing(*log: Written) -> tuple[str | None, int | None, str | None, str | None]:
+    """State, generation, verdict and its reason; nothing has drifted in any of these groups."""
     life = Life()
     row = life.take(*read(list(log)), observation(10 + len(log))).group_health[-1]
+    assert row.drifted_count == 0
     return row.state, row.generation, row.verdict, row.verdict_reason
 
 
