@@ -6,6 +6,7 @@ The exit code is 0 where at least `--least` percent were noticed or make no diff
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections import Counter
@@ -46,4 +47,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)  # some of the libraries that were imported for the forks complain at a regular end

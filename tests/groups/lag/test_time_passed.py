@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+from streaming.groups.lag.time_passed import take_time
+from streaming.groups.state import GroupState
 from tests.groups.build import SECOND, START, Life, even, make_commit, make_observation, make_record, make_topic
 
 HOUR = 3_600 * SECOND
+
+
+def test_a_gap_counts_for_three_usual_steps_and_the_rest_of_an_idle_group_is_none() -> None:
+    state = GroupState()
+
+    def passed(second: int, *, idle: bool = False) -> tuple[int, int]:
+        elapsed, rounds = take_time(state, make_observation(second, elapsed=second * SECOND, idle=idle))
+        return elapsed // SECOND, rounds
+
+    assert [passed(second) for second in (10, 20, 30)] == [(0, 1), (10, 1), (10, 1)]
+    assert passed(130) == (30, 1)  # a gap of a hundred seconds, of steps of ten
+    assert [passed(140), passed(150, idle=True)] == [(10, 1), (10, 10)]
+    assert passed(750) == (600, 1)  # it rested
+    assert passed(850) == (30, 1)  # and its step is ten seconds as before
 
 
 def deletions(life: Life) -> list[int]:

@@ -108,6 +108,11 @@ def test_a_decision_that_moves_nothing_costs_nothing() -> None:
     assert costs(*read(log), offset=18) == [(1, 0.0, 0.0)]
 
 
+def test_a_decision_that_empties_the_group_gives_no_partition_to_anybody_and_has_no_bounds() -> None:
+    inputs = [observation(10), *read([*FIRST, *gone("a"), epoch(2)])]
+    assert costs(*inputs, *committed(30, 2, 3), observation(40), offset=18) == [(1, None, None)]
+
+
 def test_what_a_member_is_giving_up_when_it_gets_it_back_has_a_pause_that_nothing_bounds() -> None:
     # b joins and leaves while a is giving up 2 and 3: a must finish that before it can keep them.
     inputs = [
