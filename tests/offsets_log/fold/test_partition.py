@@ -10,7 +10,7 @@ from streaming.offsets_log import Compactor, partition_for
 from streaming.offsets_log.fold import commit_fold
 from streaming.offsets_log.fold import partition as compact_module
 from streaming.records import CommitWindow, CountedRecords, GroupEpoch, QuarantinedRecord, Removed
-from tests.offsets_log.compacting import compacted, counted, numbered
+from tests.offsets_log.compacting import columns, compacted, counted, numbered
 from tests.offsets_log.one_by_one import Record
 from tests.offsets_log.written import (
     group_epoch,
@@ -304,8 +304,9 @@ def test_a_commit_under_the_legacy_key_counts_at_its_place_among_the_others() ->
         key = offset_key(name, "t", 0)
         pairs = [(key, offset_value(3, n)) for n in range(400)]
         pairs[200] = (b"\x00\x00" + key[2:], offset_value(0, 1_000))
-        groups, _, _ = compacted(numbered(pairs, start=0))
-        (window,) = groups[name]
+        compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+        compactor.add_columns(columns(numbered(pairs, start=0)))
+        (window,) = dict(compactor.groups())[name]
         assert isinstance(window, CommitWindow)
         # From 1,000, committed in the middle, it went back to 201.
         assert (window.commits, window.offset, window.step_back) == (400, 399, 799)
