@@ -86,6 +86,14 @@ def test_a_commit_by_the_first_owner_after_the_decision_ends_no_pause() -> None:
     assert costs(*inputs)[-1] == (3, 14.0, 36.0)
 
 
+def test_a_commit_between_giving_up_and_taking_over_ends_no_pause() -> None:
+    inputs = [observation(10), *read(FIRST + SECOND_MEMBER), *read([revoking("a", (0, 1), (2, 3))], 28)]
+    inputs += [*read([owns("a", 2, 0, 1)], 30), *committed(33, 2, 3), observation(34)]
+    inputs += [*read([owns("b", 2, 2, 3)], 37), *committed(40, 2, 3), observation(46)]
+    # From 28, when a still had both, to 40, and not to 33.
+    assert costs(*inputs) == [(1, None, None), (2, 14.0, None), (3, 14.0, 24.0)]
+
+
 def test_without_a_commit_before_there_is_no_upper_bound() -> None:
     inputs = [
         observation(10),
