@@ -167,6 +167,13 @@ def test_a_jump_that_the_next_round_takes_back_was_none() -> None:
     ]
 
 
+def test_a_minute_beside_the_steady_time_is_no_jump() -> None:
+    assert read((1_000, 0), (1_010, 10), (1_080, 20)) == [(1_000, None), (1_010, None), (1_080, None)]
+    assert read((1_000, 0), (1_010, 10), (1_081, 20)) == [(1_000, None), (1_010, None), (1_010, None)]
+    assert read((1_000, 0), (1_010, 10), (960, 20)) == [(1_000, None), (1_010, None), (960, None)]
+    assert read((1_000, 0), (1_010, 10), (959, 20)) == [(1_000, None), (1_010, None), (1_010, None)]
+
+
 def test_after_an_outage_the_second_round_is_believed_and_times_kept_at_the_first_are_moved() -> None:
     assert read((1_000, 0), (1_010, 10), (5_000, 40), (5_010, 50)) == [
         (1_000, None),

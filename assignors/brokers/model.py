@@ -131,7 +131,6 @@ class ServerGroup:
     counts: dict[str, int] = field(init=False, repr=False, compare=False)
     uuids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
     least_work: int = field(init=False, repr=False, compare=False)
-    _ids: dict[str, Uuid] = field(init=False, repr=False, compare=False)
     _subscribed: dict[tuple[str, ...], tuple[Uuid, ...]] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -172,7 +171,6 @@ class ServerGroup:
         object.__setattr__(self, "least_work", walked + sum(counts.values()) // 4)
         object.__setattr__(self, "counts", counts)
         object.__setattr__(self, "uuids", uuids)
-        object.__setattr__(self, "_ids", ids)
         object.__setattr__(self, "_subscribed", subscribed)
 
     @property

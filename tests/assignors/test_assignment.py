@@ -142,3 +142,10 @@ def _decided(group: Group, library: str) -> Assignment | str:
         return assign("cooperative-sticky", group, library)
     except (CannotTell, LeaderWouldFail) as error:
         return error.reason
+
+
+def test_two_owners_of_one_partition_are_no_difference_in_whatever_order() -> None:
+    expected: Assignment = {"a": {"t": (0, 1)}, "b": {"t": (0,)}}
+    actual: Assignment = {"b": {"t": (0, 1)}, "a": {"t": (0,)}}
+
+    assert differences(expected, actual) == (Difference("t", 1, ("a",), ("b",)),)

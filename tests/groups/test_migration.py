@@ -133,6 +133,17 @@ def test_a_group_of_the_new_protocol_made_after_a_classic_one_was_deleted_is_ano
     assert rows[0].incarnation != rows[1].incarnation
 
 
+def test_a_group_ends_with_its_first_tombstone_and_what_follows_a_second_is_another() -> None:
+    rows = churn(
+        make_record(5, even("orders", 4, "a")),
+        make_tombstone(9),
+        make_tombstone(11),
+        *read([metadata("n"), epoch(1), target("n", 0), stands(1)], 12),
+        make_observation(20),
+    )
+    assert [row.kind for row in rows] == ["rebalance", "rebalance"]
+
+
 def test_a_classic_group_whose_past_is_compacted_away_has_not_joined_when_it_is_upgraded() -> None:
     # Only the tombstone of the classic group is left; epoch and one member look like a new group's.
     rows = churn(*read([classic("a"), epoch(1), target("a", 0, 1), stands(1)]))

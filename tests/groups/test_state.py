@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from streaming.groups import decode_reserved, decode_state, encode_reserved, encode_state
-from streaming.groups.state import STATE_VERSION, GroupState, UnknownStateVersion
+from streaming.groups.state import STATE_VERSION, CountSeen, GroupState, TopicState, UnknownStateVersion, counts_from
 from streaming.log_health import RoundsState, UnreadableState
 from tests.groups import record_states
 from tests.groups.build import (
@@ -234,3 +234,20 @@ def test_a_state_is_packed_the_same_however_it_was_reached() -> None:
     for item in inputs:
         two.take(item)
     assert one.state == two.state
+
+
+@pytest.mark.parametrize(
+    ("horizon", "counts"),
+    [
+        (5, {1, 2, 3}),  # before the first round: the first count is the best guess
+        (10, {1, 2, 3}),
+        (29, {1, 2, 3}),
+        (30, {2, 3}),
+        (59, {2, 3}),
+        (60, {3}),
+        (1_000, {3}),
+    ],
+)
+def test_the_counts_since_a_time_include_the_one_in_force_at_it(horizon: int, counts: set[int]) -> None:
+    seen = [CountSeen(1, 10, 20), CountSeen(2, 30, 40), CountSeen(3, 60, 70)]
+    assert counts_from(TopicState(seen, 10), horizon) == counts

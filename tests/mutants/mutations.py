@@ -1,11 +1,17 @@
-"""The single changes of a module: where they are, and what the module looks like with one of them."""
+"""The single changes of a module: where they are, and what the module looks like with one of them.
+
+Texts, types, checks (`assert`, `raise`, `zip(strict=True)`) and what only people read (`__str__`, messages) are left
+alone. Numbers up to ten become the next one; larger ones are doubled, because they are limits, sizes and times in ms
+that no rule distinguishes from their neighbour (60,000 ms and 60,001).
+"""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["Mutation", "mutated", "mutations_of"]
 
@@ -29,6 +35,12 @@ _OPERATORS: Final[dict[type[ast.operator], type[ast.operator]]] = {
 }
 _FUNCTIONS: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
 
+# Larger numbers are doubled.
+_LARGEST_COUNTED: Final = 10
+
+# A statement with a table in it can be longer than a page.
+_LONGEST_CODE: Final = 160
+
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
@@ -37,13 +49,15 @@ class Mutation:
     Attributes:
         number: Its place among the module's changes.
         line: Line in the module.
-        function: The function or class it is in, dotted; "" at the top level.
-        change: What is changed, as text: "< to <=".
-        code: The expression or statement before.
+        lines: First and last line of its statement, for a block of its head.
+        function: The function it is in, dotted; outside of functions the class or the name that is assigned.
+        change: What is changed, as text: "Lt to LtE"; "1 to 2, 2nd" where the statement has two such places.
+        code: The first line of the statement before, cut to 160 characters.
     """
 
     number: int
     line: int
+    lines: tuple[int, int]
     function: str
     change: str
     code: str
@@ -78,15 +92,32 @@ class _Walk(ast.NodeTransformer):
         self.found: list[Mutation] = []
         self._apply = apply
         self._inside: list[str] = []
+        self._statements: list[ast.stmt] = []
+        self._same: Counter[tuple[str, str, str]] = Counter()
 
     def _make(self, node: ast.AST, change: str) -> bool:
         """Number a change; whether it is the one to make."""
         number = len(self.found)
-        code = ast.unparse(node).split("\n")[0]
-        self.found.append(Mutation(number, getattr(node, "lineno", 0), ".".join(self._inside), change, code))
+        statement = self._statements[-1]
+        function = ".".join(self._inside) or _assigned(statement)
+        code = ast.unparse(statement).split("\n")[0][:_LONGEST_CODE]
+        self._same[function, change, code] += 1
+        if (times := self._same[function, change, code]) > 1:
+            change = f"{change}, {times}{'nd' if times == 2 else 'rd' if times == 3 else 'th'}"
+        self.found.append(Mutation(number, getattr(node, "lineno", 0), _lines(statement), function, change, code))
         return number == self._apply
 
+    def visit(self, node: ast.AST) -> Any:  # what is in a node may be of any kind
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)
+        self._statements.append(node)
+        visited = super().visit(node)
+        self._statements.pop()
+        return visited
+
     def _named(self, node: ast.FunctionDef | ast.ClassDef) -> ast.AST:
+        if node.name in {"__str__", "__repr__"}:
+            return node
         self._inside.append(node.name)
         node.body = [kept for statement in node.body for kept in self._kept(self.visit(statement))]
         if isinstance(node, ast.FunctionDef):
@@ -174,6 +205,9 @@ class _Walk(ast.NodeTransformer):
             node.op = other()
         return node
 
+    def visit_keyword(self, node: ast.keyword) -> ast.AST:
+        return node if node.arg == "strict" else self.generic_visit(node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
@@ -185,9 +219,21 @@ class _Walk(ast.NodeTransformer):
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, bool):
             return ast.Constant(not node.value) if self._make(node, f"{node.value} to {not node.value}") else node
-        if isinstance(node.value, int) and self._make(node, f"{node.value} to {node.value + 1}"):
-            return ast.Constant(node.value + 1)
-        return node
+        if not isinstance(node.value, int):
+            return node
+        other = node.value + 1 if node.value <= _LARGEST_COUNTED else 2 * node.value
+        return ast.Constant(other) if self._make(node, f"{node.value} to {other}") else node
+
+
+def _lines(statement: ast.stmt) -> tuple[int, int]:
+    body: list[ast.stmt] = getattr(statement, "body", [])
+    last = body[0].lineno - 1 if body else statement.end_lineno or 0
+    return statement.lineno, max(statement.lineno, last)
+
+
+def _assigned(statement: ast.stmt) -> str:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
+    return targets[0].id if isinstance(targets[0], ast.Name) else ""
 
 
 def _is_text(node: ast.expr) -> bool:

@@ -6,8 +6,9 @@ import ast
 
 import pytest
 
+from tests.mutants.executions import Executions
 from tests.mutants.mutations import mutated, mutations_of
-from tests.mutants.run import ROOMS, sample
+from tests.mutants.run import equivalent, sample
 
 _SOURCE = '''"""A module."""
 
@@ -50,11 +51,70 @@ def test_a_mutant_differs_in_one_place(change: str, before: str, after: str) -> 
 
 def test_these_are_all_changes_of_the_module() -> None:
     assert len(mutations_of(_SOURCE)) == 10
-    assert {mutation.function for mutation in mutations_of(_SOURCE)} == {"", "pick"}
+    assert {mutation.function for mutation in mutations_of(_SOURCE)} == {"MOST", "pick"}
 
 
-def test_the_same_seed_draws_the_same_mutants_and_each_has_tests() -> None:
+def test_a_line_with_two_such_places_tells_them_apart() -> None:
+    found = mutations_of("def pick(a, b):\n    return a < 1 or b < 1\n")
+    assert [(mutation.change, mutation.code) for mutation in found if mutation.change.startswith("1 to 2")] == [
+        ("1 to 2", "return a < 1 or b < 1"),
+        ("1 to 2, 2nd", "return a < 1 or b < 1"),
+    ]
+
+
+def test_what_only_people_and_type_checkers_read_is_left_alone() -> None:
+    source = """
+class Reading:
+    def __str__(self) -> str:
+        return self.text[1:]
+
+def check(reading, values):
+    message = "more than " + str(1)
+    assert len(values) > 1
+    if values:
+        raise ValueError(1)
+    return list(zip(reading, values, strict=True))
+"""
+    assert mutations_of(source) == []
+
+
+def test_the_same_seed_draws_the_same_mutants() -> None:
     drawn = sample(50, "1")
     assert drawn == sample(50, "1") != sample(50, "2")
-    assert {mutant.tests for mutant in drawn} <= set(ROOMS.values())
     assert {m.path.split("/")[2] for m in sample(20, "1", ["streaming/groups"])} & {"classic", "lag", "modern"}
+
+
+def test_a_mutant_gets_the_tests_that_execute_its_line_the_fastest_first() -> None:
+    source = "LEAST = 2\n\ndef pick(a):\n    if a > LEAST:\n        return a + 1\n    return 0\n"
+    of_constant, of_head, of_sum, of_one, of_zero = mutations_of(source)
+    executions = Executions(
+        lines={
+            "pick.py": {
+                1: ["import"],
+                3: ["import"],
+                4: ["test_pick.py::test_more", "test_pick.py::test_less"],
+                5: ["test_pick.py::test_more"],
+                6: ["test_pick.py::test_less"],
+            },
+            "other.py": {2: ["test_other.py"]},
+            "third.py": {2: ["test_third.py::test_third"]},
+        },
+        seconds={
+            "test_pick.py::test_more": 2.0,
+            "test_pick.py::test_less": 1.0,
+            "test_other.py::test_with_a_fixture": 0.5,
+            "test_third.py::test_third": 0.1,
+        },
+        modules=[],
+    )
+    texts = {"pick.py": source, "other.py": "from pick import LEAST\n", "third.py": "AT_LEAST = 3\n"}
+    both = ["test_pick.py::test_less", "test_pick.py::test_more"]
+    assert executions.tests_of("pick.py", of_head, texts) == both
+    assert executions.tests_of("pick.py", of_sum, texts) == executions.tests_of("pick.py", of_one, texts) == both[1:]
+    assert executions.tests_of("pick.py", of_zero, texts) == both[:1]
+    assert executions.tests_of("pick.py", of_constant, texts) == ["test_other.py::test_with_a_fixture", *both]
+
+
+def test_what_is_listed_without_effect_is_a_change_of_the_code_as_it_is() -> None:
+    mutations = [mutant.mutation for mutant in sample(1_000_000, "1")]
+    assert set(equivalent()) <= {(mutation.function, mutation.change, mutation.code) for mutation in mutations}

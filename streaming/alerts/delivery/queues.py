@@ -208,7 +208,7 @@ class DeliveryQueue:
                     item.attempts += not outcome.unsent
                 if done:
                     if not outcome.unsent:
-                        self._failures, self._rests_until, self._refused = 0, 0.0, frozenset()
+                        self._failures, self._refused = 0, frozenset()
                     self._remove(items)
                     self._keep_open(decided, message)
                 else:

@@ -72,10 +72,16 @@ class _Way:
 class _Queue:
     """A delivery queue to a target in memory; a context manager."""
 
-    def __init__(self, way: _Way, sent: Mapping[str, str] | None = None, digest_above: int = 10) -> None:
+    def __init__(
+        self,
+        way: _Way,
+        sent: Mapping[str, str] | None = None,
+        digest_above: int = 10,
+        retry: RetryPolicy = RetryPolicy(1, 86_400_000),  # noqa: B008  (frozen)
+    ) -> None:
         self._results: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self._wake = threading.Event()
-        self.queue = DeliveryQueue("ops", way, RetryPolicy(1, 86_400_000), self._results, self._wake, digest_above)
+        self.queue = DeliveryQueue("ops", way, retry, self._results, self._wake, digest_above)
         self.queue.remember(sent or {})
 
     def tell(self, *looks: Iterable[Decided]) -> list[Delivery]:
@@ -265,6 +271,52 @@ def test_whatever_comes_incidents_are_open_exactly_while_something_of_them_fires
     assert opened >= {str(kept[alert]) for alert in still}
     if reads != PEOPLE:
         assert opened == {str(kept[alert]) for alert in still}
+
+
+@dataclass(frozen=True)
+class _Asked(RetryPolicy):
+    """A retry policy without pauses that remembers for how many failures in a row it was asked."""
+
+    longest_pause_s: float = 0.0
+    give_up_ms: int = 86_400_000
+    failures: list[int] = field(default_factory=list)
+
+    def pause_s(self, failures: int) -> float:
+        self.failures.append(failures)
+        return 0.0
+
+
+def test_after_a_success_the_pauses_of_a_target_begin_again_with_the_first() -> None:
+    way, asked = _Way(PEOPLE, fails=2), _Asked()
+    made = _Queue(way, retry=asked)
+
+    class FailsAgain(list[Message]):
+        def append(self, message: Message) -> None:
+            super().append(message)
+            way.fails += message.fields["group_id"] == "b" and len(self) == 4
+
+    way.messages = FailsAgain()
+    rows = made.tell([_decided("a")], [_decided("b")])
+    assert [(row.decided.group_id, row.outcome, row.attempt) for row in rows] == [
+        ("a", FAILED, 1), ("a", FAILED, 2), ("a", DELIVERED, 3), ("b", FAILED, 1), ("b", DELIVERED, 2)
+    ]  # fmt: skip
+    # (Once for the target and once for the message, for each failure.)
+    assert asked.failures == [1, 1, 2, 2, 1, 1]
+
+
+def test_a_refused_message_lets_one_other_go_first_and_not_all_that_come_later() -> None:
+    way = _Way(PEOPLE, fails=1)
+    made = _Queue(way, retry=_Asked())
+
+    class OffersAnother(list[Message]):
+        def append(self, message: Message) -> None:
+            super().append(message)
+            if message.fields["group_id"] == "b":
+                made.queue.offer([_decided("c")], fresh=True)
+
+    way.messages = OffersAnother()
+    made.tell([_decided("a"), _decided("b")])
+    assert [message.fields["group_id"] for message in way.messages] == ["a", "b", "a", "c"]
 
 
 def test_a_queue_whose_thread_has_ended_is_not_offered_anything_in_silence() -> None:

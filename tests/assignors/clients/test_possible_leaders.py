@@ -115,6 +115,28 @@ def test_sticky_bytes_of_version_0_are_old_java_s_or_python_s() -> None:
     assert "java:0.11" in names("sticky", 0, bytes(8))
 
 
+@pytest.mark.parametrize(
+    ("strategy", "version", "user_data", "candidates"),
+    [
+        ("cooperative-sticky", 1, b"", "kafka-python:3 librdkafka:1.6"),
+        ("cooperative-sticky", 1, bytes(9), "librdkafka:1.6 franz-go"),
+        ("cooperative-sticky", 2, bytes(4), "sarama:1.60.1"),
+        ("cooperative-sticky", 3, b"", "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.14.1"),
+        ("cooperative-sticky", 3, bytes(9), "librdkafka:2.2 librdkafka:2.6.1 franz-go:1.14.1"),
+        ("sticky", 0, None, "java:0.11 sarama unknown"),
+        ("sticky", 0, b"", "kafka-python:2.0 kafka-python:3 aiokafka"),
+        ("sticky", 0, bytes(8), "java:0.11 kafka-python:2.0 kafka-python:3 aiokafka sarama franz-go"),
+        ("sticky", 1, bytes(8), "java:2.4 java:2.5.1 java:2.8.1 java:3.0 sarama:1.60.1"),
+        ("sticky", 2, None, "sarama:1.60.1"),
+        ("sticky", 2, bytes(8), "sarama:1.60.1"),
+    ],
+)
+def test_version_and_user_data_name_the_libraries_that_write_them(
+    strategy: str, version: int, user_data: bytes | None, candidates: str
+) -> None:
+    assert names(strategy, version, user_data) == candidates.split()
+
+
 @pytest.mark.parametrize("strategy", ["range", "roundrobin"])
 @pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("user_data", [None, b""])

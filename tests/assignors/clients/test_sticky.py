@@ -240,3 +240,33 @@ def test_librdkafka_moves_another_partition_than_the_one_that_was_to_go_back() -
     )
     result = assign("cooperative-sticky", group, "librdkafka:2.16")
     assert same(result, {"s0": {"a": (1, 2, 3, 4)}, "s1": {"b": (1,), "c-2": (3, 4, 5, 6, 7)}})
+
+
+@pytest.mark.parametrize(
+    ("data", "position"),
+    [
+        # One topic, "t", that claims five partitions: two whole numbers follow, and two bytes that are no third.
+        (b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\5" + bytes(10), 4 + 3 + 4 + 8),
+        (b"\0\0\0\2" + b"\0\1t" + b"\0\0\0\1" + bytes(4) + b"\x00\x09t", 4 + 3 + 4 + 4 + 2),
+        (b"\0\0\0\1" + b"\0", 4),
+        (b"\0\0", 0),
+    ],
+)
+def test_java_s_buffer_stays_where_a_read_failed(data: bytes, position: int) -> None:
+    assert read_sticky(data) == (MemberData((), -1), position)
+    assert read_sticky(b"???" + data, 3) == (MemberData((), -1), 3 + position)
+
+
+@pytest.mark.parametrize(("of_a", "of_b", "owner"), [(6, 5, "a"), (5, 6, "b")])
+def test_a_partition_that_two_members_claim_stays_with_the_newer_generation_in_their_user_data(
+    of_a: int, of_b: int, owner: str
+) -> None:
+    members = (
+        Subscription("a", ("t",), owned=(("t", (0, 1)),), user_data=struct.pack(">i", of_a)),
+        Subscription("b", ("t",), owned=(("t", (0, 2)),), user_data=struct.pack(">i", of_b)),
+    )
+    newer = {"a": {"a": {"t": (0, 1)}, "b": {"t": (2, 3)}}, "b": {"a": {"t": (1, 3)}, "b": {"t": (0, 2)}}}
+    for release in ("2.8.1", "3.0", "3.4"):
+        assert same(assign("cooperative-sticky", Group(members, {"t": 4}), release), newer[owner])
+    # Before 2.8.1 user data says nothing: the last claim counts.
+    assert same(assign("cooperative-sticky", Group(members, {"t": 4}), "2.4"), newer["b"])

@@ -45,6 +45,31 @@ def test_static_members_and_racks_are_read() -> None:
     assert assign_line(question) == {"assignment": {"a": [["t", 1]], "b": [["t", 0]]}}
 
 
+@pytest.mark.parametrize("partition", [-(1 << 31), (1 << 31) - 1])
+def test_an_owned_partition_may_be_any_int32_as_in_a_record(partition: int) -> None:
+    members = {"a": {"topics": ["t"], "owned": [["t", partition]]}}
+
+    assert assign_line(QUESTION | {"members": members}) == {"assignment": {"a": [["t", 0], ["t", 1], ["t", 2]]}}
+
+
+def test_where_one_topic_is_dealt_by_racks_java_s_range_lists_all_topics_sorted() -> None:
+    question = {
+        "strategy": "range",
+        "library": "java:3.7.1",
+        "partitions_per_topic": {"orders": 2, "bills": 2},
+        "partition_racks": {"orders": [["r1"], ["r2"]], "bills": [[], []]},
+        "members": {
+            "a": {"topics": ["orders", "bills"], "rack": "r1"},
+            "b": {"topics": ["orders", "bills"], "rack": "r2"},
+        },
+    }
+    in_hash_order = {"a": [["orders", 0], ["bills", 0]], "b": [["orders", 1], ["bills", 1]]}
+
+    assert assign_line(question) == {"assignment": {member: pairs[::-1] for member, pairs in in_hash_order.items()}}
+    nowhere = {"orders": [[], []], "bills": [[], []]}
+    assert assign_line(question | {"partition_racks": nowhere}) == {"assignment": in_hash_order}
+
+
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -62,6 +87,7 @@ def test_static_members_and_racks_are_read() -> None:
         ({"members": {"a": {"topics": [], "owned": [["t"]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "owned": [["t", True]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "owned": [["t", 1 << 31]]}}}, "owned partition of member 'a'"),
+        ({"members": {"a": {"topics": [], "owned": [["t", -(1 << 31) - 1]]}}}, "owned partition of member 'a'"),
         ({"members": {"a": {"topics": [], "generation": "4"}}}, "generation of member 'a'"),
         ({"members": {"a": {"topics": [], "user_data": "0g"}}}, "not hex"),
         ({"members": {"a": {"topics": [], "rack": 1}}}, "rack of member 'a'"),

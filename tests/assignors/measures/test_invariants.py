@@ -36,7 +36,7 @@ def test_a_topic_that_was_not_asked_for_is_not_subscribed() -> None:
 
 
 def test_a_partition_that_does_not_exist_is_beyond_the_count() -> None:
-    found = violations({"a": {"t": (2, 3, -1)}}, SUBSCRIBED, COUNTS)
+    found = violations({"a": {"t": (0, 2, 3, -1)}}, SUBSCRIBED, COUNTS)
 
     assert found == (Violation(BEYOND_COUNT, "t", 3, "a"), Violation(BEYOND_COUNT, "t", -1, "a"))
 

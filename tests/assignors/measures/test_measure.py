@@ -126,6 +126,12 @@ class TestLeastMoves:
 
         assert optimal_moves(before, alike(4, 6)) == 1
 
+    def test_who_has_exactly_the_smaller_share_keeps_that_and_no_more(self) -> None:
+        # Two, two and none of seven: one of them may get three, and nothing moves for it.
+        before: Assignment = {"m0": {"t": (0, 1)}, "m1": {"t": (2, 3)}}
+
+        assert optimal_moves(before, alike(3, 7)) == 0
+
     def test_new_partitions_are_no_moves(self) -> None:
         before = assign("range", alike(2, 2))
 

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import get_args
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,19 @@ from streaming.groups.modern.consumer_group import (
     take,
 )
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern
-from streaming.records import IdPartitions, ModernInput
+from streaming.records import (
+    CONSUMER,
+    SHARE,
+    STREAMS,
+    CurrentAssignment,
+    IdPartitions,
+    ModernInput,
+    ModernMember,
+    Removed,
+    ResolvedRegex,
+    StreamsTopology,
+    TargetAssignment,
+)
 from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.real_records import REAL
@@ -207,6 +220,41 @@ def test_the_end_is_told_once_and_what_trails_behind_it_is_nothing() -> None:
     )
     assert group is None
     assert said[1:] == [Ended(10, 1_010, 3, "consumer")]
+
+
+@pytest.mark.parametrize(
+    ("group_type", "of_epoch", "of_member", "of_target", "of_current"),
+    [(CONSUMER, 3, 5, 7, 8), (SHARE, 11, 10, 13, 14), (STREAMS, 17, 19, 21, 22)],
+)
+def test_a_tombstone_removes_what_its_key_names_from_groups_of_every_type(
+    group_type: str, of_epoch: int, of_member: int, of_target: int, of_current: int
+) -> None:
+    where = (10, 1_000, group_type, 3)
+    group: ModernGroup | None = None
+    for item in (
+        ModernMember(*where, "a", None, None, "client", "/10.0.0.1", ()),
+        TargetAssignment(*where, "a", ()),
+        CurrentAssignment(*where, "a", 1, 0, 0, ()),
+    ):
+        group, _ = take(group, item, born=True)
+    for tombstone, left in ((of_current, (1, 1, 0)), (of_target, (1, 0, 0)), (of_member, (0, 0, 0))):
+        group, _ = take(group, Removed(*where, tombstone, "a"))
+        assert group is not None
+        assert (len(group.members), len(group.targets), len(group.currents)) == left
+    assert take(group, Removed(*where, of_epoch)) == (None, Ended(10, 1_000, 3, group_type))
+
+
+def test_tombstones_remove_a_resolved_expression_and_a_topology() -> None:
+    where, streams = (10, 1_000, CONSUMER, 3), (10, 1_000, STREAMS, 3)
+    group: ModernGroup | None = None
+    group, _ = take(group, ResolvedRegex(*where, "or.*", ("orders",), 1, 1_000), born=True)
+    group, _ = take(group, StreamsTopology(*streams, 1, ()))
+    assert group is not None
+    assert (list(group.regexes), group.topology is None) == (["or.*"], False)
+    group, _ = take(group, Removed(*where, 16, "or.*"))
+    group, _ = take(group, Removed(*streams, 23))
+    assert group is not None
+    assert (list(group.regexes), group.topology) == ([], None)
 
 
 def test_a_group_met_in_the_middle_tells_what_was_before_only_once_it_knows() -> None:

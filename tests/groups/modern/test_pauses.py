@@ -57,6 +57,16 @@ def test_a_member_that_says_what_it_still_has_bounds_the_pause_with_the_first_co
     assert costs(*inputs) == [(1, None, None), (2, 14.0, None), (3, 14.0, 29.0)]
 
 
+def test_a_decision_whose_bounds_are_known_gets_no_more_rows() -> None:
+    inputs = [observation(10), *read(FIRST + SECOND_MEMBER), *read([revoking("a", (0, 1), (2, 3))], 28)]
+    inputs += [*read([owns("a", 2, 0, 1)], 30), *read([owns("b", 2, 2, 3)], 37), observation(38)]
+    life = Life()
+    life.take(*inputs, *committed(40, 2, 3), observation(41))
+    assert [row.revision for row in life.rows.rebalance_churn if row.decision == 19] == [1, 2, 3]
+    for second in (50, 60):
+        assert life.take(*committed(second, 2, 3), observation(second + 1)).rebalance_churn == []
+
+
 def test_where_the_log_does_not_show_the_giving_up_the_last_commit_before_it_bounds_the_pause() -> None:
     inputs = [observation(10), *read(FIRST), *committed(25, 2, 3), observation(26), *read(SECOND_MEMBER, 27)]
     inputs += [*read([owns("a", 2, 0, 1)], 34), *read([owns("b", 2, 2, 3)], 37), *committed(39, 2, 3), observation(50)]
@@ -74,6 +84,14 @@ def test_a_commit_by_the_first_owner_after_the_decision_ends_no_pause() -> None:
     ]
     # From a's commit at 22 to b's at 40.
     assert costs(*inputs)[-1] == (3, 14.0, 36.0)
+
+
+def test_a_commit_between_giving_up_and_taking_over_ends_no_pause() -> None:
+    inputs = [observation(10), *read(FIRST + SECOND_MEMBER), *read([revoking("a", (0, 1), (2, 3))], 28)]
+    inputs += [*read([owns("a", 2, 0, 1)], 30), *committed(33, 2, 3), observation(34)]
+    inputs += [*read([owns("b", 2, 2, 3)], 37), *committed(40, 2, 3), observation(46)]
+    # From 28, when a still had both, to 40, and not to 33.
+    assert costs(*inputs) == [(1, None, None), (2, 14.0, None), (3, 14.0, 24.0)]
 
 
 def test_without_a_commit_before_there_is_no_upper_bound() -> None:
@@ -96,6 +114,11 @@ def test_a_member_that_left_has_left_its_partitions_before_the_decision() -> Non
 def test_a_decision_that_moves_nothing_costs_nothing() -> None:
     log = [*FIRST, metadata("b"), epoch(2), target("b"), stands(2)]
     assert costs(*read(log), offset=18) == [(1, 0.0, 0.0)]
+
+
+def test_a_decision_that_empties_the_group_gives_no_partition_to_anybody_and_has_no_bounds() -> None:
+    inputs = [observation(10), *read([*FIRST, *gone("a"), epoch(2)])]
+    assert costs(*inputs, *committed(30, 2, 3), observation(40), offset=18) == [(1, None, None)]
 
 
 def test_what_a_member_is_giving_up_when_it_gets_it_back_has_a_pause_that_nothing_bounds() -> None:

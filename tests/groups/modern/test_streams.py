@@ -73,3 +73,20 @@ def test_lag_names_the_member_whose_task_reads_the_partition() -> None:
     assert [(row.partition, row.lag, row.member_id) for row in rows.lag] == [(0, 10, "a"), (1, 10, None)]
     assert (rows.group_health[0].verdict, rows.group_health[0].imbalance) == ("not_applicable", None)
     assert {row.partitions_moved_optimal for row in rows.rebalance_churn} == {None}
+
+
+def test_each_member_is_named_for_the_partitions_of_its_own_tasks() -> None:
+    first = lived(("0", ("orders",), (), ()), tasks=(("0", (0,)),))
+    at = [(offset, START + offset * SECOND, STREAMS, LOG_PARTITION) for offset in range(16, 21)]
+    tasks = (("0", (1, 2)),)
+    second = [
+        ModernMember(*at[0], "b", None, None, "client", "/10.0.0.1", ()),
+        GroupEpoch(*at[1], 2),
+        TargetAssignment(*at[2], "b", tasks),
+        TargetEpoch(*at[3], 2),
+        CurrentAssignment(*at[4], "b", 2, 0, 0, tasks),
+    ]
+    topic = make_topic("orders", 3, end=100)
+    commits = [make_commit(25 + p, 90, partition=p) for p in range(3)]
+    rows = Life().take(*first, *second, *commits, make_observation(30, topic, state=None, group_type="streams"))
+    assert [(row.partition, row.member_id) for row in rows.lag] == [(0, "a"), (1, "b"), (2, "b")]

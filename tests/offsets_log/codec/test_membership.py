@@ -78,3 +78,8 @@ def test_a_newer_subscription_is_read_as_version_3() -> None:
 )
 def test_a_broken_subscription_says_what_is_wrong(data: bytes, reason: str) -> None:
     assert decode_subscription(data) == Rejected(reason)
+
+
+def test_topics_without_a_name_and_without_partitions_take_six_bytes_each() -> None:
+    many = [("", [])] * 10
+    assert decode_assignment(assignment(0, many, None)) == Assignment(0, (("", ()),) * 10, None)

@@ -1,4 +1,4 @@
-"""Keys looked up many at a time: the right number or none, whatever their bytes and collisions."""
+"""Slots of committed partitions, and keys looked up many at a time: the right number, whatever bytes and collisions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streaming.offsets_log.fold import commit_slots
-from streaming.offsets_log.fold.commit_slots import UNKNOWN, KeyTable
+from streaming.offsets_log.fold.commit_slots import UNKNOWN, CommitSlots, KeyTable
 from tests.offsets_log.compacting import columns
 from tests.offsets_log.one_by_one import Record
 
@@ -71,3 +71,15 @@ def test_keys_that_collide_are_never_taken_for_each_other(kept: int, monkeypatch
         told = dict(zip(keys, found(table, list(keys)), strict=True))
         assert {key: n for key, n in told.items() if n not in {UNKNOWN, numbers[key]}} == {}
         assert any(number != UNKNOWN for number in told.values())
+
+
+def test_thousands_of_partitions_have_a_slot_each_until_it_is_closed() -> None:
+    slots, opened = CommitSlots(), []
+    made = [slots.make(0, opened, ("t", n), b"%d" % n) for n in range(5_000)]
+    numbers = np.array([committed.number for committed in made])
+    assert slots.assign(numbers).tolist() == list(range(5_000))
+    assert slots.made == 5_000
+    slots.close(opened)
+    assert opened == []
+    # (The next slots come after those that were open before.)
+    assert slots.assign(numbers[[4_999, 0, 4_999]]).tolist() == [5_000, 5_001, 5_000]

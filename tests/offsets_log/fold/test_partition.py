@@ -10,7 +10,7 @@ from streaming.offsets_log import Compactor, partition_for
 from streaming.offsets_log.fold import commit_fold
 from streaming.offsets_log.fold import partition as compact_module
 from streaming.records import CommitWindow, CountedRecords, GroupEpoch, QuarantinedRecord, Removed
-from tests.offsets_log.compacting import compacted, counted, numbered
+from tests.offsets_log.compacting import columns, compacted, counted, numbered
 from tests.offsets_log.one_by_one import Record
 from tests.offsets_log.written import (
     group_epoch,
@@ -274,3 +274,39 @@ def test_what_is_held_of_junk_and_of_names_is_told() -> None:
     before = compactor.held
     compactor.add(500, 1, b"\x00", bytes(1_000_000))
     assert before + 65_536 < compactor.held < before + 70_000
+
+
+def test_what_is_held_grows_with_each_partition_that_a_group_commits() -> None:
+    def held(partitions: int) -> int:
+        compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+        for n in range(partitions):
+            compactor.add(n, 1, offset_key("g", "t", n), offset_value(3, 1))
+        compactor.fold()
+        return compactor.held
+
+    # 1,000 bytes for what is known of it, 300 for its window, and a few for the key itself.
+    assert 1_300 <= (held(1_000) - held(500)) / 500 <= 1_350
+
+
+def test_a_commit_that_is_decoded_by_itself_among_many_has_all_its_fields() -> None:
+    values = [offset_value(4, n, leader_epoch=3) for n in range(300)]
+    values[-1] = offset_value(4, 299, leader_epoch=7, metadata="é", topic_id=bytes(range(16)))
+    groups, _, _ = compacted(numbered([(COMMIT_KEY, value) for value in values], start=0))
+    (window,) = groups["g"]
+    assert isinstance(window, CommitWindow)
+    assert (window.commits, window.offset, window.leader_epoch) == (300, 299, 7)
+    assert window.topic_id == "AAECAwQFBgcICQoLDA0ODw"
+
+
+def test_a_commit_under_the_legacy_key_counts_at_its_place_among_the_others() -> None:
+    # (A group's name of 300 bytes, whose length does not begin with a zero, as the type of a legacy key does.)
+    for name in ("g", "g" * 300):
+        key = offset_key(name, "t", 0)
+        pairs = [(key, offset_value(3, n)) for n in range(400)]
+        pairs[200] = (b"\x00\x00" + key[2:], offset_value(0, 1_000))
+        compactor = Compactor(0, 1, (), lambda _: True, lambda _: True)
+        compactor.add_columns(columns(numbered(pairs, start=0)))
+        (window,) = dict(compactor.groups())[name]
+        assert isinstance(window, CommitWindow)
+        # From 1,000, committed in the middle, it went back to 201.
+        assert (window.commits, window.offset, window.step_back) == (400, 399, 799)

@@ -1,0 +1,30 @@
+"""What `group_health` says of a group that the broker assigns, before its first decision and after its last."""
+
+from __future__ import annotations
+
+from tests.groups.build import Life
+from tests.groups.coordinator import Written
+from tests.groups.modern_log import FIRST, epoch, gone, metadata, observation, read, stands
+
+
+def standing(*log: Written) -> tuple[str | None, int | None, str | None, str | None]:
+    """State, generation, verdict and its reason; nothing has drifted in any of these groups."""
+    life = Life()
+    row = life.take(*read(list(log)), observation(10 + len(log))).group_health[-1]
+    assert row.drifted_count == 0
+    return row.state, row.generation, row.verdict, row.verdict_reason
+
+
+def test_a_group_whose_first_record_shows_it_empty_has_its_epoch_and_no_verdict() -> None:
+    assert standing(epoch(5)) == ("Empty", 5, "not_applicable", "the group is empty")
+
+
+def test_a_group_that_is_empty_after_a_decision_keeps_that_decisions_epoch_until_a_newer_one() -> None:
+    state, generation, verdict, _ = standing(*FIRST, *gone("a"))
+    assert (state, generation, verdict) == ("Empty", 1, "identical")
+
+
+def test_a_member_without_a_target_waits_for_one() -> None:
+    reason = "no target assignment of the group has been read yet"
+    assert standing(metadata("a"), epoch(5)) == ("Assigning", None, "pending", reason)
+    assert standing(metadata("a"), epoch(1), stands(1))[2] != "pending"
