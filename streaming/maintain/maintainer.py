@@ -257,7 +257,7 @@ class Maintainer:
         with duckdb.connect() as connection:
             connection.execute("SET TimeZone = 'UTC'")
             connection.register("alerts", alerts.rows() if alerts else table_named("alerts").arrow_schema.empty_table())
-            return connection.execute(f"SELECT alert_id FROM ({VIEWS['alerts_current']})").to_arrow_table()  # noqa: S608
+            return connection.sql(f"SELECT alert_id FROM ({VIEWS['alerts_current']})").to_arrow_table()  # noqa: S608
 
 
 def _timed(done: Done, seconds: float) -> Done:

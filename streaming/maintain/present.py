@@ -74,7 +74,7 @@ def rows_that_stay(
                 conditions.append("e.outcome = 'added'")
         columns = ", ".join(f'e."{c.name}"' for c in table.columns if c.name not in table.partition_by)
         sql = f"SELECT {columns} FROM expired AS e WHERE {' OR '.join(conditions)}"  # noqa: S608
-        rows: pa.Table = connection.execute(sql).to_arrow_table()
+        rows: pa.Table = connection.sql(sql).to_arrow_table()
     return rows.cast(stored_schema(table)) if rows.num_rows else None
 
 
@@ -101,8 +101,7 @@ def _find_newest(
     same = " AND ".join(f"c.{name} IS NOT DISTINCT FROM o.{name}" for name in names)
     newer = f"({_comparable('o', order)}) >= ({_comparable('c', order)})"
     for part in _newest_first(others):
-        left = connection.execute("SELECT count(*) FROM candidates").fetchone()
-        if not left or not left[0]:
+        if _is_empty(connection, "candidates"):
             break
         found = _data_set(table, part, folder).scanner(
             columns=[*names, *order], filter=_of_groups(connection, "candidates", names)
@@ -117,7 +116,7 @@ def _find_newest(
         connection.execute(f"UPDATE candidates AS c SET older_elsewhere = true FROM o_newest AS o WHERE {same}")  # noqa: S608
     lives = "NOT is_over"
     if table.retention.with_group:
-        wanted = connection.execute("SELECT DISTINCT cluster, group_id FROM candidates").to_arrow_table()
+        wanted = connection.sql("SELECT DISTINCT cluster, group_id FROM candidates").to_arrow_table()
         connection.register("groups_alive", living.groups(wanted))
         lives = "EXISTS (SELECT 1 FROM groups_alive AS g WHERE g.cluster = c.cluster AND g.group_id = c.group_id)"
     connection.execute(f"CREATE TABLE newest AS SELECT * FROM candidates AS c WHERE older_elsewhere OR {lives}")  # noqa: S608
@@ -143,8 +142,7 @@ def living_groups(wanted: pa.Table, health: Table, files: Sequence[File], folder
         connection.execute("CREATE TABLE alive (cluster VARCHAR, group_id VARCHAR)")
         # A group that lives has a heartbeat, so the newest files know nearly all of them.
         for part in _newest_first(files):
-            left = connection.execute("SELECT count(*) FROM unknown").fetchone()
-            if not left or not left[0]:
+            if _is_empty(connection, "unknown"):
                 break
             found = _data_set(health, part, folder).scanner(
                 columns=["cluster", "group_id", "round", "ended"],
@@ -160,7 +158,11 @@ def living_groups(wanted: pa.Table, health: Table, files: Sequence[File], folder
             connection.execute(
                 "DELETE FROM unknown AS u USING known AS k WHERE u.cluster = k.cluster AND u.group_id = k.group_id"
             )
-        return connection.execute("SELECT * FROM alive").to_arrow_table()
+        return connection.sql("SELECT * FROM alive").to_arrow_table()
+
+
+def _is_empty(connection: duckdb.DuckDBPyConnection, relation: str) -> bool:
+    return not connection.execute(f"SELECT 1 FROM {relation} LIMIT 1").fetchall()  # noqa: S608
 
 
 def _newest_first(files: Sequence[File]) -> Iterator[list[File]]:
