@@ -68,7 +68,7 @@ class MaintainedTable:
 
         Args:
             piece: What was done.
-            rows: Sorted rows of the new file; None for no file.
+            rows: Rows of the new file; None for no file.
             now: The clock, ms since the epoch.
 
         Returns:
@@ -91,7 +91,7 @@ class MaintainedTable:
         size = 0
         try:
             if rows is not None:
-                write(rows, path, self.folder)
+                write(self.table, rows, path, self.folder)
                 size = self.folder.get_file_info(path).size
                 actions.insert(
                     0,

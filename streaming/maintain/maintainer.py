@@ -22,7 +22,7 @@ from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next_piece, today_of, wants_checkpoint
 from streaming.maintain.present import Living, living_groups, rows_that_stay
-from streaming.maintain.rewrite import read_sorted
+from streaming.maintain.rewrite import read
 from streaming.tables import ALL_TABLES, VIEWS, Table, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
@@ -204,10 +204,10 @@ class Maintainer:
             if piece is None:
                 return None
             if isinstance(piece, Compaction):
-                rows = read_sorted(table, piece.files, opened.folder)
+                rows: pa.Table | None = read(table, piece.files, opened.folder)
             else:
-                read = {file.path for file in piece.files}
-                others = [file for file in files if file.path not in read]
+                expired = {file.path for file in piece.files}
+                others = [file for file in files if file.path not in expired]
                 rows = rows_that_stay(table, piece.files, others, self._living, opened.folder)
             size_after = opened.replace(piece, rows, now)
             return Done(

@@ -25,8 +25,8 @@ _LONGEST_BOUND = 128
 _BOUNDED = ("round", "round_time", "record_time", "attempt_time", "to_time")
 
 
-def read_sorted(table: Table, files: Sequence[File], folder: Any) -> pa.Table:
-    """All rows of files of one day, sorted by the table's key and order.
+def read(table: Table, files: Sequence[File], folder: Any) -> pa.Table:
+    """All rows of files of one day.
 
     Texts stay dictionary-encoded, which halves time and memory: a file of `lag` repeats some thousand of them.
 
@@ -44,22 +44,28 @@ def read_sorted(table: Table, files: Sequence[File], folder: Any) -> pa.Table:
         [field.with_type(pa.dictionary(pa.int32(), pa.string())) if field.name in texts else field for field in schema]
     )
     found = data_set([(file.place, None) for file in files], encoded, folder, texts)
-    rows = found.to_table().unify_dictionaries().combine_chunks()
-    return rows.take(pa.array(_order(rows, (*table.key, *table.newest_by))))
+    return found.to_table().unify_dictionaries().combine_chunks()
 
 
-def write(rows: pa.Table, path: str, folder: Any) -> None:
-    """Write rows as one file.
+def write(table: Table, rows: pa.Table, path: str, folder: Any) -> None:
+    """Write rows as one file, sorted by the table's key and order.
 
     Args:
+        table: The table.
         rows: Rows with the columns that are stored in its files (`event_date` is not, where it partitions).
         path: Path inside the table's folder.
         folder: The table's `file_system`.
     """
+    order = _order(rows, (*table.key, *table.newest_by))
     folder.create_dir(path.rpartition("/")[0], recursive=True)
-    with folder.open_output_stream(path) as stream:
+    with (
+        folder.open_output_stream(path) as stream,
         # (Without Arrow's own schema: it would make readers see dictionaries.)
-        pq.write_table(rows, stream, compression="zstd", row_group_size=_GROUP_ROWS, store_schema=False)
+        pq.ParquetWriter(stream, rows.schema, compression="zstd", store_schema=False) as writer,
+    ):
+        # (Sorted a row group at a time: all at once would be a second copy of all rows.)
+        for start in range(0, len(order), _GROUP_ROWS):
+            writer.write_table(rows.take(pa.array(order[start : start + _GROUP_ROWS])))
 
 
 def statistics(table: Table, rows: pa.Table) -> str:
