@@ -67,7 +67,7 @@ class Limits:
 
     Attributes:
         piece_bytes: Bytes read by a piece of compaction. Parquet, so a multiple of it in memory.
-        piece_rows: Rows read by a piece. Two million rows of `lag` take about 1 GB of memory and 4 s of one core, and
+        piece_rows: Rows read by a piece. Two million rows of `lag` take about 1.4 GB of memory and 4 s of one core, and
             make 31 files of a day of 61 million.
         min_files: Files of one size that a day still being written must have before they are joined: a minute of
             commits would be joined 1,440 times a day, a day of them only when nobody reads them any more.

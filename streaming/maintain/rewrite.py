@@ -105,6 +105,8 @@ def _ranks(column: pa.ChunkedArray) -> Any:
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
+    if pa.types.is_string(whole.type):
+        whole = whole.dictionary_encode()
     if pa.types.is_dictionary(whole.type):
         texts = whole.dictionary
         ranks = np.full(len(texts) + 1, -1, dtype=np.int64)
