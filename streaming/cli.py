@@ -167,6 +167,19 @@ def alert(
 
 
 @app.command()
+def maintain(
+    lake: Lake = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be done, by table, and change nothing.")
+    ] = False,
+) -> None:
+    """Maintain the lake beside a running job: compaction, retention, vacuum (docs/operations.md)."""
+    from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
+
+    maintain_lake(_settings(None, lake, None), _console(), dry_run=dry_run)
+
+
+@app.command()
 def assign() -> None:
     """Recompute assignments: JSON lines, or drift.inputs in hex, in; JSON lines out (docs/tools.md)."""
     from assignors.jsonl import assign_line  # noqa: PLC0415

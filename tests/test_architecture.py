@@ -79,6 +79,10 @@ ROOMS = {
     "dashboards": room(
         "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables", "dashboards.serve"
     ),
+    "streaming.maintain": room(
+        "deltalake duckdb numpy pyarrow rich",
+        "streaming.config streaming.exceptions streaming.process streaming.tables streaming.times",
+    ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
         "psutil pyspark",
@@ -99,8 +103,8 @@ ROOMS = {
     "streaming.cli": room(
         "msgspec rich typer",
         "assignors dashboards streaming.alerts streaming.cluster streaming.config streaming.demo streaming.exceptions "
-        "streaming.groups streaming.job streaming.offsets_log streaming.probe streaming.process streaming.terminal "
-        "streaming.up",
+        "streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe streaming.process "
+        "streaming.terminal streaming.up",
     ),
 }
 

@@ -256,6 +256,20 @@ class PageSettings(Section):
     past_hours: float = Field(default=24.0, gt=0, le=24 * 31)
 
 
+class MaintenanceSettings(Section):
+    """Maintenance of the lake.
+
+    Attributes:
+        keep_days: By table, how many days of rows are kept, where it is not the table's default (docs/tables.md).
+        piece_mb: Files that one piece of compaction reads, MB.
+        piece_rows: Rows that it reads: its memory.
+    """
+
+    keep_days: dict[str, int] = Field(default_factory=dict)
+    piece_mb: int = Field(default=64, ge=1)
+    piece_rows: int = Field(default=2_000_000, ge=1_000)
+
+
 class Settings(BaseSettings):
     """All settings.
 
@@ -269,6 +283,7 @@ class Settings(BaseSettings):
         job: The job.
         alerts: The alerter.
         page: The page.
+        maintenance: Maintenance of the lake.
         owners: Teams and their groups; the first entry that matches a group counts.
         strategies: Expected strategies.
         custom_strategies: Strategies of the user's own, beside those of installed packages.
@@ -290,6 +305,7 @@ class Settings(BaseSettings):
     job: JobSettings = JobSettings()
     alerts: AlertSettings = AlertSettings()
     page: PageSettings = PageSettings()
+    maintenance: MaintenanceSettings = MaintenanceSettings()
     owners: tuple[Owner, ...] = ()
     strategies: tuple[StrategyRule, ...] = ()
     custom_strategies: tuple[CustomStrategySettings, ...] = ()

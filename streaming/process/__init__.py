@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from streaming.process.guarded import SAFE_PATH, GuardedProcess
-from streaming.process.lock import ALERTER, JOB, UP, only_one
+from streaming.process.lock import ALERTER, JOB, MAINTAINER, UP, only_one
 from streaming.process.logs import LogFollower, logs_of
 from streaming.process.programs import Program, Programs
 
 __all__ = [
     "ALERTER",
     "JOB",
+    "MAINTAINER",
     "SAFE_PATH",
     "UP",
     "GuardedProcess",

@@ -1,8 +1,9 @@
-"""Locks: one job, one alerter and one `evenkeel up` per cluster and lake on this machine.
+"""Locks: one job, one alerter and one `evenkeel up` per cluster and lake on this machine, and one maintainer per lake.
 
 A lock is `flock` on a file, so it ends with its process and needs no cleaning up after a `kill -9`. The file is in the
-lake, under `_locks/<cluster>`, where every process of this machine finds it; if the lake is not a folder, it is in a
-folder of this user in the temporary directory. Two machines do not see each other's locks.
+lake, under `_locks/<cluster>` (a maintainer's under `_locks`), where every process of this machine finds it; if the
+lake is not a folder, it is in a folder of this user in the temporary directory. Two machines do not see each other's
+locks.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import room_log
 from streaming.places import open_private, private_folder
 
-JOB, ALERTER, UP = "job", "alerter", "evenkeel up"
+JOB, ALERTER, UP, MAINTAINER = "job", "alerter", "evenkeel up", "maintainer"
 
 _LOG = room_log(__name__)
 
@@ -29,13 +30,13 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
 
 
 @contextmanager
-def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
+def only_one(what: str, lake: str, cluster: str | None) -> Iterator[None]:
     """Hold the lock of one kind of program on a cluster and lake.
 
     Args:
-        what: The kind: `JOB`, `ALERTER` or `UP`.
+        what: The kind: `JOB`, `ALERTER`, `UP` or `MAINTAINER`.
         lake: The lake, a folder or an URI.
-        cluster: Name of the cluster.
+        cluster: Name of the cluster; None for a program that works on the whole lake.
 
     Raises:
         SetupError: Another process holds it, or the folder of the locks cannot be written.
@@ -56,10 +57,9 @@ def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             pid = file.read(20).strip()
-            message = (
-                f"Another {what} runs for the cluster {cluster!r} with the lake {lake} (process {pid or 'unknown'}): "
-                "stop that one, or choose another lake."
-            )
+            where = f"the lake {lake}" if cluster is None else f"the cluster {cluster!r} with the lake {lake}"
+            advice = "stop that one" if cluster is not None else "wait until it has finished"
+            message = f"Another {what} runs for {where} (process {pid or 'unknown'}): {advice}, or choose another lake."
             raise SetupError(message) from None
         except OSError as error:
             if error.errno not in _NO_LOCKS:
@@ -71,13 +71,13 @@ def only_one(what: str, lake: str, cluster: str) -> Iterator[None]:
         yield
 
 
-def _folder(lake: str, cluster: str) -> Path:
+def _folder(lake: str, cluster: str | None) -> Path:
     if "://" not in lake:
-        return Path(lake) / "_locks" / cluster
+        return Path(lake) / "_locks" / (cluster or "")
     mine = Path(tempfile.gettempdir()) / f"evenkeel-{os.getuid()}"
     private_folder(mine)
     found = mine.lstat()
     if found.st_uid != os.getuid() or not mine.is_dir() or mine.is_symlink():
         message = f"{mine} is not this user's folder: remove it, or set TMPDIR to a folder of your own."
         raise SetupError(message)
-    return mine / hashlib.sha256(f"{lake}\0{cluster}".encode()).hexdigest()[:16]
+    return mine / hashlib.sha256(f"{lake}\0{cluster or ''}".encode()).hexdigest()[:16]

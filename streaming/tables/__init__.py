@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted
-from streaming.tables.dataset import LakeUnreadableError, all_rows, file_system
+from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
 from streaming.tables.lake import DeltaLake, Lake, named_to_arrow, to_arrow
-from streaming.tables.log_tail import DataFile, DeltaLogTail
+from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.read import VIEWS, LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
@@ -13,6 +13,8 @@ from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 __all__ = [
     "ALERT_TABLES",
     "ALL_TABLES",
+    "DAY",
+    "RETENTION_COMMIT",
     "TABLES",
     "VIEWS",
     "DataFile",
@@ -26,12 +28,14 @@ __all__ = [
     "TableCache",
     "Wanted",
     "all_rows",
+    "data_set",
     "ddl",
     "file_system",
     "has_rows_of",
     "named_to_arrow",
     "parsed",
     "reads",
+    "refuse_features",
     "table_named",
     "to_arrow",
     "with_parameters",

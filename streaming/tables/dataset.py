@@ -7,7 +7,7 @@ answer a question about the 33rd with no rows. Here a file promises nothing but 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,9 @@ def file_system(uri: str) -> Any:
     return pa_fs.SubTreeFileSystem(str(Path(uri).resolve()), pa_fs.LocalFileSystem())
 
 
-def data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any) -> ds.FileSystemDataset:
+def data_set(
+    files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any, encoded: Collection[str] = ()
+) -> ds.FileSystemDataset:
     """Files as one data set, by the schema of this release: what an older file does not have is NULL.
 
     Args:
@@ -64,8 +66,9 @@ def data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder
             partitioned.
         schema: The table's Arrow schema.
         folder: The table's `file_system`.
+        encoded: Columns of texts that are read dictionary-encoded; the schema has that type for them.
     """
-    form = ds.ParquetFileFormat()
+    form = ds.ParquetFileFormat(dictionary_columns=set(encoded)) if encoded else ds.ParquetFileFormat()
     fragments = [
         form.make_fragment(
             path, filesystem=folder, partition_expression=None if day is None else ds.field(DAY) == pa.scalar(day)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from streaming.tables.schema import ALL_TABLES, PROPERTIES, Table
+from streaming.tables.schema import ALL_TABLES, Table
 
 _HEAD = """\
 # The tables
@@ -30,16 +30,24 @@ query can ask what the tables said at any time.
   checkpoints stay off.
 """
 
+_PROPERTIES = """\
+## Retention and properties
+
+`evenkeel maintain` deletes rows of days further back than a table keeps them, except for the present: the newest row of
+everything that still lives, whatever its age ([how to keep more or less](operations.md#maintenance)). The Delta
+properties are set when a table is created. Whoever has opened a version of a table can read it for at least
+`delta.deletedFileRetentionDuration`.
+"""
+
 
 def describe() -> str:
     """All tables as Markdown."""
-    properties = "\n".join(f"| `{name}` | {value} |" for name, value in PROPERTIES.items())
     index = "\n".join(f"| [`{t.name}`](#{t.name}) | {_cell(t.comment)} |" for t in ALL_TABLES)
     parts = [
         _HEAD,
         f"| table | what |\n|---|---|\n{index}\n",
         *map(_section, ALL_TABLES),
-        f"## Properties\n\nSet on every table when it is created:\n\n| property | value |\n|---|---|\n{properties}\n",
+        _properties(),
     ]
     return "\n".join(parts)
 
@@ -54,6 +62,16 @@ def _section(table: Table) -> str:
         f"{days}\n\n"
         f"| column | type | meaning |\n|---|---|---|\n{columns}\n"
     )
+
+
+def _properties() -> str:
+    names = [f"`{name}`" for name in ALL_TABLES[0].properties]
+    head = f"| table | kept, in days | {' | '.join(names)} |\n|---|---:|{'---|' * len(names)}"
+    rows = "\n".join(
+        f"| `{t.name}` | {t.retention.days} | {' | '.join(t.properties.values())} |"
+        for t in sorted(ALL_TABLES, key=lambda t: t.name)
+    )
+    return f"{_PROPERTIES}\n{head}\n{rows}\n"
 
 
 def _names(names: tuple[str, ...]) -> str:

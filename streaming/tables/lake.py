@@ -15,7 +15,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.schema import PROPERTIES, TABLES, Column, Table, table_named
+from streaming.tables.schema import TABLES, Column, Table, table_named
 from streaming.tables.schema.table import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
 from streaming.times import DAY_MS
 
@@ -123,7 +123,7 @@ class DeltaLake:
                     partition_by=list(table.partition_by) or None,
                     name=table.name,
                     description=table.comment,
-                    configuration=PROPERTIES,
+                    configuration=dict(table.properties),
                     storage_options=self._options,
                 )
                 continue

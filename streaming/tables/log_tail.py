@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,6 +19,13 @@ from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
 from streaming.tables.schema import Table
+
+RETENTION_COMMIT: Final = {"evenkeel": "retention"}
+"""Marks, in its `commitInfo`, a commit that deletes rows past their retention.
+
+Delta says `dataChange` of every file that loses rows, which may mean that what a follower knows is wrong. Here only the
+past was shortened.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,8 @@ class NewFiles:
 class DeltaLogTail:
     """One table. Not thread-safe.
 
-    Files that were only rewritten (compaction) are no news: their rows were seen before.
+    Files that were only rewritten (compaction) are no news, because their rows were seen before; nor is that rows are
+    gone which were past their retention.
     """
 
     def __init__(self, root: str, table: Table, time: str) -> None:
@@ -163,8 +171,12 @@ class DeltaLogTail:
     def _new_files(self, actions: list[dict[str, Any]]) -> list[DataFile] | None:
         """Files with new rows; None when the table is to be opened anew."""
         found = []
+        infos = [action.get("commitInfo", {}) for action in actions]
+        is_retention = any(RETENTION_COMMIT.items() <= info.items() for info in infos)
         for action in actions:
-            if {"protocol", "metaData"} & action.keys() or action.get("remove", {}).get("dataChange"):
+            if {"protocol", "metaData"} & action.keys():
+                return None
+            if action.get("remove", {}).get("dataChange") and not is_retention:
                 return None
             add = action.get("add")
             if add is None or not add.get("dataChange", True):

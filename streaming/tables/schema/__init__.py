@@ -17,9 +17,9 @@ from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, OPEN_TRANSACTIONS, ROUNDS
-from streaming.tables.schema.table import PROPERTIES, Column, Table, ddl
+from streaming.tables.schema.table import Column, Retention, Table, ddl
 
-__all__ = ["ALERT_TABLES", "ALL_TABLES", "PROPERTIES", "TABLES", "Column", "Table", "ddl", "table_named"]
+__all__ = ["ALERT_TABLES", "ALL_TABLES", "TABLES", "Column", "Retention", "Table", "ddl", "table_named"]
 
 TABLES: Final = (
     REBALANCE_CHURN,

@@ -15,6 +15,7 @@ from streaming.tables.schema.table import (
     STRING,
     TIMESTAMP,
     Column,
+    Retention,
     Table,
 )
 
@@ -61,6 +62,7 @@ ALERTS: Final = Table(
     ),
     key=("cluster", "rule", "entity"),
     newest_by=("decision", "round"),
+    retention=Retention(400, living=("cluster", "rule", "entity"), of_alerts=True),
     closes=True,
 )
 
@@ -92,4 +94,5 @@ ALERT_DELIVERIES: Final = Table(
     ),
     key=("transition_id", "target"),
     newest_by=("attempt_time", "attempt"),
+    retention=Retention(90, of_alerts=True),
 )

@@ -27,6 +27,7 @@ from streaming.tables.schema.table import (
     TIMESTAMP,
     VERDICT_ROUND,
     Column,
+    Retention,
     Table,
 )
 
@@ -101,6 +102,7 @@ REBALANCE_CHURN: Final = Table(
     ),
     key=("cluster", "group_id", "decision"),
     newest_by=("revision",),
+    retention=Retention(400, living=("cluster", "group_id"), with_group=True),
 )
 
 DRIFT: Final = Table(
@@ -139,6 +141,7 @@ DRIFT: Final = Table(
     ),
     key=("cluster", "group_id", "topic"),
     newest_by=("round", "decision"),
+    retention=Retention(400, living=("cluster", "group_id", "topic"), with_group=True),
 )
 
 MEMBERS: Final = Table(
@@ -172,6 +175,7 @@ MEMBERS: Final = Table(
     ),
     key=("cluster", "group_id", "member_id"),
     newest_by=("decision",),
+    retention=Retention(90, living=("cluster", "group_id", "member_id")),
     closes=True,
 )
 
@@ -218,4 +222,5 @@ WHAT_IF: Final = Table(
     ),
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),
+    retention=Retention(90, living=("cluster", "group_id", "strategy"), with_group=True),
 )

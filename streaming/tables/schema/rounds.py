@@ -22,6 +22,7 @@ from streaming.tables.schema.table import (
     STRING,
     TIMESTAMP,
     Column,
+    Retention,
     Table,
 )
 
@@ -80,6 +81,8 @@ LAG: Final = Table(
     ),
     key=("cluster", "group_id", "topic", "broker", "partition"),
     newest_by=("round",),
+    retention=Retention(35, living=("cluster", "group_id", "topic", "broker", "partition")),
+    every_batch=True,
     closes=True,
 )
 
@@ -135,6 +138,8 @@ GROUP_HEALTH: Final = Table(
     ),
     key=("cluster", "group_id"),
     newest_by=("round",),
+    retention=Retention(90, living=("cluster", "group_id")),
+    every_batch=True,
     closes=True,
 )
 
@@ -168,6 +173,8 @@ ROUNDS: Final = Table(
     ),
     key=("cluster",),
     newest_by=("round",),
+    retention=Retention(400, living=("cluster",)),
+    every_batch=True,
 )
 
 OPEN_TRANSACTIONS: Final = Table(
@@ -197,4 +204,5 @@ OPEN_TRANSACTIONS: Final = Table(
     ),
     key=("cluster", "log_partition"),
     newest_by=("round",),
+    retention=Retention(400, living=("cluster", "log_partition")),
 )

@@ -63,13 +63,24 @@ LABELS: Final = Type(
 )
 
 
-# An always-on job commits up to 8,640 times a day and table. The defaults (30 days of log, a checkpoint every 10
-# commits) would keep a quarter of a million log files; a week lets a reader look back, and a checkpoint every 50
-# commits costs a reader 50 small files at the most.
-PROPERTIES: Final = {
+# Delta's properties, by how often a table is written. A checkpoint holds every file of the table and every tombstone, a
+# file that compaction or retention has removed. A batch every 10 s is 8,640 commits a day: Delta's defaults (30 days of
+# log, 7 of tombstones, a checkpoint every 10 commits) would keep a quarter of a million commits and write 60,480
+# tombstones 864 times a day. The time of a tombstone is also the time for which a reader of an old version is safe:
+# half a day is far beyond any query. Maintenance writes checkpoints whenever the commits since the last one weigh as
+# much as it does, so the interval only matters where nobody maintains a lake.
+_EVERY_BATCH: Final = {
+    "delta.logRetentionDuration": "interval 1 days",
+    "delta.deletedFileRetentionDuration": "interval 12 hours",
+    "delta.checkpointInterval": "200",
+}
+
+# The alerter reads the new rows of `gaps`, `quarantine` and `alert_deliveries` from the log: a week bridges an outage
+# over holidays.
+_NOW_AND_THEN: Final = {
     "delta.logRetentionDuration": "interval 7 days",
-    "delta.deletedFileRetentionDuration": "interval 7 days",
-    "delta.checkpointInterval": "50",
+    "delta.deletedFileRetentionDuration": "interval 1 days",
+    "delta.checkpointInterval": "200",
 }
 
 
@@ -83,6 +94,26 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
+class Retention:
+    """For how long a table keeps its rows, and what it keeps for longer: the present.
+
+    Attributes:
+        days: Rows of days further back are deleted, except for the present.
+        living: Columns that name what a row tells the present of: the newest row of each stays for as long as it lives.
+            Empty for tables of events, which have no present.
+        with_group: It lives as long as its group does (`group_health_current`); otherwise until its `ended` row, or
+            for good in a table without such rows.
+        of_alerts: Rows of alerts that are pending or firing stay, and so do those that say since when a delivery
+            target is known.
+    """
+
+    days: int
+    living: tuple[str, ...] = ()
+    with_group: bool = False
+    of_alerts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """One table.
 
@@ -92,8 +123,10 @@ class Table:
         columns: Columns in order.
         key: Columns that name what a row speaks of.
         newest_by: Columns that order the rows of one key, the last is the newest.
+        retention: How long rows are kept by default.
         closes: A row with `closed` ends its key.
         partition_by: Partition columns.
+        every_batch: Nearly every batch writes it.
     """
 
     name: str
@@ -101,8 +134,15 @@ class Table:
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     newest_by: tuple[str, ...]
+    retention: Retention
     closes: bool = False
     partition_by: tuple[str, ...] = ("event_date",)
+    every_batch: bool = False
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Delta's table properties."""
+        return dict(_EVERY_BATCH if self.every_batch else _NOW_AND_THEN)
 
     @property
     def arrow_schema(self) -> pa.Schema:
@@ -115,7 +155,7 @@ def ddl(table: Table, location: str) -> str:
     quoted = location.replace("`", "``")
     columns = ",\n  ".join(f"`{c.name}` {c.type.sql} COMMENT {_literal(c.comment)}" for c in table.columns)
     partitioned = f"\nPARTITIONED BY ({', '.join(table.partition_by)})" if table.partition_by else ""
-    properties = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in PROPERTIES.items())
+    properties = ", ".join(f"{_literal(k)} = {_literal(v)}" for k, v in table.properties.items())
     return (
         f"CREATE TABLE IF NOT EXISTS delta.`{quoted}` (\n  {columns}\n)\nUSING delta{partitioned}\n"
         f"COMMENT {_literal(table.comment)}\nTBLPROPERTIES ({properties})"

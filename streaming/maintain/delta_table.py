@@ -1,0 +1,197 @@
+"""One Delta table for maintenance: its files, commits that replace some, its log and its tombstones.
+
+delta-rs 1.6.6 rewrites files by itself (`optimize.compact`, `optimize.z_order`), but not in bounded pieces, and only
+`z_order` by key, in four to six times the time and memory. So the files are ours, and the commits are delta-rs's.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from contextlib import suppress
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
+from deltalake import CommitProperties, DeltaTable
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from streaming.maintain.exceptions import MaintenanceError
+from streaming.maintain.plan import Compaction, Expiry, File, Log, day_of_clock, present_file_name
+from streaming.maintain.rewrite import partition_of, statistics, write
+from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, file_system, refuse_features
+
+# A job commits every few seconds and a commit takes some ms, so a second try nearly always succeeds.
+_TRIES = 20
+
+# Bytes of a row of which the log says nothing, compressed: too few rather than too many.
+_LEAST_ROW = 10
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
+
+
+class MaintainedTable:
+    """One table of a lake. Not thread-safe."""
+
+    def __init__(self, root: str, table: Table, opened: DeltaTable) -> None:
+        """Take an opened table; see `open_table`."""
+        self.table = table
+        self.uri = f"{root.rstrip('/')}/{table.name}"
+        self.folder: Any = file_system(self.uri)
+        self._opened = opened
+
+    def files(self) -> list[File]:
+        """All data files of the newest version."""
+        self._opened.update_incremental()
+        actions = pa.table(self._opened.get_add_actions(flatten=True))
+        wanted = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
+        return [
+            _file_of(action)
+            for action in actions.select([name for name in wanted if name in actions.column_names]).to_pylist()
+        ]
+
+    def rows(self) -> ds.FileSystemDataset:
+        """All rows of the newest version, as a data set."""
+        self._opened.update_incremental()
+        return all_rows(self.table, self._opened, self.uri)
+
+    def replace(self, piece: Compaction | Expiry, rows: pa.Table | None, now: int) -> int:
+        """Replace the files of a piece by one with these rows, in one commit.
+
+        Compaction changes no rows, and the commit says so (`dataChange` false): Delta's followers pass over it. What
+        retention removes has `dataChange` true, and what it keeps false: nothing in it is new.
+
+        Args:
+            piece: What was done.
+            rows: Rows of the new file; None for no file.
+            now: The clock, ms since the epoch.
+
+        Returns:
+            Bytes of the new file.
+
+        Raises:
+            MaintenanceError: Somebody else has removed one of the files, or commits all the time.
+        """
+        is_expiry = isinstance(piece, Expiry)
+        removed_at = time.time_ns() // 1_000_000
+        unique = str(uuid.uuid4())
+        name = present_file_name(day_of_clock(now), unique) if is_expiry else f"compacted-{unique}.zstd.parquet"
+        partition = partition_of(self.table, piece.day)
+        path = f"{DAY}={piece.day.isoformat()}/{name}" if partition else name
+        # A follower that lost its place tells new rows by this time: these are no newer than they were.
+        written = max(file.written for file in piece.files)
+        actions: list[AddAction | RemoveAction] = [
+            RemoveAction(file.path, is_expiry, removed_at, file.size, partition) for file in piece.files
+        ]
+        size = 0
+        try:
+            if rows is not None:
+                write(self.table, rows, path, self.folder)
+                size = self.folder.get_file_info(path).size
+                actions.insert(
+                    0,
+                    AddAction(path, size, partition, written, data_change=False, stats=statistics(self.table, rows)),
+                )
+            self._commit(actions, {file.path for file in piece.files}, dict(RETENTION_COMMIT) if is_expiry else None)
+        except BaseException:
+            # (After a `kill -9` vacuum removes it.)
+            if rows is not None:
+                with suppress(OSError):
+                    self.folder.delete_file(path)
+            raise
+        return size
+
+    def _commit(self, actions: list[AddAction | RemoveAction], removed: set[str], mark: dict[str, str] | None) -> None:
+        for _ in range(_TRIES):
+            if not removed <= {file.path for file in self.files()}:
+                message = (
+                    f"Files of the table {self.uri} were replaced by another program meanwhile: run only one that "
+                    "compacts it, and try again."
+                )
+                raise MaintenanceError(message)
+            try:
+                # delta-rs would commit after any other commit, even one that has removed the same files, and their rows
+                # would be there twice. So this commit must be the very next one, or we look again.
+                self._opened.create_write_transaction(
+                    actions,
+                    "append",
+                    self._opened.schema(),
+                    list(self.table.partition_by),
+                    commit_properties=CommitProperties(max_commit_retries=0, custom_metadata=mark),
+                )
+            except CommitFailedError:
+                continue
+            return
+        message = f"The table {self.uri} is written all the time, so nothing could be committed: try again."
+        raise MaintenanceError(message)
+
+    def vacuum(self, *, dry_run: bool) -> tuple[int, int]:
+        """Delete the files that nobody may read any more: removed, or never committed, before the tombstones' time.
+
+        Returns:
+            Files and bytes; with `dry_run` those that would be deleted.
+        """
+        self._opened.update_incremental()
+        paths = self._opened.vacuum(dry_run=True, full=True)
+        if not paths:
+            return 0, 0
+        size = sum(found.size or 0 for found in self.folder.get_file_info(paths))
+        if not dry_run:
+            self._opened.vacuum(dry_run=False, full=True)
+        return len(paths), size
+
+    def log(self) -> Log:
+        """The log since its last checkpoint."""
+        found = self.folder.get_file_info(pa_fs.FileSelector("_delta_log"))
+        commits = {int(m[1]): info.size for info in found if (m := _COMMIT.fullmatch(info.base_name))}
+        checkpoints: dict[int, int] = {}
+        for info in found:
+            if match := _CHECKPOINT.fullmatch(info.base_name):
+                checkpoints[int(match[1])] = checkpoints.get(int(match[1]), 0) + info.size
+        newest = max(checkpoints, default=-1)
+        since = [size for version, size in commits.items() if version > newest]
+        return Log(len(since), sum(since), checkpoints.get(newest, 0))
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the log, and delete the commits before it that are past their time."""
+        self._opened.update_incremental()
+        self._opened.create_checkpoint()
+        self._opened.cleanup_metadata()
+
+
+def open_table(root: str, table: Table) -> MaintainedTable | None:
+    """Open a table; None when it is not there.
+
+    Raises:
+        LakeUnreadableError: It has features with which its files are not all there is to its rows.
+    """
+    uri = f"{root.rstrip('/')}/{table.name}"
+    try:
+        opened = DeltaTable(uri)
+    except TableNotFoundError:
+        return None
+    refuse_features(opened, uri)
+    return MaintainedTable(root, table, opened)
+
+
+def _file_of(action: dict[str, Any]) -> File:
+    written = action["modification_time"]
+    if isinstance(written, datetime):
+        written = int(written.timestamp() * 1000)
+    day = action.get(f"partition.{DAY}")
+    if isinstance(day, str):
+        day = date.fromisoformat(day)
+    size = action["size_bytes"]
+    rows = action.get("num_records")
+    return File(
+        path=action["path"],
+        day=day if day is not None else datetime.fromtimestamp(written / 1000, UTC).date(),
+        size=size,
+        rows=rows if rows is not None else size // _LEAST_ROW,
+        written=written,
+    )

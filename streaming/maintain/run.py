@@ -1,0 +1,173 @@
+"""`evenkeel maintain`: a lake's maintenance from outside, beside a running job."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table as Grid
+
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.maintain.maintainer import Done, Maintainer, Outlook
+from streaming.maintain.plan import Limits
+from streaming.process import MAINTAINER, only_one
+from streaming.tables import ALL_TABLES
+
+# Below this a retention makes no sense: the alerter goes back to its oldest pending alert, the page a day.
+_LEAST_DAYS = 2
+
+
+def maintain(settings: Settings, console: Console, *, dry_run: bool = False) -> None:
+    """Maintain a lake until nothing is left to do, and say what was done; with `dry_run` only what would be.
+
+    Raises:
+        SetupError: There is no lake, a setting names no table, or another maintainer is at work.
+        MaintenanceError: A table could not be maintained.
+    """
+    lake = settings.lake
+    maintainer = Maintainer(lake, _keep_days(settings), _limits(settings))
+    if dry_run:
+        found = maintainer.outlook()
+        if not found:
+            raise _no_lake(lake)
+        _show(found, console)
+        return
+    if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
+        raise _no_lake(lake)
+    with only_one(MAINTAINER, lake, None):
+        outlook = maintainer.outlook()
+        if not outlook:
+            raise _no_lake(lake)
+        done = _run(maintainer, outlook, console)
+        console.print(_summary(done), highlight=False)
+
+
+def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> list[Done]:
+    if not console.is_terminal:
+        done = []
+        for piece in maintainer.work():
+            console.print(line(piece), highlight=False)
+            done.append(piece)
+        return done
+    done = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
+        size = sum(o.compacted_size + o.expired_size for o in outlook)
+        task = progress.add_task("looking at the tables", total=size or None)
+        for piece in maintainer.work():
+            # (Compacted files may be joined once more, so the bar can be full a little early.)
+            moved = piece.size if piece.what in {"compaction", "retention"} else 0
+            progress.update(task, description=f"{piece.table}: {piece.what}", advance=moved)
+            done.append(piece)
+            progress.console.print(line(piece), highlight=False)
+    return done
+
+
+def line(done: Done) -> str:
+    """One piece of work as a line for people."""
+    match done.what:
+        case "compaction":
+            told = f"{_files(done.files)} of {done.day} joined into one, {_size(done.size)} to {_size(done.size_after)}"
+        case "retention":
+            gone = done.rows - done.rows_after
+            told = f"{gone:,} rows of {done.day} deleted, {done.rows_after:,} stay"
+        case "vacuum":
+            told = f"{_files(done.files)} deleted that no reader needs any more, {_size(done.size)}"
+        case _:
+            told = f"checkpoint of the log after {done.files:,} commits"
+    return f"{done.table:<18} {told} ({done.seconds:.1f} s)"
+
+
+def _summary(done: list[Done]) -> str:
+    if not done:
+        return "Nothing to do."
+    parts = []
+    if joined := [d for d in done if d.what == "compaction"]:
+        parts.append(f"{_files(sum(d.files for d in joined))} joined into {len(joined):,}")
+    if expired := [d for d in done if d.what == "retention"]:
+        parts.append(f"{sum(d.rows - d.rows_after for d in expired):,} rows past their retention deleted")
+    if vacuumed := [d for d in done if d.what == "vacuum"]:
+        parts.append(f"{_size(sum(d.size for d in vacuumed))} of disk freed")
+    if not parts:
+        parts.append("checkpoints written")
+    return f"Done in {sum(d.seconds for d in done):.1f} s: {', '.join(parts)}."
+
+
+def _show(found: list[Outlook], console: Console) -> None:
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for name, justify in (
+        ("table", "left"),
+        ("files", "right"),
+        ("size", "right"),
+        ("rows", "right"),
+        ("keep", "right"),
+        ("would be done", "left"),
+    ):
+        grid.add_column(name, justify=justify, no_wrap=name != "would be done")  # type: ignore[arg-type]
+    for one in found:
+        grid.add_row(
+            one.table,
+            f"{one.files:,}",
+            _size(one.size),
+            f"{one.rows:,}",
+            f"{one.keep_days} d",
+            "; ".join(_would(one)) or "nothing",
+        )
+    console.print(grid, highlight=False)
+
+
+def _would(one: Outlook) -> list[str]:
+    parts = []
+    if one.expired_days:
+        days = "day" if one.expired_days == 1 else "days"
+        parts.append(
+            f"delete {one.expired_rows:,} rows of {one.expired_days} {days} ({_size(one.expired_size)}), except for "
+            "the present"
+        )
+    if one.compactions:
+        parts.append(f"join {_files(one.compacted_files)} ({_size(one.compacted_size)}) into {one.compactions:,}")
+    if one.vacuumed_files:
+        parts.append(f"vacuum {_files(one.vacuumed_files)} ({_size(one.vacuumed_size)})")
+    if one.checkpoint:
+        parts.append("checkpoint the log")
+    return parts
+
+
+def _files(number: int) -> str:
+    return f"{number:,} file" if number == 1 else f"{number:,} files"
+
+
+def _size(number: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6)):
+        if number >= factor:
+            return f"{number / factor:,.1f} {unit}"
+    return f"{number / 1000:,.1f} kB"
+
+
+def _no_lake(lake: str) -> SetupError:
+    message = f"There are no tables in {lake}: name the lake with --lake, or in the setting `lake`."
+    return SetupError(message)
+
+
+def _keep_days(settings: Settings) -> dict[str, int]:
+    names = [table.name for table in ALL_TABLES]
+    for name, days in settings.maintenance.keep_days.items():
+        if name not in names:
+            message = (
+                f"The setting maintenance.keep_days names {name}, which is no table: use one of {', '.join(names)}."
+            )
+            raise SetupError(message)
+        if days < _LEAST_DAYS:
+            message = (
+                f"The setting maintenance.keep_days keeps {name} for {days} days, but the alerter and the page need "
+                f"{_LEAST_DAYS}: keep it for longer."
+            )
+            raise SetupError(message)
+    return dict(settings.maintenance.keep_days)
+
+
+def _limits(settings: Settings) -> Limits:
+    chosen = settings.maintenance
+    return Limits(piece_bytes=chosen.piece_mb * 1024 * 1024, piece_rows=chosen.piece_rows)

@@ -1,0 +1,176 @@
+"""What is done next, as a pure function: no table, no disk, no clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.maintain.plan import (
+    Compaction,
+    Expiry,
+    File,
+    Limits,
+    Log,
+    all_pieces,
+    next_piece,
+    present_file_name,
+    today_of,
+    wants_checkpoint,
+)
+
+TODAY = date(2026, 3, 10)
+NOW = 1_773_140_400_000  # 2026-03-10 11:00 UTC
+HOUR = 3_600_000
+LIMITS = Limits(piece_bytes=1_000_000, piece_rows=10_000, min_files=4, quiet_ms=HOUR)
+
+
+def file(
+    name: str, days_ago: int = 0, size: int = 5_000, rows: int = 10, written: int = NOW - 2 * HOUR, folder: str = ""
+) -> File:
+    return File(f"{folder}{name}", TODAY - timedelta(days=days_ago), size, rows, written)
+
+
+def piece_of(files: list[File], keep_days: int = 35) -> Compaction | Expiry | None:
+    return next_piece(files, TODAY, NOW, keep_days, LIMITS)
+
+
+def test_a_day_that_is_still_written_waits_until_enough_small_files_are_there() -> None:
+    three = [file(f"{n}") for n in range(3)]
+    assert piece_of(three) is None
+    assert piece_of([*three, file("3")]) == Compaction(TODAY, (*three, file("3")))
+
+
+def test_a_past_day_is_joined_as_soon_as_nobody_writes_to_it() -> None:
+    two = [file("a", 1), file("b", 1)]
+    assert piece_of(two) == Compaction(TODAY - timedelta(days=1), tuple(two))
+    assert piece_of([two[0], replace(two[1], written=NOW - HOUR + 1)]) is None
+
+
+def test_a_large_file_of_today_is_not_written_again_for_a_few_small_ones() -> None:
+    large = file("large", size=400_000)
+    small = [file(f"{n}") for n in range(4)]
+    assert piece_of([large, *small]) == Compaction(TODAY, tuple(small))
+    assert piece_of([large, *small[:3]]) is None
+
+
+def test_a_file_of_half_a_piece_is_left_alone() -> None:
+    assert piece_of([file("a", 1, size=500_000), file("b", 1, size=500_000)]) is None
+    assert piece_of([file("a", 1, rows=5_000), file("b", 1, rows=5_000)]) is None
+
+
+def test_a_piece_reads_no_more_than_its_bounds() -> None:
+    found = piece_of([file(f"{n}", 1, rows=4_000) for n in range(3)])
+    assert isinstance(found, Compaction)
+    assert [one.path for one in found.files] == ["0", "1"]
+
+
+def test_the_newest_day_is_joined_first() -> None:
+    found = piece_of([file("a", 3), file("b", 3), file("c", 1), file("d", 1)])
+    assert found is not None
+    assert found.day == TODAY - timedelta(days=1)
+
+
+def test_the_oldest_day_past_its_time_goes_first_and_whole() -> None:
+    old = [file("a", 37), file("b", 37)]
+    assert piece_of([file("c", 36), *old]) == Expiry(TODAY - timedelta(days=37), tuple(old))
+
+
+def test_the_last_day_that_is_kept_stays() -> None:
+    assert piece_of([file("a", 35)]) is None
+    assert piece_of([file("a", 36)]) == Expiry(TODAY - timedelta(days=36), (file("a", 36),))
+
+
+def test_what_retention_has_kept_is_looked_at_again_after_a_week() -> None:
+    for days_ago, is_due in ((0, False), (6, False), (7, True)):
+        name = present_file_name(TODAY - timedelta(days=days_ago), "x")
+        found = piece_of([file(name, 100, folder="event_date=2025-11-30/")])
+        assert isinstance(found, Expiry) is is_due
+
+
+def test_late_rows_in_an_expired_day_are_looked_at_with_what_was_kept() -> None:
+    kept = file(present_file_name(TODAY, "x"), 100)
+    assert piece_of([kept, file("late", 100)]) == Expiry(kept.day, (file("late", 100), kept))
+
+
+def test_neither_a_clock_nor_a_broker_from_the_future_ages_the_lake() -> None:
+    assert today_of(NOW, None) == TODAY
+    assert today_of(NOW, TODAY + timedelta(days=400)) == TODAY
+    assert today_of(NOW + 400 * 24 * HOUR, TODAY) == TODAY
+
+
+def test_a_checkpoint_is_due_when_the_commits_weigh_as_much_as_it_does() -> None:
+    assert not wants_checkpoint(Log(commits=10, commit_bytes=10_000, checkpoint_bytes=0))
+    assert wants_checkpoint(Log(commits=20, commit_bytes=10_000, checkpoint_bytes=0))
+    assert not wants_checkpoint(Log(commits=500, commit_bytes=999_999, checkpoint_bytes=1_000_000))
+    assert wants_checkpoint(Log(commits=500, commit_bytes=1_000_000, checkpoint_bytes=1_000_000))
+
+
+FILES = st.lists(
+    st.builds(
+        file,
+        name=st.just("x"),
+        days_ago=st.integers(-3, 60),
+        size=st.integers(1, 1_200_000),
+        rows=st.integers(1, 12_000),
+        written=st.integers(NOW - 60 * 24 * HOUR, NOW + HOUR),
+    ),
+    max_size=60,
+).map(lambda files: [replace(one, path=f"{number}") for number, one in enumerate(files)])
+
+
+@given(FILES, st.integers(2, 40))
+def test_every_piece_is_within_bounds_and_concerns_one_day(files: list[File], keep: int) -> None:
+    for piece in all_pieces(files, TODAY, NOW, keep, LIMITS):
+        assert {one.day for one in piece.files} == {piece.day}
+        assert isinstance(piece, Expiry) == (piece.day < TODAY - timedelta(days=keep))
+        if isinstance(piece, Compaction):
+            assert len(piece.files) > 1
+            assert sum(one.size for one in piece.files) <= LIMITS.piece_bytes
+            assert sum(one.rows for one in piece.files) <= LIMITS.piece_rows
+
+
+@given(FILES, st.integers(2, 40))
+def test_the_work_comes_to_an_end_and_leaves_few_files(files: list[File], keep: int) -> None:
+    left = {one.path: one for one in files}
+    for number in range(1_000):
+        piece = next_piece(left.values(), TODAY, NOW, keep, LIMITS)
+        if piece is None:
+            break
+        for one in piece.files:
+            del left[one.path]
+        name = present_file_name(TODAY, f"{number}") if isinstance(piece, Expiry) else f"joined-{number}"
+        size, rows = sum(one.size for one in piece.files), sum(one.rows for one in piece.files)
+        left[name] = File(name, piece.day, size, rows, max(one.written for one in piece.files))
+    else:
+        raise AssertionError
+    for day in {one.day for one in left.values() if one.day < TODAY - timedelta(days=keep)}:
+        assert sum(one.day == day for one in left.values()) == 1
+    quiet = [one for one in left.values() if TODAY > one.day >= TODAY - timedelta(days=keep)]
+    for day in {one.day for one in quiet}:
+        of_day = [one for one in quiet if one.day == day]
+        if all(NOW - one.written >= HOUR for one in of_day):
+            assert sum(LIMITS.is_small(one) for one in of_day) <= 1
+
+
+def test_a_day_of_8640_commits_is_never_more_than_200_files() -> None:
+    """A job that appends every 10 s, maintained after each append: the first day of `lag` with 7,000 rows each."""
+    limits = Limits()
+    left: dict[str, File] = {}
+    written = most = 0
+    for batch in range(8_640):
+        added = File(f"{batch}", TODAY, 95_000, 7_100, NOW - 24 * HOUR + batch * 10_000)
+        left[added.path] = added
+        while (piece := next_piece(left.values(), TODAY, added.written, 35, limits)) is not None:
+            for one in piece.files:
+                del left[one.path]
+            size, rows = sum(one.size for one in piece.files) // 2, sum(one.rows for one in piece.files)
+            name = f"joined-{batch}-{len(left)}"
+            left[name] = File(name, TODAY, size, rows, max(one.written for one in piece.files))
+            written += rows
+        most = max(most, len(left))
+    assert most <= 200
+    # Maintenance writes each row at most three times.
+    assert written <= 3 * 8_640 * 7_100
