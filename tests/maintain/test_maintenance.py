@@ -413,7 +413,9 @@ def test_a_kill_beside_a_commit_leaves_all_rows_and_the_next_run_finishes(
     writer.round(0, 200)
     recent = {name: kept(lake, name) for name in ("lag", "members")}
     views = {name: rows_of(lake, f"{name}_current") for name in recent}
-    run = subprocess.run([sys.executable, "-c", _KILLED, where, lake.root], check=False)
+    # (Where a Spark session ran in this process, its children do not search the working folder.)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    run = subprocess.run([sys.executable, "-c", _KILLED, where, lake.root], env=environment, check=False)
     assert run.returncode == -signal.SIGKILL
     for _ in range(2):
         assert {name: kept(lake, name) for name in recent} == recent
