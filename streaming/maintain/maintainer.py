@@ -1,7 +1,7 @@
-"""A lake's maintenance, piece by piece: whoever calls says for how long.
+"""Maintains a lake piece by piece, for as long as the caller allows.
 
-Each piece is one commit of one table. Between two pieces the lake is whole, and so it is after a `kill -9` inside of
-one: the next call begins with what is there.
+Each piece is one commit to one table. The lake is consistent between two pieces, and after a `kill -9` inside one: the
+next call starts from what is there.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _PROPERTIES = """\
 
 `evenkeel maintain` deletes rows of days further back than a table keeps them, except for the present: the newest row of
 everything that still lives, whatever its age ([how to keep more or less](operations.md#maintenance)). The Delta
-properties are set when a table is created. Whoever has opened a version of a table can read it for at least
+properties are set when a table is created. A reader that has opened a version of a table can read it for at least
 `delta.deletedFileRetentionDuration`.
 """
 

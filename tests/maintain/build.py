@@ -23,8 +23,8 @@ NOW = (TODAY + 1) * DAY_MS - 1
 KEEP = 5
 """Days that every table keeps in these tests."""
 
-SMALL = Limits(min_files=3, quiet_ms=0)
-"""Limits under which a few files are many."""
+SMALL = Limits(min_files=3, quiet_ms=-DAY_MS)
+"""Limits under which a few files are many, and any file is quiet, even one written past midnight, after `NOW`."""
 
 
 def new_lake(root: Path) -> DeltaLake:
