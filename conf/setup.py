@@ -25,7 +25,7 @@ SPACE_GIB = 3
 
 
 # Names of Chromium browsers on the PATH; tests/dashboards/conftest.py looks for the same.
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 
 
 def main():
@@ -99,7 +99,11 @@ def browser():
     print("installing Chromium for the page's tests ...", flush=True)
     environment = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
     said = ""
-    for step in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+    install = ["install", "-y", "-qq", "--no-install-recommends"]
+    # (Ubuntu has only the second.)
+    for step in (["update", "-qq"], [*install, "chromium-headless-shell"], [*install, "chromium"]):
+        if any(shutil.which(name) for name in BROWSERS):
+            break
         done = subprocess.run(
             ["apt-get", *step],
             stdout=subprocess.PIPE,

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import duckdb
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
@@ -20,7 +19,7 @@ from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
-from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, named_to_arrow, table_named
+from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 
@@ -190,8 +189,7 @@ class Decisions:
         return [_decided(_in_core_units(row)) for row in self._rows(sql, [self._cluster, decided])]
 
     def _rows(self, sql: str, given: list[Any]) -> list[dict[str, Any]]:
-        with duckdb.connect() as connection:
-            connection.execute("SET TimeZone = 'UTC'")
+        with in_memory() as connection:
             connection.register("alerts", all_rows(table_named("alerts"), self._table, self._lake.path("alerts")))
             rows: list[dict[str, Any]] = fetched(connection, sql, given).to_pylist()
             return rows

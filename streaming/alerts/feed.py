@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.firing import passed_ms
 from streaming.alerts.new_rows import File, WaitingRows, newest_first
 from streaming.alerts.rules.expressions import fetched
-from streaming.tables import table_named
+from streaming.tables import in_memory, table_named
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120
@@ -178,7 +177,7 @@ class Feed:
 
     def _current_drift(self, found: list[File], at: int, health: pa.Table) -> pa.Table:
         """The newest verdict of each present group, but not of an earlier group with the same name."""
-        with duckdb.connect() as connection:
+        with in_memory() as connection:
             connection.register("health", health)
             sql = "SELECT group_id FROM health WHERE NOT ended AND incarnation IS NOT NULL"
             wanted = {row[0] for row in connection.execute(sql).fetchall()}
@@ -212,15 +211,13 @@ def _newest_of(name: str, rows: pa.Table) -> pa.Table:
         f"SELECT {columns} FROM (SELECT *, row_number() OVER (PARTITION BY {', '.join(table.key)} "  # noqa: S608
         f"ORDER BY {newest}) AS age FROM found) WHERE age = 1"
     )
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with in_memory() as connection:
         connection.register("found", rows)
         return fetched(connection, sql).cast(rows.schema)
 
 
 def _of_living(drift: pa.Table, health: pa.Table) -> pa.Table:
-    with duckdb.connect() as connection:
-        connection.execute("SET TimeZone = 'UTC'")
+    with in_memory() as connection:
         connection.register("drift", drift)
         connection.register("health", health)
         sql = (

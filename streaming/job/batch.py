@@ -9,6 +9,7 @@ converted at a time, and the rest stay in Arrow.
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ from streaming.tables import TABLES, Lake, to_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from streaming.maintain import Pace
 
 # Rows of one table that are Python's values at once, some 800 bytes each. Fewer, and Arrow's cost per call shows.
 _UNPACKED = 20_000
@@ -68,16 +71,19 @@ def _uncollected() -> Iterator[None]:
 
 
 def batch_writer(
-    lake: Lake, done: Callable[[int, dict[str, int]], None] | None = None
+    lake: Lake, done: Callable[[int, dict[str, int]], None] | None = None, pace: Pace | None = None
 ) -> Callable[[DataFrame, int], None]:
     """Build the function for `foreachBatch`.
 
     Args:
         lake: Where the rows go.
         done: Called after each batch with its number and the rows written per table.
+        pace: Is told when batches begin and end.
     """
 
     def write(batch: DataFrame, number: int) -> None:
+        if pace is not None:
+            pace.began(time.monotonic())
         # The id belongs to the checkpoint: a new checkpoint begins at batch 0 again and must not be taken for it.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
         packed = batch.toArrow().column("rows")
@@ -86,6 +92,8 @@ def batch_writer(
         for table in TABLES:
             if table.name in tables:
                 written[table.name] = lake.append(table.name, tables[table.name], query, number)
+        if pace is not None:
+            pace.ended(time.monotonic())
         if done is not None:
             done(number, written)
 

@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
+from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
@@ -26,11 +27,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
+    from streaming.maintain import Pace
+
 _LOG = room_log(__name__)
 
 _GONE = "Spark's JVM is gone (killed, or out of memory?): when restarted, the job continues where it was"
 
-# How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself.
+# How often the main loop checks whether it should stop: a Ctrl-C waits at most this long, beside the batch itself and a
+# piece of maintenance.
 _POLL_S = 0.2
 
 
@@ -51,6 +55,7 @@ def start_query(
     checkpoint: str | None = None,
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
+    pace: Pace | None = None,
     hold: Path | None = None,
 ) -> StreamingQuery:
     """Start the query.
@@ -63,6 +68,7 @@ def start_query(
         checkpoint: Folder of the checkpoint; None for the lake's own.
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
+        pace: Is told when batches begin and end.
         hold: No batch begins while this file exists.
     """
     apply = operator(_without_secrets(settings))
@@ -76,7 +82,7 @@ def start_query(
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
         .option("checkpointLocation", checkpoint or checkpoint_of(settings))
-        .foreachBatch(batch_writer(lake, done))
+        .foreachBatch(batch_writer(lake, done, pace))
     )
     if available_now:
         return writer.trigger(availableNow=True).start()
@@ -104,6 +110,7 @@ def run(
         SetupError: There is no usable Java; the checkpoint is lost, or belongs to another Kafka cluster.
     """
     refuse_lost_checkpoint(settings, checkpoint or checkpoint_of(settings))
+    maintenance = JobMaintenance(settings)
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
@@ -114,13 +121,20 @@ def run(
         try:
             spark = start_session(settings.job, f"evenkeel {settings.cluster}")
             query = start_query(
-                spark, settings, lake, checkpoint=checkpoint, available_now=available_now, done=done, hold=hold
+                spark,
+                settings,
+                lake,
+                checkpoint=checkpoint,
+                available_now=available_now,
+                done=done,
+                pace=maintenance.pace,
+                hold=hold,
             )
         except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
             raise QueryEndedError(_GONE) from error
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
         try:
-            failure = _wait_for_the_end(query, stop, hold)
+            failure = _wait_for_the_end(query, stop, hold, None if available_now else maintenance)
             spark.stop()
         except (Py4JError, OSError) as error:
             raise QueryEndedError(_GONE) from error
@@ -131,11 +145,15 @@ def run(
             raise QueryEndedError(_cause(str(failure)))
 
 
-def _wait_for_the_end(query: StreamingQuery, stop: threading.Event, hold: Path) -> Exception | None:
+def _wait_for_the_end(
+    query: StreamingQuery, stop: threading.Event, hold: Path, maintenance: JobMaintenance | None
+) -> Exception | None:
     """Wait until the query ends, or stop it when asked to; returns why it failed, None if it did not."""
     try:
         while query.isActive and not stop.is_set():
             query.awaitTermination(_POLL_S)
+            if maintenance is not None:
+                maintenance.work(stop)
     except StreamingQueryException as failure:
         return cast("Exception", failure)
     failed: Exception | None = query.exception()
@@ -166,13 +184,21 @@ _REFUSED = re.compile(rf"{AnotherClusterError.__name__}: (\S.*)")
 # The cause of Spark's own exceptions where no Python raised: a worker that was killed, a task that was lost.
 _CAUSED = re.compile(r"^Caused by: (org\.apache\.spark\.\S+: \S.*)", re.MULTILINE)
 
+# Spark's own first line; what follows it is the query's offsets and the state of its thread.
+_TERMINATED = re.compile(r"terminated with exception: (\S.*?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
+
 
 def _cause(text: str) -> str:
     """The line of a failure that names its cause: Spark wraps a Python error into some thirty lines."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # (The bridge's own exception only says that Java has raised one.)
     raised = [line for line in _RAISED.findall(text) if not line.startswith("py4j.")]
-    named = raised or _CAUSED.findall(text) or [line for line in lines if "Error: " in line or "Exception: " in line]
+    named = (
+        raised
+        or _CAUSED.findall(text)
+        or [line for line in lines if "Error: " in line or "Exception: " in line]
+        or _TERMINATED.findall(text)
+    )
     return f"the Spark query has ended: {(named or lines or ['no reason given'])[-1][:500]}"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.maintainer import Done, Maintainer, Outlook
-from streaming.maintain.run import maintain
+from streaming.maintain.pace import Gap, Pace
+from streaming.maintain.run import line_of, maintain
+from streaming.maintain.settings import maintainer_of
 
-__all__ = ["Done", "Maintainer", "MaintenanceError", "Outlook", "maintain"]
+__all__ = ["Done", "Gap", "Maintainer", "MaintenanceError", "Outlook", "Pace", "line_of", "maintain", "maintainer_of"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -56,10 +57,7 @@ def rows_that_stay(
     rule = table.retention
     if not rule.living and not rule.of_alerts:
         return None
-    with duckdb.connect() as connection:
-        # (DuckDB takes four fifths of the machine otherwise, beside a job that needs it.)
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET memory_limit = '1GB'")
+    with limited() as connection:
         connection.register("expired", _data_set(table, expired, folder))
         conditions = ["false"]
         if rule.living:
@@ -95,7 +93,7 @@ def _find_newest(
     first = f"row_number() OVER (PARTITION BY {', '.join(names)} ORDER BY {newest_first}) = 1"
     ended = "ended IS TRUE" if table.closes else "false"
     connection.execute(
-        "CREATE TABLE candidates AS SELECT *, false AS older_elsewhere "  # noqa: S608
+        "CREATE TEMP TABLE candidates AS SELECT *, false AS older_elsewhere "  # noqa: S608
         f"FROM (SELECT {columns}, {ended} AS is_over FROM expired QUALIFY {first})"
     )
     same = " AND ".join(f"c.{name} IS NOT DISTINCT FROM o.{name}" for name in names)
@@ -119,7 +117,20 @@ def _find_newest(
         wanted = connection.sql("SELECT DISTINCT cluster, group_id FROM candidates").to_arrow_table()
         connection.register("groups_alive", living.groups(wanted))
         lives = "EXISTS (SELECT 1 FROM groups_alive AS g WHERE g.cluster = c.cluster AND g.group_id = c.group_id)"
-    connection.execute(f"CREATE TABLE newest AS SELECT * FROM candidates AS c WHERE older_elsewhere OR {lives}")  # noqa: S608
+    connection.execute(f"CREATE TEMP TABLE newest AS SELECT * FROM candidates AS c WHERE older_elsewhere OR {lives}")  # noqa: S608
+
+
+def limited() -> duckdb.DuckDBPyConnection:
+    """A connection as from `in_memory`, to a database that may use 1 GB: the job beside it needs the rest."""
+    connection = _database().cursor()
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    # (Without a limit DuckDB takes four fifths of the machine's memory.)
+    return duckdb.connect(config={"memory_limit": "1GB"})
 
 
 def _comparable(alias: str, columns: Sequence[str]) -> str:
@@ -136,10 +147,10 @@ def living_groups(wanted: pa.Table, health: Table, files: Sequence[File], folder
         files: All its files.
         folder: Its `file_system`.
     """
-    with duckdb.connect() as connection:
+    with limited() as connection:
         connection.register("wanted", wanted)
-        connection.execute("CREATE TABLE unknown AS SELECT * FROM wanted")
-        connection.execute("CREATE TABLE alive (cluster VARCHAR, group_id VARCHAR)")
+        connection.execute("CREATE TEMP TABLE unknown AS SELECT * FROM wanted")
+        connection.execute("CREATE TEMP TABLE alive (cluster VARCHAR, group_id VARCHAR)")
         # A group that lives has a heartbeat, so the newest files know nearly all of them.
         for part in _newest_first(files):
             if _is_empty(connection, "unknown"):

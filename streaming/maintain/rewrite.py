@@ -57,7 +57,8 @@ def write(table: Table, rows: pa.Table, path: str, folder: Any) -> None:
         folder: The table's `file_system`.
     """
     order = _order(rows, (*table.key, *table.newest_by))
-    folder.create_dir(path.rpartition("/")[0], recursive=True)
+    if parent := path.rpartition("/")[0]:
+        folder.create_dir(parent, recursive=True)
     with (
         folder.open_output_stream(path) as stream,
         # (Without Arrow's own schema: it would make readers see dictionaries.)

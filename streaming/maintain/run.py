@@ -11,12 +11,9 @@ from rich.table import Table as Grid
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.maintain.maintainer import Done, Maintainer, Outlook
-from streaming.maintain.plan import Limits
+from streaming.maintain.settings import maintainer_of
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
-
-# Below this a retention makes no sense: the alerter goes back to its oldest pending alert, the page a day.
-_LEAST_DAYS = 2
 
 
 def maintain(settings: Settings, console: Console, *, dry_run: bool = False) -> None:
@@ -27,7 +24,7 @@ def maintain(settings: Settings, console: Console, *, dry_run: bool = False) -> 
         MaintenanceError: A table could not be maintained.
     """
     lake = settings.lake
-    maintainer = Maintainer(lake, _keep_days(settings), _limits(settings))
+    maintainer = maintainer_of(settings)
     if dry_run:
         found = maintainer.outlook()
         if not found:
@@ -48,7 +45,7 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> li
     if not console.is_terminal:
         done = []
         for piece in maintainer.work():
-            console.print(line(piece), highlight=False)
+            console.print(line_of(piece), highlight=False)
             done.append(piece)
         return done
     done = []
@@ -61,11 +58,11 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> li
             moved = piece.size if piece.what in {"compaction", "retention"} else 0
             progress.update(task, description=f"{piece.table}: {piece.what}", advance=moved)
             done.append(piece)
-            progress.console.print(line(piece), highlight=False)
+            progress.console.print(line_of(piece), highlight=False)
     return done
 
 
-def line(done: Done) -> str:
+def line_of(done: Done) -> str:
     """One piece of work as a line for people."""
     match done.what:
         case "compaction":
@@ -149,25 +146,3 @@ def _size(number: int) -> str:
 def _no_lake(lake: str) -> SetupError:
     message = f"There are no tables in {lake}: name the lake with --lake, or in the setting `lake`."
     return SetupError(message)
-
-
-def _keep_days(settings: Settings) -> dict[str, int]:
-    names = [table.name for table in ALL_TABLES]
-    for name, days in settings.maintenance.keep_days.items():
-        if name not in names:
-            message = (
-                f"The setting maintenance.keep_days names {name}, which is no table: use one of {', '.join(names)}."
-            )
-            raise SetupError(message)
-        if days < _LEAST_DAYS:
-            message = (
-                f"The setting maintenance.keep_days keeps {name} for {days} days, but the alerter and the page need "
-                f"{_LEAST_DAYS}: keep it for longer."
-            )
-            raise SetupError(message)
-    return dict(settings.maintenance.keep_days)
-
-
-def _limits(settings: Settings) -> Limits:
-    chosen = settings.maintenance
-    return Limits(piece_bytes=chosen.piece_mb * 1024 * 1024, piece_rows=chosen.piece_rows)

@@ -6,6 +6,7 @@ from streaming.tables.cache import TableCache, Wanted
 from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
 from streaming.tables.lake import DeltaLake, Lake, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
+from streaming.tables.memory import in_memory
 from streaming.tables.read import VIEWS, LakeReader, has_rows_of
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
@@ -32,6 +33,7 @@ __all__ = [
     "ddl",
     "file_system",
     "has_rows_of",
+    "in_memory",
     "named_to_arrow",
     "parsed",
     "reads",

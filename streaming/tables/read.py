@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import all_rows
+from streaming.tables.memory import in_memory
 from streaming.tables.schema import ALL_TABLES, Table
 
 _WITH_LIVING_GROUP = frozenset({"drift", "what_if"})
@@ -80,8 +80,7 @@ class LakeReader:
     def __init__(self, root: str | Path) -> None:
         self._root = str(root).rstrip("/")
         self._tables: dict[str, DeltaTable] = {}
-        self._connection = duckdb.connect()
-        self._connection.execute("SET TimeZone = 'UTC'")
+        self._connection = in_memory()
         self._have_views = False
         self.refresh()
 
@@ -100,7 +99,7 @@ class LakeReader:
             self._connection.register(table.name, all_rows(table, known, f"{self._root}/{table.name}"))
         if not self._have_views:
             for name, sql in VIEWS.items():
-                self._connection.execute(f"CREATE VIEW {name} AS {sql}")
+                self._connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
             self._have_views = True
 
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ from typing import Any
 
 import duckdb
 
+from streaming.tables.memory import in_memory
+
 # A comment, a text literal, or a parameter as Spark SQL has it, which DuckDB's parser refuses; not the cast `::DOUBLE`.
 _PARAMETER = re.compile(r"--[^\n]*|'(?:[^']|'')*'|(?<!:):([A-Za-z_][A-Za-z0-9_]*)")
 
@@ -58,7 +60,7 @@ def reads(texts: Iterable[str]) -> list[Reads]:
     Raises:
         SqlError: One does not parse.
     """
-    with duckdb.connect() as connection:
+    with in_memory() as connection:
         return [_reads(list(_nodes(parsed(connection, sql)))) for sql in texts]
 
 

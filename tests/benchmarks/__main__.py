@@ -26,6 +26,7 @@ from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
 from tests.benchmarks.downtime import DowntimeSize, downtime
 from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.lake import lake
 from tests.benchmarks.machine import load, machine
 from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
@@ -40,6 +41,7 @@ _MEASURES: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
     "downtime": downtime,
     "steady-state": steady_state,
     "delay": delay,
+    "lake": lake,
 }
 """Benchmarks that need a broker, in the order of the table."""
 

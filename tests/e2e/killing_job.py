@@ -8,9 +8,12 @@ MOMENT is `batch:moment:whom`. Moments, in the order of a batch:
     in-append       around the commit of the first table's append
     after-append-1  one table is written, the others are not (after-append-2: two)
     after-appends   all tables are written, but Spark does not know it yet
+    in-maintenance  all tables are written, and their files are being joined
 
 Whom: `driver` (only the Python process; the JVM must notice it) or `all` (JVM too, as when a container ends). The
 killed processes are written to the file TOLD, a JSON object a line.
+
+After each batch the job joins the files of every table that has two.
 """
 
 from __future__ import annotations
@@ -33,10 +36,14 @@ from streaming.config import Settings
 from streaming.job.__main__ import main as run_job
 from streaming.job.batch import batch_writer
 from streaming.job.operator import operator
-from streaming.tables import Lake
+from streaming.maintain import Maintainer
+from streaming.maintain.plan import Limits
+from streaming.tables import DeltaLake
 
 _COMMIT_AFTER_S = 0.01
-"""An append takes some tens of ms; any moment within it will do."""
+"""An append takes some tens of ms, as does a piece of maintenance; any moment within it will do."""
+
+_TWO_ARE_MANY = Limits(min_files=2)
 
 
 class _Killer:
@@ -98,7 +105,7 @@ class _Killer:
 class _WatchedLake:
     """A lake that counts its appends."""
 
-    def __init__(self, lake: Lake, killer: _Killer) -> None:
+    def __init__(self, lake: DeltaLake, killer: _Killer) -> None:
         self._lake, self._killer = lake, killer
 
     def append(self, table: str, rows: list[list[Any]], writer: str, batch: int) -> int:
@@ -133,14 +140,21 @@ def _kill_soon(killer: _Killer) -> None:
 def main(moment: str, told: str, arguments: list[str]) -> int:
     killer = _Killer(moment, Path(told))
 
-    def killing_writer(lake: Lake, done: Any = None) -> Callable[[DataFrame, int], None]:
-        write = batch_writer(_WatchedLake(lake, killer), done)
+    def killing_writer(lake: DeltaLake, *others: Any) -> Callable[[DataFrame, int], None]:
+        write = batch_writer(_WatchedLake(lake, killer), *others)
+        maintainer = Maintainer(lake.root, limits=_TWO_ARE_MANY)
 
         def write_or_die(frame: DataFrame, number: int) -> None:
             killer.begin(number)
             killer.reach("before-collect")
             write(_WatchedFrame(frame, killer), number)  # type: ignore[arg-type]  # as far as the writer looks
             killer.reach("after-appends")
+            if killer.is_due("in-maintenance"):
+                threading.Thread(target=_kill_soon, args=(killer,), daemon=True).start()
+            for _ in maintainer.work():
+                pass
+            if killer.is_due("in-maintenance"):
+                threading.Event().wait()  # for the kill
 
         return write_or_die
 

@@ -1,4 +1,4 @@
-"""The tables are the same whatever kills the job, and wherever the stream is cut."""
+"""The tables are the same whatever kills the job, wherever the stream is cut, and whenever files are joined."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 _RUN_S = 300
 """A run takes 15 s on an idle machine, the last one a little longer."""
 
-_TEN = (
+_ELEVEN = (
     "0:before-collect:driver",
     "1:in-operator:driver",
     "2:after-append-1:all",
@@ -35,19 +35,20 @@ _TEN = (
     "11:after-append-1:driver",
     "13:in-operator:all",
     "14:after-collect:driver",
+    "15:in-maintenance:all",
 )
 
 
-# A killed run costs up to a minute, nearly all of it for a cold JVM: `make test` tries four moments of seven batches,
-# `make soak` ten of twenty.
-_FOUR = ("0:before-collect:driver", "1:after-append-1:all", "2:after-append-2:driver", "3:in-append:driver")
+# A killed run costs up to a minute, nearly all of it for a cold JVM: `make test` tries four moments in the first three
+# of five batches, `make soak` eleven in twenty.
+_FOUR = ("0:after-append-1:all", "1:after-append-2:driver", "1:in-maintenance:all", "2:in-append:driver")
 
 
 @pytest.mark.parametrize(
     ("kills_at", "rounds"),
-    [pytest.param(_FOUR, 8, id="four"), pytest.param(_TEN, 3, id="ten", marks=pytest.mark.soak)],
+    [pytest.param(_FOUR, 12, id="four"), pytest.param(_ELEVEN, 3, id="eleven", marks=pytest.mark.soak)],
 )
-def test_kills_inside_batches_and_another_read_limit_give_the_same_tables(
+def test_kills_inside_batches_and_maintenance_and_another_read_limit_give_the_same_tables(
     recorded: Recorded, tmp_path: Path, kills_at: tuple[str, ...], rounds: int
 ) -> None:
     told = tmp_path / "told.jsonl"
@@ -79,6 +80,7 @@ def test_kills_inside_batches_and_another_read_limit_give_the_same_tables(
     between_appends = [kill for kill in kills if kill["appended"] and "rounds" not in kill["appended"]]
     assert len(between_appends) >= 2  # `rounds` is the last table, and has rows in every batch
     assert differences(contents(tmp_path / "lake"), contents(recorded.lake)) == {}
+    assert list((tmp_path / "lake").rglob("compacted-*.parquet")), "no files were joined"
     assert _still_alive(kills) == []
 
 

@@ -68,9 +68,9 @@ class Writer:
         return self.append("rounds", row("rounds", day, number))
 
 
-def maintain(lake: DeltaLake, keep: int = KEEP, limits: Limits = SMALL) -> list[Done]:
+def maintain(lake: DeltaLake, keep: int = KEEP, limits: Limits = SMALL, now: int = NOW) -> list[Done]:
     keep_days = {table.name: keep for table in ALL_TABLES}
-    return list(Maintainer(lake.root, keep_days, limits, now=lambda: NOW).work())
+    return list(Maintainer(lake.root, keep_days, limits, now=lambda: now).work())
 
 
 def rows_of(lake: DeltaLake, name: str) -> Counter[str]:

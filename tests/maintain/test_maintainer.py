@@ -6,23 +6,30 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.maintain import Maintainer
+from streaming.maintain.exceptions import MaintenanceError
+from streaming.maintain.plan import File
+from streaming.maintain.rewrite import read
 from streaming.tables import (
-    VIEWS,
     DeltaLake,
     DeltaLogTail,
     LakeReader,
+    Table,
     table_named,
+    to_arrow,
 )
 from tests.maintain.build import (
     SMALL,
@@ -61,7 +68,7 @@ def test_whatever_is_written_when_the_present_and_the_recent_past_stay_and_nothi
     tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, list[dict[str, Any]], str]]
 ) -> None:
     lake = new_lake(tmp_path_factory.mktemp("random"))
-    writer = Writer(lake)
+    writer, reader = Writer(lake), LakeReader(lake.root)
     writer.round(0, 1_000)
     names = ("lag", "group_health", "members", "drift", "what_if", "rebalance_churn")
     tails = {name: DeltaLogTail(lake.root, table_named(name), TIMES.get(name, "round_time")) for name in names}
@@ -78,9 +85,9 @@ def test_whatever_is_written_when_the_present_and_the_recent_past_stay_and_nothi
         written[name].update(str(r[0:3]) + str(number) for r in rows)
         if then == "none":
             continue
-        before = _picture(lake, names)
+        before = _picture(reader, names)
         maintain(lake)
-        after = _picture(lake, names)
+        after = _picture(reader, names)
         assert after.unchanging == before.unchanging
         for one in names:
             assert after.everything[one] <= before.everything[one]
@@ -107,9 +114,11 @@ _PRESENT_DECISIONS = """
 """
 
 
-def _picture(lake: DeltaLake, names: tuple[str, ...]) -> _Picture:
-    reader = LakeReader(lake.root)
-    questions = {view: f"SELECT * FROM {view}" for view in VIEWS if view != "rebalance_churn_current"}
+def _picture(reader: LakeReader, names: tuple[str, ...]) -> _Picture:
+    reader.refresh()
+    # (Nothing else is written.)
+    views = [f"{name}_current" for name in (*names, "rounds") if name != "rebalance_churn"]
+    questions = {view: f"SELECT * FROM {view}" for view in views}
     questions |= {name: kept_sql(name) for name in names} | {"decisions": _PRESENT_DECISIONS}
     return _Picture(
         {name: rows_by_sql(reader, sql) for name, sql in questions.items()},
@@ -195,12 +204,97 @@ def test_a_run_ends_with_a_checkpoint_once_there_are_commits_enough(lake: DeltaL
     assert LakeReader(lake.root).count("lag") == 30
 
 
-def test_work_stops_when_its_time_is_over_and_goes_on_with_the_next_call(lake: DeltaLake, writer: Writer) -> None:
+def test_work_without_time_is_one_piece_and_the_next_call_continues(lake: DeltaLake, writer: Writer) -> None:
     for number in range(4):
         for name in ("lag", "members"):
             writer.append(name, row(name, 0, number, topic="t", partition=0))
     maintainer = Maintainer(lake.root, limits=SMALL)
-    assert list(maintainer.work(seconds=0)) == []
-    for _ in range(100):
-        list(maintainer.work(seconds=0.001))
+    assert [(done.table, done.what) for done in maintainer.work(left=0)] == [("lag", "compaction")]
+    assert maintainer.has_more
+    assert [(done.table, done.what) for done in maintainer.work(left=0)] == [("members", "compaction")]
+    assert list(maintainer.work()) == []
+    assert not maintainer.has_more
     assert files_of(lake)["lag"] == files_of(lake)["members"] == 1
+
+
+def test_a_broken_table_does_not_keep_the_others_from_being_maintained(lake: DeltaLake, writer: Writer) -> None:
+    for number in range(4):
+        for name in ("lag", "members"):
+            writer.append(name, row(name, 0, number, topic="t", partition=0))
+    for file in Path(lake.path("lag")).rglob("*.parquet"):
+        file.unlink()
+    maintainer = Maintainer(lake.root, limits=SMALL)
+    work = maintainer.work()
+    assert [(done.table, done.what) for done in (next(work),)] == [("members", "compaction")]
+    with pytest.raises(MaintenanceError, match="/lag could not be maintained"):
+        next(work)
+    with pytest.raises(MaintenanceError, match="/lag could not be maintained"):
+        next(maintainer.work())
+
+
+class Clock:
+    """Replaces the module `time`: rewriting 9,000 rows and opening nine files take a second each, all else no time."""
+
+    time_ns = staticmethod(time.time_ns)
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr("streaming.maintain.maintainer.time", self)
+        monkeypatch.setattr("streaming.maintain.maintainer.read", self._read)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def _read(self, table: Table, files: Sequence[File], folder: Any) -> pa.Table:
+        rows = read(table, files, folder)
+        self.now += rows.num_rows / 9_000 + len(files) / 9
+        return rows
+
+
+@pytest.fixture
+def twelve_files(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Twelve files of 17,000 rows of lag: two seconds each."""
+    rows = to_arrow(table_named("lag"), [row("lag", 0, n, topic="t", partition=0) for n in range(17_000)])
+    for batch in range(12):
+        lake.append("lag", rows, "query", batch)
+    return Clock(monkeypatch)
+
+
+TWO_ARE_MANY = replace(SMALL, min_files=2)
+
+
+@pytest.mark.usefixtures("twelve_files")
+def test_on_a_slow_machine_pieces_are_smaller(lake: DeltaLake) -> None:
+    maintainer = Maintainer(lake.root, limits=TWO_ARE_MANY, piece_seconds=2.1)
+    pieces = [(done.files, round(done.seconds, 3)) for done in maintainer.work(left=0)]
+    pieces += [(done.files, round(done.seconds, 3)) for done in maintainer.work(left=0)]
+    # At first 100,000 rows a second are expected, so 105,000 rows fit into half of 2.1 s; then 54,500, so 57,225.
+    assert pieces == [(6, 12.0), (3, 6.0)]
+    assert LakeReader(lake.root).count("lag") == 204_000
+
+
+@pytest.mark.usefixtures("twelve_files")
+def test_pieces_are_made_to_fit_into_a_gap(lake: DeltaLake) -> None:
+    maintainer = Maintainer(lake.root, limits=TWO_ARE_MANY, piece_seconds=60)
+    (piece,) = maintainer.work(left=2.1, whole=2.1)
+    assert piece.files == 6
+
+
+def test_no_piece_begins_that_should_not_be_done_in_time(lake: DeltaLake, twelve_files: Clock) -> None:
+    maintainer = Maintainer(lake.root, limits=replace(TWO_ARE_MANY, piece_rows=72_000))
+    # Four files: 72,000 rows with what it takes to open them, 0.72 s as far as is known.
+    assert list(maintainer.work(left=0.7, whole=10)) == []
+    assert maintainer.has_more
+    # The first takes 8 s, and leaves 54,500 rows a second as what is known: 1.32 s for the next one.
+    assert [done.seconds for done in maintainer.work(left=9.3, whole=10)] == [8.0]
+    twelve_files.now = 0.0
+    # Then 31,750: 2.27 s for the third.
+    assert [done.seconds for done in maintainer.work(left=10.2, whole=11)] == [8.0]
+    assert maintainer.has_more
+
+
+@pytest.mark.usefixtures("twelve_files")
+def test_a_piece_that_fits_into_no_gap_begins_in_one(lake: DeltaLake) -> None:
+    maintainer = Maintainer(lake.root, limits=replace(TWO_ARE_MANY, piece_rows=40_000))
+    # (36,000 rows with opening two files: 0.36 s as far as is known. No piece has to be smaller than 50,000 rows.)
+    assert [done.files for done in maintainer.work(left=0.1, whole=0.3)] == [2]

@@ -56,6 +56,16 @@ def test_a_large_file_of_today_is_not_written_again_for_a_few_small_ones() -> No
     assert piece_of([large, *small[:3]]) is None
 
 
+def test_a_piece_has_no_more_files_than_its_limit() -> None:
+    limits = replace(LIMITS, piece_files=3)
+    past, today = [file(f"{n}", 1) for n in range(5)], [file(f"{n}") for n in range(3)]
+    yesterday = TODAY - timedelta(days=1)
+    assert next_piece(past, TODAY, NOW, 35, limits) == Compaction(yesterday, tuple(past[:3]))
+    # (Four files of today would be enough to be joined, but three are all that a piece takes.)
+    assert next_piece(today, TODAY, NOW, 35, limits) == Compaction(TODAY, tuple(today))
+    assert next_piece(today[:2], TODAY, NOW, 35, limits) is None
+
+
 def test_a_file_of_half_a_piece_is_left_alone() -> None:
     assert piece_of([file("a", 1, size=500_000), file("b", 1, size=500_000)]) is None
     assert piece_of([file("a", 1, rows=5_000), file("b", 1, rows=5_000)]) is None

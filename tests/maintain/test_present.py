@@ -8,7 +8,10 @@ from streaming.tables import (
     DeltaLake,
     LakeReader,
 )
+from streaming.times import DAY_MS
 from tests.maintain.build import (
+    KEEP,
+    NOW,
     Writer,
     maintain,
     row,
@@ -38,6 +41,17 @@ def test_rows_past_their_time_go_and_the_present_stays_whatever_its_age(lake: De
     assert reader.rows("SELECT revision FROM rebalance_churn") == [{"revision": 2}]
     assert reader.count("what_if_current") == reader.count("what_if") == 1
     assert reader.rows("SELECT round FROM group_health") == [{"round": 2}]
+
+
+def test_a_table_without_days_is_aged_by_the_time_of_writing(lake: DeltaLake, writer: Writer) -> None:
+    for number in range(2):
+        writer.append("gaps", row("gaps", -300, number, kind="rounds"))
+    writer.round(KEEP, 1)
+    maintain(lake, now=NOW + KEEP * DAY_MS)
+    assert LakeReader(lake.root).count("gaps") == 2
+    writer.round(KEEP + 1, 2)
+    maintain(lake, now=NOW + (KEEP + 1) * DAY_MS)
+    assert LakeReader(lake.root).count("gaps") == 0
 
 
 def test_what_has_ended_goes_with_everything_of_it(lake: DeltaLake, writer: Writer) -> None:

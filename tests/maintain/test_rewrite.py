@@ -16,6 +16,7 @@ from streaming.tables import (
     ALL_TABLES,
     DeltaLake,
     LakeReader,
+    Table,
     table_named,
     to_arrow,
 )
@@ -36,6 +37,16 @@ def test_many_small_files_become_one_with_the_same_rows(lake: DeltaLake, writer:
     maintain(lake)
     assert files_of(lake)["lag"] == 1
     assert rows_of(lake, "lag") == before
+
+
+@pytest.mark.parametrize("table", ALL_TABLES, ids=lambda table: table.name)
+def test_small_files_of_any_table_become_one(lake: DeltaLake, writer: Writer, table: Table) -> None:
+    for number in range(3):
+        writer.append(table.name, row(table.name, 0, number))
+    before = rows_of(lake, table.name)
+    maintain(lake)
+    assert files_of(lake)[table.name] == 1
+    assert rows_of(lake, table.name) == before
 
 
 def test_a_groups_history_lies_together(lake: DeltaLake, writer: Writer) -> None:
@@ -102,7 +113,11 @@ spark = (
     .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
     .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
     .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
-    .config("spark.databricks.delta.snapshotPartitions", "1").getOrCreate()
+    .config("spark.databricks.delta.snapshotPartitions", "1").config("spark.sql.shuffle.partitions", "1")
+    # A few small queries, each run once: compiling any of them costs more than running it.
+    .config("spark.sql.codegen.wholeStage", "false").config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    .getOrCreate()
 )
 lag = spark.read.format("delta").load(sys.argv[1] + "/lag")
 found = {

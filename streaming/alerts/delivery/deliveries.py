@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import duckdb
 from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.queues import DELIVERED, FAILED, Delivery
-from streaming.tables import DeltaLake, all_rows, named_to_arrow, table_named
+from streaming.tables import DeltaLake, all_rows, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 _ADDED = "added"
@@ -50,7 +49,7 @@ class Deliveries:
     def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, Known]:
         """Read what is known about targets and transitions (ids); unknown targets are added now (ms)."""
         self._table.update_incremental()
-        with duckdb.connect() as connection:
+        with in_memory() as connection:
             connection.register(
                 "alert_deliveries", all_rows(table_named("alert_deliveries"), self._table, self._location)
             )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import duckdb
@@ -65,9 +66,16 @@ class Expression:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory that reaches no file and no network, with the rules' own macros."""
-    connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
+    """A connection to the database of the rules; what is registered with it is its own."""
+    connection = _database().cursor()
     connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """A database in memory that reaches no file and no network, with the rules' own macros: made once, in 75 ms."""
+    connection = duckdb.connect(config={"enable_external_access": "false", "threads": "1"})
     for macro in _MACROS:
         connection.execute(f"CREATE MACRO {macro}")
     # The list takes 25 ms, and each function of each rule is looked up in it.

@@ -1,0 +1,44 @@
+"""A maintainer with the user's settings."""
+
+from __future__ import annotations
+
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.maintain.maintainer import Maintainer
+from streaming.maintain.plan import Limits
+from streaming.tables import ALL_TABLES
+
+# Below this a retention makes no sense: the alerter goes back to its oldest pending alert, the page a day.
+_LEAST_DAYS = 2
+
+
+def maintainer_of(settings: Settings, *, in_job: bool = False) -> Maintainer:
+    """Prepare a maintainer of the lake.
+
+    Args:
+        settings: All settings.
+        in_job: It works between a job's batches, so its pieces are bounded by time as well (`piece_seconds`).
+
+    Raises:
+        SetupError: A setting names no table, or keeps one for too short a time.
+    """
+    chosen = settings.maintenance
+    limits = Limits(piece_bytes=chosen.piece_mb * 1024 * 1024, piece_rows=chosen.piece_rows)
+    return Maintainer(settings.lake, _keep_days(settings), limits, chosen.piece_seconds if in_job else None)
+
+
+def _keep_days(settings: Settings) -> dict[str, int]:
+    names = [table.name for table in ALL_TABLES]
+    for name, days in settings.maintenance.keep_days.items():
+        if name not in names:
+            message = (
+                f"The setting maintenance.keep_days names {name}, which is no table: use one of {', '.join(names)}."
+            )
+            raise SetupError(message)
+        if days < _LEAST_DAYS:
+            message = (
+                f"The setting maintenance.keep_days keeps {name} for {days} days, but the alerter and the page need "
+                f"{_LEAST_DAYS}: keep it for longer."
+            )
+            raise SetupError(message)
+    return dict(settings.maintenance.keep_days)
