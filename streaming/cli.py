@@ -63,9 +63,11 @@ def _evenkeel(
 @app.command()
 def up(bootstrap: Bootstrap = None, lake: Lake = None, cluster: Cluster = None) -> None:
     """Watch a cluster: probe, job, alerter and page on this machine, and a live view, until Ctrl-C."""
+    # Read the settings first, here and below: a mistake in them is reported before Spark or a Kafka client loads.
+    settings = _settings(bootstrap, lake, cluster)
     from streaming.up import up as run_up  # noqa: PLC0415 - a tool in a pipe should not load Spark's and Kafka's clients
 
-    run_up(_settings(bootstrap, lake, cluster), _console())
+    run_up(settings, _console())
 
 
 @app.command()
@@ -94,11 +96,12 @@ def run(
     from streaming.job.log import set_up_log  # noqa: PLC0415
 
     set_up_log()  # before the imports below, which already log
-    from streaming.job.run import run as run_job  # noqa: PLC0415
+    settings = _settings(bootstrap, lake, cluster)
     from streaming.probe import check  # noqa: PLC0415
 
-    settings = _settings(bootstrap, lake, cluster)
     _refuse(check(settings))
+    from streaming.job.run import run as run_job  # noqa: PLC0415
+
     with only_one(JOB, settings.lake, settings.cluster):
         run_job(settings, available_now=available_now)
 
@@ -130,9 +133,10 @@ def submit(
 @app.command()
 def probe(bootstrap: Bootstrap = None, cluster: Cluster = None) -> None:
     """Run the probe alone, beside the cluster."""
+    settings = _settings(bootstrap, None, cluster)
     from streaming.probe import main as run_probe  # noqa: PLC0415
 
-    raise typer.Exit(run_probe(_settings(bootstrap, None, cluster)))
+    raise typer.Exit(run_probe(settings))
 
 
 @app.command()
@@ -154,10 +158,10 @@ def alert(
     check: Annotated[bool, typer.Option("--check", help="Check the rules and the targets.")] = False,
 ) -> None:
     """Run the alerter alone: rules over the tables, sent to the targets (docs/alerts.md)."""
+    settings = _settings(None, lake, cluster)
     from streaming.alerts import check_settings, send_test  # noqa: PLC0415
     from streaming.alerts import main as run_alerter  # noqa: PLC0415
 
-    settings = _settings(None, lake, cluster)
     if test:
         raise typer.Exit(send_test(settings, typer.echo))
     if check:

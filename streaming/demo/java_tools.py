@@ -23,6 +23,9 @@ _CONSOLE_SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 _SHARE_GROUPS = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
 _QUIET = ["--formatter", "org.apache.kafka.tools.consumer.NoOpMessageFormatter"]
 
+JVM: list[str] = []
+"""Further options of every tool's JVM. The tests set it, because theirs live for a second or two."""
+
 _TOOL_S = 120
 """A tool answers in 1 to 2 s, and in several times that while Spark is busy on the same machine."""
 
@@ -166,7 +169,7 @@ def run_java(arguments: Sequence[str | Path]) -> str:
 def _java() -> list[str | Path]:
     # The tools' work is small: a small heap, one collector thread, and no time spent on optimising code.
     flags = ["-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
-    return [find_java(), *flags, "-cp", os.pathsep.join(map(str, classpath("tools")))]
+    return [find_java(), *flags, *JVM, "-cp", os.pathsep.join(map(str, classpath("tools")))]
 
 
 def _row(match: re.Match[str]) -> GroupOffset:

@@ -21,8 +21,12 @@ from kafka.structs import OffsetAndMetadata
 from streaming.demo.journal import CommitLedger, Journal, Partition
 from streaming.demo.stage import Stage
 
-_POLL_MS = 500
+_POLL_MS = 1_000
 """How long a poll waits for records, and so how soon a member notices a change in the story."""
+
+_FETCH_MS, _FETCH_BYTES = 1_000, 1 << 16
+"""A fetch waits a second for this much, which never comes. By default it returns with every burst of records, four
+times a second; all members together then took 0.19 of a core instead of 0.11."""
 
 _COMMIT_TIMEOUT_MS = 5_000
 """A commit on this machine takes a few ms; after this its outcome counts as unknown."""
@@ -102,6 +106,8 @@ class KafkaPythonMember:
             session_timeout_ms=settings.session_timeout_ms,
             heartbeat_interval_ms=min(3_000, settings.session_timeout_ms // 4),
             metadata_max_age_ms=settings.metadata_max_age_ms,
+            fetch_max_wait_ms=_FETCH_MS,
+            fetch_min_bytes=_FETCH_BYTES,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             allow_auto_create_topics=False,

@@ -105,6 +105,35 @@ def test_decisions_in_racks_are_those_of_librdkafka_s_own_cooperative_sticky() -
     assert silent < told * 0.02
 
 
+@pytest.mark.timeout(0 if CASES > _AT_ONCE else 300)
+def test_claims_of_several_generations_are_decided_as_by_librdkafka_s_own_cooperative_sticky_or_not_told() -> None:
+    random = Random("librdkafka claims")
+    asked = CASES or 300
+    told = 0
+    for done in range(0, asked, _AT_ONCE):
+        cases = [Case("cooperative-sticky", _claiming(random)) for _ in range(min(asked - done, _AT_ONCE))]
+        expected = [(case, result) for case in cases if (result := ours(case)) is not None]
+        answers = ask_librdkafka("cooperative-sticky", [case for case, _ in expected])
+        for (case, result), theirs in zip(expected, answers, strict=True):
+            assert not isinstance(theirs, Unanswered), case
+            assert same(result, theirs), case
+        told += len(expected)
+    assert told > asked * 0.5
+
+
+def _claiming(random: Random) -> Group:
+    """Members that claim any partitions of their topics, from up to four generations."""
+    topics = {topic: random.randint(1, 4) for topic in "xyz"[: random.randint(1, 3)]}
+    members = []
+    for number in range(random.randint(2, 4)):
+        wanted = sorted(random.sample(sorted(topics), random.randint(1, len(topics))))
+        claims = ((t, sorted(random.sample(range(topics[t]), random.randint(0, topics[t])))) for t in wanted)
+        owned = tuple((topic, tuple(numbers)) for topic, numbers in claims if numbers)
+        members.append(Subscription(f"m{number}", tuple(wanted), owned=owned, generation=random.randint(1, 4)))
+    random.shuffle(members)
+    return Group(tuple(members), topics)
+
+
 def test_the_rack_of_a_member_counts_whose_topic_does_not_exist() -> None:
     members = (
         Subscription("m0", ("gone",), rack="r1"),

@@ -32,6 +32,7 @@ from streaming.records import (
     decode_inputs,
     encode_inputs,
 )
+from tests.examples import examples
 from tests.groups.build import Life, packed
 
 INT64 = st.sampled_from((-(2**63), -1, 0, 1, 1_767_225_600_000, 2**63 - 1)) | st.integers(-(2**63), 2**63 - 1)
@@ -160,7 +161,7 @@ INPUTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(INPUTS, min_size=1, max_size=3))
 def test_anything_passes_and_fits_the_tables(batches: list[list[GroupInput]]) -> None:
     # Imported here: the tables load deltalake and pandas, which the tests of this folder do not load at start.

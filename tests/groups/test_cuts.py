@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streaming.groups import Rows
 from streaming.records import decode_inputs, encode_inputs
+from tests.examples import examples
 from tests.groups.build import Life
 from tests.groups.streams import Step, batches, streams
 
@@ -26,7 +27,7 @@ def counted(rows: Rows) -> dict[str, Counter[object]]:
     return {table: Counter(getattr(rows, table)) for table in rows.__struct_fields__}
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(streams())
 def test_a_batch_per_step_gives_the_rows_of_one_batch(steps: list[Step]) -> None:
     assert counted(rows_of(steps, range(1, len(steps)))) == counted(rows_of(steps, ()))
@@ -40,7 +41,7 @@ def test_two_batches_give_the_rows_of_one_at_every_cut(steps: list[Step]) -> Non
         assert counted(rows_of(steps, (cut,))) == whole
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(streams(), st.data())
 def test_any_batches_give_the_rows_of_one(steps: list[Step], data: st.DataObject) -> None:
     cuts = data.draw(st.lists(st.integers(1, max(1, len(steps) - 1)), max_size=8))
@@ -56,7 +57,7 @@ def test_any_batches_give_the_rows_of_one_over_thousands_of_lives(steps: list[St
     assert counted(rows_of(steps, cuts)) == counted(rows_of(steps, ()))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(streams(), st.randoms(use_true_random=False))
 def test_the_order_of_a_batch_s_inputs_makes_no_difference(steps: list[Step], random: object) -> None:
     whole, shuffled = Life(), Life()

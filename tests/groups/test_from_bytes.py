@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from streaming.groups import Rows
 from streaming.offsets_log import Compactor
 from streaming.records import CommitWindow, GroupInput, GroupObservation, Member, MembershipRecord, MembershipTombstone
+from tests.examples import examples
 from tests.groups.build import GROUP, Life
 from tests.groups.streams import Logged, Step, streams
 from tests.groups.test_cuts import counted
@@ -67,7 +68,7 @@ def rows_of(steps: Sequence[Step], cuts: Iterable[int]) -> Rows:
     return life.rows
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=examples(80))
 @given(streams(20), st.data())
 def test_bytes_cut_anywhere_give_the_same_rows(steps: list[Step], data: st.DataObject) -> None:
     whole = rows_of(steps, ())

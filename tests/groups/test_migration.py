@@ -114,6 +114,20 @@ def test_the_first_target_after_an_upgrade_is_judged_with_what_the_group_brought
     assert (verdict.generation, verdict.verdict, verdict.reason) == (4, "identical", None)
 
 
+def test_a_first_target_is_not_judged_where_one_member_may_have_brought_partitions_that_no_record_shows() -> None:
+    # The last record of the classic group has no members; c came with the classic protocol after it, n did not.
+    log = [classic("c"), metadata("n"), epoch(5), target("c", 0, 1), target("n", 2, 3), stands(5)]
+    life = Life()
+    life.take(make_record(6, generation=4), named(7), make_tombstone(9), *read(log))
+    rows = life.take(
+        make_observation(30, make_topic("orders", 4, topic_id=TOPIC_ID), state=None, group_type="consumer")
+    )
+    migration = life.rows.rebalance_churn[-1]
+    assert (migration.kind, migration.generation, migration.partitions_moved_optimal) == ("migration", 5, None)
+    reason = "the previous target is not known: earlier records of the group may be missing"
+    assert (rows.drift[-1].verdict, rows.drift[-1].reason) == ("unverified", reason)
+
+
 def test_the_upgrade_of_an_empty_group_begins_a_new_run_of_epochs() -> None:
     log = [metadata("n"), epoch(2), target("n", 0, 1, 2, 3), stands(2), owns("n", 2, 0, 1, 2, 3)]
     empty = make_record(6, generation=4)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from assignors import Assignment, CannotTell, Group, LeaderWouldFail, Library, assign, topics_without_metadata
 from streaming.groups.classic.membership import subscription_of
 from streaming.records import Member
+from tests.examples import examples
 from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
 from tests.groups.recomputed import recompute_all
 
@@ -98,7 +99,7 @@ def with_assignment(group: list[Member], assignment: Assignment) -> tuple[Member
     )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.data())
 def test_a_leader_that_did_as_its_strategy_says_is_never_called_drifted(data: st.DataObject) -> None:
     library, version, user_data = data.draw(st.sampled_from(LEADERS))
@@ -146,7 +147,7 @@ def test_a_leader_that_did_as_its_strategy_says_is_never_called_drifted(data: st
     event(verdict.verdict)
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=examples(120))
 @given(st.data())
 def test_with_the_counts_of_the_rounds_the_verdict_is_identical(data: st.DataObject) -> None:
     """The opposite: everything computable is recomputed; only a candidate that cannot be computed leaves it open."""

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from assignors import CannotTell, Group, LeaderWouldFail, Library, assign
 from streaming.groups.classic.membership import subscription_of
 from streaming.records import Member
+from tests.examples import examples
 from tests.groups.build import Life, make_member, make_observation, make_record, make_topic
 
 DECIDED, GRACE, INTERVAL = 4_000, 600, 10
@@ -61,7 +62,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     return Cluster(racks, tuple(down), places)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_a_rack_aware_leader_that_did_as_its_strategy_says_is_never_called_drifted(data: st.DataObject) -> None:
     cluster = data.draw(clusters())

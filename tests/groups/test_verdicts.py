@@ -14,6 +14,7 @@ from assignors.brokers import ServerGroup, ServerMember, ServerTopic
 from streaming.groups import GroupConfig, unpack_inputs, verdicts
 from streaming.groups.rows import DriftRow
 from streaming.groups.verdicts import LINE_MAX, PACKED_MAX, ClientInputs, ServerInputs, pack_inputs
+from tests.examples import examples
 from tests.groups.build import Life, even, make_member, make_observation, make_record, make_topic
 from tests.groups.modern_log import FIRST, SECOND_JOINS, TOPIC_ID, asking, observation, read, stands, target
 from tests.groups.recomputed import recompute_all, recomputed
@@ -58,7 +59,7 @@ def test_the_inputs_of_a_target_have_the_targets_before_it() -> None:
     }
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(streams())
 def test_every_verdict_of_any_life_follows_from_its_inputs(steps: list[Step]) -> None:
     life = Life()

@@ -20,7 +20,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from itertools import accumulate
@@ -187,6 +187,7 @@ def run(mutants: Sequence[Mutant], workers: int, patience_s: float) -> Iterator[
             _kill(process)
 
 
+@cache
 def _all() -> list[Mutant]:
     return [
         Mutant(str(path.relative_to(_CHECKOUT)), mutation)

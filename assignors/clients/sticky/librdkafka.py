@@ -26,6 +26,7 @@ ABORTS = "librdkafka aborts here, unless it was built without assertions"
 """It mistakes a partition's first move for its last. (Windows builds have no assertions: librdkafka.vcxproj.)"""
 
 _FREED = "librdkafka reads freed memory here"
+_OLDER_CLAIM = "librdkafka confuses the owners here: an older claim of a partition is listed after the newest one"
 _TOPIC_ORDER = "the result depends on the order in which the broker listed the topics"
 
 # With more topics that have unowned partitions we do not try all orders of them.
@@ -57,7 +58,6 @@ class _Movements(Movements):
         self._lists: dict[tuple[int, int, int], dict[int, None]] = {}
         self._key_of: dict[tuple[int, int, int], int] = {}  # the partition whose pair is the key of the list
         self._returned: set[int] = set()  # moved without a record: librdkafka aborts at their next move
-        self._unrecorded: int | None = None
 
     def actual(self, partition: int, owner: int, target: int) -> int:
         """The partition to move: `partition` itself, or the second of the list of reverse moves if there is one.
@@ -77,13 +77,11 @@ class _Movements(Movements):
         if not others:
             raise CannotTell(_FREED)
         del listed[first]
-        self._unrecorded = others[0]
+        self._returned.add(others[0])
         return others[0]
 
     def record(self, partition: int, source: int, target: int) -> None:
-        if partition == self._unrecorded:
-            self._unrecorded = None
-            self._returned.add(partition)
+        if partition in self._returned:
             return
         row = self.row_of[partition]
         earlier = self.pair_of.get(partition)
@@ -161,7 +159,12 @@ def _assign(group: Group, racks: PartitionRacks | None, algorithm: type[Balance]
 
 
 def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_Place, int]]:
-    """Newest and second newest owner of each claimed partition; one claimed twice in a generation has no owner."""
+    """Newest and second newest owner of each claimed partition; one claimed twice in a generation has no owner.
+
+    Raises:
+        CannotTell: librdkafka keeps two maps, of which one has the newest owner and the other one the owner listed last
+            (`prepopulateCurrentAssignments`); what it does if they differ is not recomputed.
+    """
     claims: dict[_Place, list[tuple[int, int]]] = {}
     for place, member in enumerate(members):
         generation = -1 if member.generation is None else member.generation
@@ -175,6 +178,8 @@ def _owners(members: Sequence[Subscription]) -> tuple[dict[_Place, int], dict[_P
         if len({generation for generation, _ in of_partition}) < len(of_partition):
             continue
         newest[partition] = of_partition[-1][1]
+        if claims[partition][-1][1] != newest[partition]:
+            raise CannotTell(_OLDER_CLAIM)
         if len(of_partition) > 1:
             before[partition] = of_partition[-2][1]
     return newest, before

@@ -65,6 +65,8 @@ def write_classic_verdicts(
 ) -> None:
     """Judge the waiting decisions that can be judged now, or all of them if no more rounds will come (`last`)."""
     classic = state.classic
+    if not classic.waiting:
+        return  # as at almost every round
     verdicts = write_verdicts(classic.waiting, _Classic(state, observation, context, last), observation, context)
     classic.verdict = standing(verdicts) or classic.verdict
     classic.waiting = classic.waiting[len(verdicts) :]

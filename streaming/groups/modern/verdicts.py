@@ -48,16 +48,17 @@ from streaming.records import CONSUMER, SHARE, STREAMS, GroupObservation
 def write_modern_verdicts(state: GroupState, observation: GroupObservation, context: Context) -> None:
     """Judge the decisions since the last round; the state must include this round's topics."""
     modern = state.modern
+    if not modern.waiting:
+        return  # as at almost every round
     verdicts = write_verdicts(modern.waiting, _Modern(state, observation, context), observation, context)
     modern.verdict = standing(verdicts) or modern.verdict
-    if modern.waiting:
-        newest = modern.waiting[-1]
-        now = None if newest.exact else as_it_is(state, newest)
-        if now is not None and now.group_epoch == now.epoch:
-            # No newer target is being written, so the current targets are the newest one and complete.
-            newest = msgspec.structs.replace(now, exact=True)
-        with of_record(0):
-            modern.balance = balance_of_target(newest, names_at(state, newest))
+    newest = modern.waiting[-1]
+    now = None if newest.exact else as_it_is(state, newest)
+    if now is not None and now.group_epoch == now.epoch:
+        # No newer target is being written, so the current targets are the newest one and complete.
+        newest = msgspec.structs.replace(now, exact=True)
+    with of_record(0):
+        modern.balance = balance_of_target(newest, names_at(state, newest))
     modern.waiting = []
 
 

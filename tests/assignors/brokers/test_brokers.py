@@ -34,6 +34,7 @@ from assignors.brokers import (
 from assignors.brokers.hash_order import in_hash_map, in_hash_set, members_in_hash_order
 from assignors.jsonl import assign_line
 from tests.assignors.random_server_groups import random_server_group
+from tests.examples import examples
 
 
 def topic_id(number: int) -> str:
@@ -135,6 +136,22 @@ def test_previous_owners_that_contradict_each_other_can_make_the_assignor_throw(
         assign_on_server("server-range", group({}, t=2), "3.8.1")
 
 
+def test_uniform_before_4_0_gives_a_topic_s_only_partition_to_a_member_that_can_have_no_other() -> None:
+    # (As the real class of 3.9.1.)
+    members = {"a": ("t u", {T: (0,), U: (0,)}), "b": "u"}
+    assert assigned("server-uniform", group(members, t=1, u=1), "3.9.1") == {"a": {T: [0]}, "b": {U: [0]}}
+
+
+def test_uniform_before_4_0_does_not_take_a_partition_that_two_members_have_from_one_for_the_other() -> None:
+    # (As the real class of 3.9.1: u-2 stays with b and c.)
+    members = {"a": "u", "b": ("u", {U: (0, 2)}), "c": ("t u", {U: (1, 2)})}
+    assert assigned("server-uniform", group(members, t=2, u=3), "3.9.1") == {
+        "a": {U: [0, 1]},
+        "b": {U: [2]},
+        "c": {T: [0, 1], U: [2]},
+    }
+
+
 def test_a_uuid_is_hashed_and_compared_as_javas() -> None:
     # Uuid(0x8000000000000001, 0x0000000200000003): hashCode is 0x80000002 ^ 0x00000002 = 0x80000000.
     told = uuid_of(urlsafe_b64encode(bytes.fromhex("80000000000000010000000200000003")).decode())
@@ -157,6 +174,33 @@ def test_a_map_is_walked_by_buckets_and_a_crowded_bucket_is_not_followed() -> No
         in_hash_map([16 * number for number in range(9)] + list(range(1000, 1200)))
 
 
+@pytest.mark.parametrize(("ninth", "told"), [(48, False), (49, True)])
+def test_partitions_that_crowd_a_bucket_until_the_set_grows_cannot_be_told(ninth: int, *, told: bool) -> None:
+    # Fifty topics of one partition. The set of these grows from 64 to 128 places when it has its 49th: up to there nine
+    # in one place would be made a tree. (The other topics fall into other places.)
+    random = Random(1)
+
+    def in_places(of_topic: int, of_partition: int) -> str:
+        while True:
+            code = random.getrandbits(32)
+            in_set = 31 * (31 + code) & 0xFFFFFFFF
+            if (code ^ code >> 16) % 128 == of_topic and (in_set ^ in_set >> 16) % 64 == of_partition:
+                return topic_id(code)
+
+    ids = [in_places(number, 63) if number < 8 or number == ninth else topic_id(number) for number in range(50)]
+    topics = {f"t{number}": ServerTopic(each, 1) for number, each in enumerate(ids)}
+    members = ServerMember("a", tuple(topics)), ServerMember("b", tuple(topics)), ServerMember("c", ())
+    if told:
+        sizes = {
+            member_id: len(of)
+            for member_id, of in assign_on_server("server-uniform", ServerGroup(members, topics), "3.9.1").items()
+        }
+        assert sizes == {"a": 25, "b": 25, "c": 0}
+    else:
+        with pytest.raises(CannotTell, match="more than eight keys"):
+            assign_on_server("server-uniform", ServerGroup(members, topics), "3.9.1")
+
+
 def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:
     # "a" hashes to 97, "q" to 113: one bucket of sixteen.
     assert sorted(member_orders(["q", "b", "a"])) == [["a", "q", "b"], ["q", "a", "b"]]
@@ -165,7 +209,7 @@ def test_only_members_that_share_a_bucket_can_stand_in_several_orders() -> None:
         assert members_in_hash_order(order) == order
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(("3.9.1", "4.0.0", "4.4.0")))
 def test_every_partition_has_one_owner_who_asked_for_it_and_a_second_time_nothing_moves(
     random: Random, release: str

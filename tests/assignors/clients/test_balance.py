@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from assignors import Group, Subscription
 from assignors.clients.sticky.balance import pairwise_differences
+from assignors.clients.sticky.indexed_group import IndexedGroup
+from assignors.clients.sticky.movements import Movements
 
 
 @pytest.mark.parametrize(
@@ -20,3 +23,16 @@ from assignors.clients.sticky.balance import pairwise_differences
 )
 def test_the_score_is_the_sum_of_the_differences_of_all_pairs(sizes: list[int], score: int) -> None:
     assert pairwise_differences(sizes) == score
+
+
+def test_the_first_of_java_s_set_moves_back_where_several_partitions_moved_the_other_way() -> None:
+    # `TopicPartition.hashCode` is 31 * (31 + number) + 121 for the topic y: the numbers 3 and 8 fall into the places 7
+    # and 2 of a table of 16, so 8 is the first.
+    group = IndexedGroup.of_java(
+        Group((Subscription("a", ("x", "y")), Subscription("b", ("x", "y"))), {"x": 2, "y": 9})
+    )
+    x = 2
+    movements = Movements(group, [0] * 2 + [1] * 9)
+    movements.record(x + 3, 0, 1)
+    movements.record(x + 8, 0, 1)
+    assert movements.actual(x + 0, 1, 0) == x + 8

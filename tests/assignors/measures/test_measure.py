@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import ClassVar
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,6 +25,8 @@ from assignors import (
     optimal_moves,
 )
 from assignors.measures.optimal_imbalance import smallest_maximum
+from assignors.measures.optimal_moves import _shift
+from tests.examples import examples
 
 
 def alike(members: int, partitions: int) -> Group:
@@ -186,7 +189,7 @@ def _changes(draw: st.DrawFn) -> tuple[Group, Assignment]:
 
 
 @given(_changes())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_assignment_of_all_possible_ones_is_better(change: tuple[Group, Assignment]) -> None:
     group, before = change
     partitions, takers = [], []
@@ -211,3 +214,17 @@ def test_no_assignment_of_all_possible_ones_is_better(change: tuple[Group, Assig
     assert smallest_maximum(group) == max(best[0])
     assert optimal_moves(before, group) == best[1]
     assert imbalance_optimal(group) == (imbalance(best[0]) if partitions else None)
+
+
+def test_a_cycle_gives_no_more_than_its_giver_has_beyond_what_it_had() -> None:
+    # a has one more than it had: the next one would be a move, at another cost.
+    has = np.array([[4, 0]])
+    _shift([(0, 0, 1)], np.array([[3, 0]]), has)
+    assert has.tolist() == [[3, 1]]
+
+
+def test_a_path_gives_half_of_what_its_first_member_has_more_than_its_last() -> None:
+    # a, b and c with 6, 5 and 0: three of the first topic go from a to b, three of the second from b to c.
+    has = np.array([[6, 0, 0], [0, 5, 0]])
+    _shift([(0, 0, 1), (1, 1, 2)], np.zeros_like(has), has)
+    assert has.tolist() == [[3, 3, 0], [0, 2, 3]]

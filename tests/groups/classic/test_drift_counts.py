@@ -100,6 +100,16 @@ def test_a_fitting_count_that_no_round_has_seen_is_not_verified_while_the_rounds
     assert row.reason == "it fits a partition count of topic 'x' that no round has seen (2; seen: 4)"
 
 
+@pytest.mark.parametrize(("closed", "verdict"), [(2599, "unverified"), (2600, "drifted")])
+def test_the_closing_of_a_group_judges_by_its_own_time_whether_grace_is_over(closed: int, verdict: str) -> None:
+    life = Life()
+    seen_for_long(life, ("x", 2))
+    life.take(make_record(2000, even("x", 4, "a", "b")), make_observation(2005, make_topic("x", 2)))
+    assert life.rows.drift == []
+    life.take(make_observation(closed, gone="deleted"))
+    assert verdict_of(life).verdict == verdict
+
+
 def test_a_decision_is_pending_until_a_round_beyond_its_record() -> None:
     life = Life()
     life.take(make_record(5, even("x", 2, "a", "b")), make_observation(5, make_topic("x", 2)))

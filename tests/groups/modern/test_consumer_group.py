@@ -34,6 +34,7 @@ from streaming.records import (
     StreamsTopology,
     TargetAssignment,
 )
+from tests.examples import examples
 from tests.groups.coordinator import TOPIC, Coordinator, Owned, Told, Written, lives
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.real_records import REAL
@@ -331,7 +332,7 @@ def test_damaged_and_shuffled_records_are_taken_as_they_come_and_the_state_stays
     assert kinds.keys() >= {kind.__name__ for kind in get_args(ModernInput)} | {"Rejected", "UnknownVersion"}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(lives())
 def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     group, said = played(decoded(life.log), born=True)
@@ -344,7 +345,7 @@ def test_what_is_told_is_what_the_coordinator_did(life: Coordinator) -> None:
     assert {name: (item.epoch, numbers(item.partitions)) for name, item in known.currents.items()} == life.currents
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(lives())
 def test_a_group_goes_on_from_any_cut_as_if_there_were_none(life: Coordinator) -> None:
     items = decoded(life.log)
@@ -357,7 +358,7 @@ def test_a_group_goes_on_from_any_cut_as_if_there_were_none(life: Coordinator) -
         assert (after, first + rest) == (whole, said)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(lives(), st.data())
 def test_a_compacted_log_leads_to_the_same_present_and_to_no_claim_about_what_is_gone(
     life: Coordinator, data: st.DataObject

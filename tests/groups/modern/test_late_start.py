@@ -11,6 +11,7 @@ from streaming.groups import Rows, advance
 from streaming.groups.state import GroupState
 from streaming.offsets_log import CompactedStretches, Compactor
 from streaming.records import GroupInput
+from tests.examples import examples
 from tests.groups.build import CONFIG, make_observation, make_topic
 from tests.groups.coordinator import GROUP, PARTITIONS, TOPIC, Coordinator, lives
 
@@ -108,7 +109,7 @@ def assert_nothing_is_made_up(group: Coordinator, rows: Rows) -> None:
     assert "drifted" not in {row.verdict for row in rows.drift}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(lives(), st.data())
 def test_whoever_starts_late_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
     end = len(settled(group).log)
@@ -122,7 +123,7 @@ def test_whoever_starts_late_sees_the_members_and_targets_of_now(group: Coordina
     assert_nothing_is_made_up(group, rows)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(lives(), st.data())
 def test_whoever_comes_back_sees_the_members_and_targets_of_now(group: Coordinator, data: st.DataObject) -> None:
     end = len(settled(group).log)
@@ -140,7 +141,7 @@ def test_whoever_comes_back_sees_the_members_and_targets_of_now(group: Coordinat
     assert_nothing_is_made_up(group, rows)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(lives(), st.data())
 def test_the_cut_makes_no_difference_in_a_compacted_log(group: Coordinator, data: st.DataObject) -> None:
     end = len(settled(group).log)

@@ -77,6 +77,16 @@ def test_where_one_gives_the_target_in_one_release_and_the_other_in_another_whic
     assert [(row.runs, row.partitions_moved, row.library) for row in rows] == [(None, 2, "broker:4.0.1")] * 2
 
 
+@pytest.mark.parametrize("assignor", [None, "uniform"])
+def test_what_range_would_have_given_is_told_of_the_newest_release_that_gave_the_target(assignor: str | None) -> None:
+    # c leaves: up to 4.0.0 uniform gives the first member the larger part; the target is that of no later release.
+    log = [asking("a", assignor), asking("b", assignor), epoch(1), target("a"), target("b"), stands(1)]
+    log += [asking("c", assignor), epoch(2), target("a", 1), target("b", 0, 2), target("c"), stands(2)]
+    log += [*gone("c"), epoch(3), target("a", 1, 2), target("b", 0), stands(3)]
+    rows = rows_of(*log, count=3)
+    assert (the_row(rows, "range").runs, the_row(rows, "range").library) == (False, "broker:4.0.0")
+
+
 @pytest.mark.parametrize("first", ["Aa", "BB"])
 def test_what_runs_is_what_the_group_did_whichever_of_two_in_a_bucket_stands_first(first: str) -> None:
     # Up to 4.0.0 the first member gets the larger part, here a partition that the other one had.
