@@ -1,7 +1,8 @@
 """What every embedded broker of the tests would otherwise do anew: load its classes and format its folder.
 
 `prepare` starts one broker and keeps, in `.cache/tests`, an archive of the classes that it loaded (class data sharing)
-and its folder as it was formatted. With both, a broker answers after half the processor time.
+and its folder as it was formatted. With both, a broker answers after half the processor time. Kafka's own tools have an
+archive as well, for the same reason.
 """
 
 from __future__ import annotations
@@ -14,22 +15,20 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from streaming.demo import java_tools
 from streaming.demo.broker import EmbeddedBroker, _cluster_id
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.java import find_java
+from tests.short_lived import SHORT_LIVED
 
 __all__ = ["prepare", "use_what_is_prepared"]
 
 _CACHE = Path(__file__).resolve().parents[1] / ".cache" / "tests"
 
-# Test brokers live for seconds, so the second compiler would only occupy the other core (as explained for Spark in
-# conf/spark-defaults.conf), and the jars' checksums are verified, so their bytecode need not be.
-_SHORT_LIVED = ("-XX:TieredStopAtLevel=1", "-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-
 
 def prepare() -> None:
-    """Write the archive and the formatted folder if they are missing; takes five seconds, once per checkout."""
+    """Write the archives and the formatted folder if they are missing; takes ten seconds, once per checkout."""
     try:
         folder = _folder()
     except SetupError:
@@ -44,17 +43,19 @@ def prepare() -> None:
         broker._write_settings()
         broker._format()
         shutil.copytree(broker.folder / "data", part / "data")
-        EmbeddedBroker.jvm = (*_SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'classes.jsa'}")
+        EmbeddedBroker.jvm = (*SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'classes.jsa'}")
         with broker:
-            pass
+            java_tools.JVM[:] = [*SHORT_LIVED, f"-XX:ArchiveClassesAtExit={part / 'tools.jsa'}"]
+            java_tools.describe_all_groups(broker.bootstrap)
         shutil.rmtree(broker.folder)
         with suppress(OSError):  # another run of the tests was first
             part.rename(folder)
 
 
 def use_what_is_prepared() -> None:
-    """Let this process's brokers use the archive and the formatted folder, as far as they exist."""
-    EmbeddedBroker.jvm = _SHORT_LIVED
+    """Let this process's brokers and tools use the archives and the formatted folder, as far as they exist."""
+    EmbeddedBroker.jvm = SHORT_LIVED
+    java_tools.JVM[:] = SHORT_LIVED
     try:
         folder = _folder()
     except SetupError:
@@ -62,7 +63,9 @@ def use_what_is_prepared() -> None:
     if not folder.exists():
         return
     # (Without the log line, a JVM would say on its standard output that it does not use an archive of other jars.)
-    EmbeddedBroker.jvm += (f"-XX:SharedArchiveFile={folder / 'classes.jsa'}", "-Xlog:disable", "-Xlog:all=error:stderr")
+    quiet = "-Xlog:disable", "-Xlog:all=error:stderr"
+    EmbeddedBroker.jvm += (f"-XX:SharedArchiveFile={folder / 'classes.jsa'}", *quiet)
+    java_tools.JVM += [f"-XX:SharedArchiveFile={folder / 'tools.jsa'}", *quiet]
 
     def copy(broker: EmbeddedBroker) -> None:
         data = broker.folder / "data"
@@ -76,5 +79,6 @@ def use_what_is_prepared() -> None:
 
 def _folder() -> Path:
     # A JVM takes an archive only with the very same jars; their names hold the versions.
-    told = f"{find_java().resolve()} {os.pathsep.join(map(str, classpath('broker')))}"
+    jars = [*classpath("broker"), *classpath("tools")]
+    told = f"{find_java().resolve()} {os.pathsep.join(map(str, jars))}"
     return _CACHE / f"broker-{hashlib.sha256(told.encode()).hexdigest()[:12]}"

@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -63,12 +64,16 @@ ROOMS = {
         "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
         "streaming.record_batches streaming.terminal",
     ),
+    "streaming.maintain": room(
+        "deltalake duckdb numpy pyarrow rich",
+        "streaming.config streaming.exceptions streaming.process streaming.tables streaming.times",
+    ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.lifecycle "
-        "streaming.log_health streaming.offsets_log streaming.places streaming.process streaming.record_batches "
-        "streaming.records streaming.tables streaming.terminal streaming.times",
+        "streaming.log_health streaming.maintain streaming.offsets_log streaming.places streaming.process "
+        "streaming.record_batches streaming.records streaming.tables streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(
@@ -78,10 +83,6 @@ ROOMS = {
     ),
     "dashboards": room(
         "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables", "dashboards.serve"
-    ),
-    "streaming.maintain": room(
-        "deltalake duckdb numpy pyarrow rich",
-        "streaming.config streaming.exceptions streaming.process streaming.tables streaming.times",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)
@@ -128,8 +129,13 @@ def room_of(module: str) -> str | None:
     return next((name for name in ROOMS if module == name or module.startswith(name + ".")), None)
 
 
-def imports(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports(path: Path) -> tuple[tuple[int, str], ...]:
     """Line and full name of every import, including those inside functions."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from streaming.groups import GroupConfig, Rows, unpack_inputs
 from streaming.records import GroupInput, GroupObservation
 from streaming.times import RoundClock, Shift, read_clock
+from tests.examples import examples
 from tests.groups.build import CONFIG, SECOND, START, Life, even, make_commit, make_observation, make_record, make_topic
 from tests.groups.streams import Step, batches, watched_streams
 
@@ -66,7 +67,7 @@ def _untimed(row: dict[str, Any]) -> dict[str, Any]:
     return row
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(watched_streams(), st.data())
 def test_a_life_with_one_wrong_clock_gives_the_rows_of_the_life_without(steps: list[Step], data: st.DataObject) -> None:
     (inputs,) = batches(steps, ())

@@ -1,28 +1,17 @@
-"""The wheel, installed into an empty environment and used from a working folder without any access to the checkout.
-
-The environment has no package except ours. Our dependencies are not installed again, which would take minutes and the
-network: a line in a `.pth` file adds the packages that `.venv` has from conf/requirements.lock. `.pth` files in a
-folder that is added this way are not read, so the editable install, which is one of them, has no effect.
-"""
+"""The wheel, from an environment with nothing else of ours. (`up` from it: tests/up/test_up.py.)"""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import stat
 import subprocess
-import sys
-import sysconfig
 import threading
 import time
-import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
@@ -30,114 +19,28 @@ from kafka.admin import NewTopic
 from kafka.structs import OffsetAndMetadata
 
 from streaming.tables import LakeReader
-from tests.ports import free_port
 
-pytestmark = pytest.mark.turn(2)
+if TYPE_CHECKING:
+    from tests.installed import Installed
 
-ROOT = Path(__file__).resolve().parent.parent
+pytest_plugins = ("tests.installed",)
 
-_SOURCES = ("pyproject.toml", "setup.py", "README.md", "LICENSE", "assignors", "streaming", "dashboards", "conf")
+_ROOT = Path(__file__).resolve().parent.parent
 
-# If one of these is imported from the working folder, it says so and ends the process.
-_TRAPS = (
-    *("assignors", "conf", "dashboards", "deltalake", "duckdb", "jinja2", "kafka", "msgspec", "numpy", "pandas"),
-    *("pyarrow", "pydantic", "pyspark", "rich", "streaming", "streamlit", "supervisor", "typer", "yaml"),
-)
-
-
-@dataclass(frozen=True)
-class Installed:
-    """An environment with the wheel in it."""
-
-    wheel: Path
-    bin: Path
-    environment: dict[str, str]
-
-    def run(self, *command: str, cwd: Path, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [self.bin / command[0], *command[1:]],
-            cwd=cwd,
-            env=self.environment | environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-
-    @contextmanager
-    def running(self, *command: str, cwd: Path, log: Path, **environment: str) -> Iterator[subprocess.Popen[bytes]]:
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [self.bin / command[0], *command[1:]],
-                cwd=cwd,
-                env=self.environment | environment,
-                stdout=output,
-                stderr=output,
-            )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                process.send_signal(signal.SIGINT)
-                try:
-                    process.wait(180)
-                finally:
-                    process.kill()
-
-
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
-    folder = tmp_path_factory.mktemp("wheel")
-    # (Built from a copy of the sources: setuptools leaves a folder `build` beside them.)
-    (folder / "sources").mkdir()
-    for name in _SOURCES:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, folder / "sources" / name)
-    pip = [sys.executable, "-P", "-m", "pip", "-q", "--disable-pip-version-check"]
-    offline = ["--no-index", "--no-deps"]
-    subprocess.run(
-        [*pip, "wheel", *offline, "--no-build-isolation", "-w", str(folder), str(folder / "sources")], check=True
-    )
-    [wheel] = folder.glob("evenkeel-*.whl")
-    subprocess.run([sys.executable, "-P", "-m", "venv", "--without-pip", str(folder / "env")], check=True)
-    [packages] = (folder / "env").glob("lib/python*/site-packages")
-    (packages / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    python = folder / "env" / "bin" / "python"
-    subprocess.run([*pip, "--python", str(python), "install", *offline, str(wheel)], check=True)
-    home = folder / "home"
-    home.mkdir()
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("EVENKEEL_", "PYTHON", "SPARK", "PYSPARK", "XDG_", "VIRTUAL_ENV"))
-    }
-    return Installed(wheel, python.parent, environment | {"HOME": str(home)})
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Path:
-    """A working folder with traps that have the names of libraries."""
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
-    for name in _TRAPS:
-        (folder / f"{name}.py").write_text(
-            f"open({str(folder / 'trapped')!r}, 'a').write({name + chr(10)!r})\nraise SystemExit({name!r})\n"
-        )
-    return folder
+pytestmark = [pytest.mark.xdist_group("installed"), pytest.mark.turn(2)]
 
 
 def test_it_holds_every_file_that_the_code_reads_and_no_package_of_an_everyday_name(installed: Installed) -> None:
     with zipfile.ZipFile(installed.wheel) as archive:
         held = set(archive.namelist())
     assert {name.split("/")[0] for name in held} == {"assignors", "dashboards", "streaming", "evenkeel-0.2.0.dist-info"}
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+    listed = subprocess.run(["git", "ls-files"], cwd=_ROOT, capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in listed if name.split("/")[0] in ("assignors", "dashboards", "streaming")}
     # (Including files that are not committed yet.)
     ours |= {
-        path.relative_to(ROOT).as_posix()
+        path.relative_to(_ROOT).as_posix()
         for top in ("assignors", "dashboards", "streaming")
-        for path in (ROOT / top).rglob("*.py")
+        for path in (_ROOT / top).rglob("*.py")
     }
     assert ours - held == set()
     assert {name.removeprefix("streaming/conf/") for name in held if name.startswith("streaming/conf/")} == {
@@ -158,7 +61,7 @@ def test_nothing_of_the_checkout_is_in_the_environment(installed: Installed, els
     assert conf == str(Path(package).with_name("conf"))
     assert cache == str(Path(installed.environment["HOME"]) / ".cache" / "evenkeel")
     assert spec == "None"
-    assert str(ROOT) not in path
+    assert str(_ROOT) not in path
 
 
 def test_the_commands_that_need_no_cluster_run(installed: Installed, elsewhere: Path) -> None:
@@ -250,7 +153,7 @@ def observed(bootstrap: str, unique: str) -> dict[str, str]:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-@pytest.mark.soak  # `up` below starts the same job
+@pytest.mark.soak  # tests/up/test_up.py starts the same job
 def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_folder_is_imported(
     installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
 ) -> None:
@@ -274,39 +177,3 @@ def test_run_writes_its_first_rows_alone_on_its_lake_and_nothing_of_the_working_
     assert "Traceback" not in said
     assert "watching cluster default" in said
     assert not (elsewhere / "trapped").exists()
-
-
-@pytest.mark.kafka
-@pytest.mark.spark
-def test_up_writes_its_first_rows_and_serves_the_page_and_its_logs_are_this_users_alone(
-    installed: Installed, elsewhere: Path, tmp_path: Path, observed: dict[str, str]
-) -> None:
-    lake, log = tmp_path / "lake", tmp_path / "up.log"
-    port = free_port()
-
-    def answers() -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
-
-    command = ("evenkeel", "up", "--lake", str(lake))
-    with installed.running(*command, cwd=elsewhere, log=log, EVENKEEL_PAGE__PORT=str(port), **observed) as up:
-        _until(lambda: _has_rounds(lake) and answers(), up, log)
-        second = installed.run("evenkeel", "run", "--lake", str(lake), cwd=elsewhere, **observed)
-        assert second.returncode == 2
-        assert second.stderr.startswith(f"Another job runs for the cluster 'default' with the lake {lake} (process ")
-        up.send_signal(signal.SIGINT)
-        assert up.wait(180) == 0
-    assert log.read_text("utf-8", "replace").splitlines()[-1] == "all processes have ended"
-    assert not (elsewhere / "trapped").exists()
-    logs = lake / "_logs" / "default"
-    said = (logs / "job.log").read_text("utf-8", "replace")
-    assert "Traceback" not in said
-    assert "watching cluster default" in said
-    assert {"job.log", "probe.log", "alerter.log", "page.log", "supervisor.log"} <= {p.name for p in logs.iterdir()}
-    assert stat.S_IMODE(logs.stat().st_mode) == 0o700
-    assert {stat.S_IMODE(path.stat().st_mode) for path in logs.iterdir()} == {0o600}
-    # The lake's files have the default permissions of this user's files.
-    assert stat.S_IMODE((lake / "rounds").stat().st_mode) == stat.S_IMODE(tmp_path.joinpath("elsewhere").stat().st_mode)

@@ -66,12 +66,12 @@ def _by_views(root: str, made: tuple[Rule, ...]) -> list[tuple[int, str, tuple[A
         )
         if "round" in names:
             where = "WHERE round <= getvariable('now')"
-            plain.execute(f"CREATE VIEW {table.name} AS SELECT * FROM all_{table.name} {where}")
+            plain.execute(f"CREATE TEMP VIEW {table.name} AS SELECT * FROM all_{table.name} {where}")
         else:
-            plain.execute(f"CREATE VIEW {table.name} AS SELECT * FROM all_{table.name}")
+            plain.execute(f"CREATE TEMP VIEW {table.name} AS SELECT * FROM all_{table.name}")
     for name, sql in VIEWS.items():
         if not name.startswith("alert"):
-            plain.execute(f"CREATE VIEW {name} AS {sql}")
+            plain.execute(f"CREATE TEMP VIEW {name} AS {sql}")
     told: list[tuple[int, str, tuple[Any, ...], str]] = []
     held: dict[tuple[str, tuple[Any, ...]], int | None] = {}  # intervals, None when it fires
     was: dict[tuple[str, tuple[Any, ...]], bool | None] = {}

@@ -8,6 +8,7 @@ all is quiet: rounds, and the readings of the witnesses
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from confluent_kafka import TopicPartition as Place
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ConsumerGroupDescription
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.admin import NewTopic
+from kafka.structs import OffsetAndMetadata
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.demo.java_tools import GroupOffset, describe_all_groups
@@ -37,6 +39,8 @@ LOG = "__consumer_offsets"
 _PARTITIONS = 2
 _TOPICS = {"orders": 6, "payments": 3}
 _PATIENCE_S = 90.0
+_LOOK_S = 0.1
+_SEGMENT_S = 0.1
 
 OVERRIDES = {
     "offsets.topic.num.partitions": str(_PARTITIONS),
@@ -164,11 +168,12 @@ class _Stage:
     def settle(self) -> None:
         """Poll all members until the groups are stable and every member owns what the coordinator reports."""
         deadline = time.monotonic() + _PATIENCE_S
-        quiet, seen = 0, ()
+        quiet, seen, pause = 0, (), threading.Event()
         while quiet < 3:
             assert time.monotonic() < deadline, f"the groups do not settle: {seen}"
             for member in self.members.values():
-                member.poll(0.05)
+                member.poll(0)
+            pause.wait(_LOOK_S)
             have = {
                 name: frozenset((p.topic, p.partition) for p in member.assignment())
                 for name, member in self.members.items()
@@ -312,7 +317,8 @@ def _phase_2(stage: _Stage) -> list[Callable[[], None]]:
 
 def _clean(broker: EmbeddedBroker, stage: _Stage, ends: dict[int, int], more: str = "") -> None:
     """Let the real cleaner clean the log up to `ends`; tombstones of an earlier cleaning may be removed."""
-    settings = "segment.ms=100,min.cleanable.dirty.ratio=0.0"
+    settings = f"segment.ms={round(_SEGMENT_S * 1000)},min.cleanable.dirty.ratio=0.0"
+    pause = threading.Event()
     stage.configure(f"{settings},{more}" if more else settings)
     deadline = time.monotonic() + _PATIENCE_S
     reached: dict[int, int] = {}
@@ -320,7 +326,9 @@ def _clean(broker: EmbeddedBroker, stage: _Stage, ends: dict[int, int], more: st
         assert time.monotonic() < deadline, f"cleaned up to {reached}, not to {ends}"
         # A segment is rolled by the first append that finds it too old.
         for number in range(2 * _PARTITIONS):
-            stage.commit_alone(f"roller-{number}", "payments", 1)
+            places = {TopicPartition("payments", p): OffsetAndMetadata(1, "", -1) for p in range(_TOPICS["payments"])}
+            stage.admin.alter_group_offsets(f"roller-{number}", places)
+        pause.wait(_SEGMENT_S)
         reached = _cleaned_upto(broker.folder)
     stage.configure("segment.ms=604800000,min.cleanable.dirty.ratio=1.0")
 

@@ -17,6 +17,7 @@ import pyspark
 
 from streaming.java import find_java
 from streaming.process import GuardedProcess
+from tests.short_lived import SHORT_LIVED
 
 __all__ = ["StandaloneCluster", "python_without_evenkeel"]
 
@@ -67,7 +68,11 @@ class StandaloneCluster:
                 ],
                 log=self._folder / f"{name}.log",
                 cwd=self._folder,
-                environment={"JAVA_HOME": str(find_java().resolve().parents[1]), "SPARK_LOCAL_IP": "127.0.0.1"},
+                environment={
+                    "JAVA_HOME": str(find_java().resolve().parents[1]),
+                    "SPARK_LOCAL_IP": "127.0.0.1",
+                    "SPARK_DAEMON_JAVA_OPTS": " ".join(SHORT_LIVED),
+                },
             )
         )
 

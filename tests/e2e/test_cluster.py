@@ -15,6 +15,7 @@ from tests.e2e.conftest import UNDISTURBED_ROUNDS, Recorded
 from tests.e2e.lakes import contents, differences
 from tests.e2e.recording import environment_of, settings_for
 from tests.e2e.standalone import StandaloneCluster, python_without_evenkeel
+from tests.short_lived import SHORT_LIVED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(5)]
 
@@ -32,6 +33,7 @@ def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_t
     with StandaloneCluster(tmp_path / "cluster") as cluster:
         # (This machine's name may resolve to an address that the executors cannot reach.)
         here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
+        here += ["--conf", f"spark.executor.extraJavaOptions={' '.join(SHORT_LIVED)}"]
         command = ["submit", "--master", cluster.master, "--python", str(python), "--", *here]
         submitted = GuardedProcess(
             [sys.executable, "-c", "from streaming.cli import main; main()", *command],

@@ -12,10 +12,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
+from streaming.job.run import QueryEndedError, run
 from streaming.process import GuardedProcess
-from tests.e2e.conftest import Recorded
+from tests.e2e.conftest import Recorded, in_this_session
 from tests.e2e.recording import environment_of, settings_for
+from tests.patience import unless_too_busy
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(900), pytest.mark.turn(5)]
 
@@ -23,20 +26,10 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 _PATIENCE_S = 240.0
 
-_FULL_DISK = """
-import sys
-import streaming.job.run
-from streaming.job.__main__ import main
 
-class DiskFull(Exception):
+class DiskFullError(Exception):
     pass
 
-def no_space(frame, number):
-    raise DiskFull("no space left on the device")
-
-streaming.job.run.batch_writer = lambda lake, done=None: no_space
-sys.exit(main(["--available-now"]))
-"""
 
 Start = Callable[..., GuardedProcess]
 
@@ -62,10 +55,21 @@ def _wait_for(log: Path, text: str) -> None:
         time.sleep(0.1)
 
 
-def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(start: Start) -> None:
-    job = start("-c", _FULL_DISK)
-    assert job.wait(_PATIENCE_S) == 1
-    assert job.last_line() == "the Spark query has ended: DiskFull: no space left on the device"
+@pytest.mark.xdist_group("recorded")
+def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
+    recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_space(*_: object) -> None:
+        message = "no space left on the device"
+        raise DiskFullError(message)
+
+    in_this_session(spark, monkeypatch)
+    monkeypatch.setattr("streaming.job.run.batch_writer", lambda *_: no_space)
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=10)
+    with pytest.raises(QueryEndedError) as ended:
+        unless_too_busy(lambda: run(settings, available_now=True))
+    cause = "the Spark query has ended: tests.e2e.test_endings.DiskFullError: no space left on the device"
+    assert str(ended.value) == cause
 
 
 def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> None:

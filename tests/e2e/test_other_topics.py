@@ -13,16 +13,19 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
+from pyspark.sql import SparkSession
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
-from streaming.job.run import checkpoint_of
+from streaming.exceptions import SetupError
+from streaming.job.run import checkpoint_of, run
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe
 from streaming.tables import LakeReader
-from tests.e2e.conftest import Recorded
+from tests.e2e.conftest import Recorded, in_this_session
 from tests.e2e.plain_job import PlainJob
 from tests.e2e.recording import environment_of, settings_for
+from tests.patience import unless_too_busy
 from tests.probe.witness import Cluster
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900), pytest.mark.turn(5)]
@@ -82,15 +85,12 @@ def test_a_probe_s_topics_that_are_created_again_are_taken_up_and_no_number_come
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("recorded")
 def test_a_lost_checkpoint_and_another_cluster_are_one_sentence_and_exit_code_2(
-    recorded: Recorded, tmp_path: Path
+    recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=60)
     environment = [f"{name}={value}" for name, value in environment_of(settings, tmp_path).items()]
-
-    def job() -> subprocess.CompletedProcess[str]:
-        command = ["env", *environment, sys.executable, "-m", "streaming.job", "--available-now"]
-        return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=600, check=False)
 
     # A job's lake; the test is about how the next jobs begin.
     shutil.copytree(recorded.lake, settings.lake)
@@ -98,7 +98,8 @@ def test_a_lost_checkpoint_and_another_cluster_are_one_sentence_and_exit_code_2(
     checkpoint = Path(checkpoint_of(settings))
     kept = shutil.move(checkpoint, tmp_path / "kept")
 
-    lost = job()
+    command = ["env", *environment, sys.executable, "-m", "streaming.job", "--available-now"]
+    lost = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, timeout=600, check=False)
     assert lost.returncode == 2
     assert lost.stderr.splitlines()[-1] == (
         f"The checkpoint {checkpoint} is lost: it is empty, but the table rebalance_churn in {settings.lake} holds "
@@ -116,8 +117,10 @@ def test_a_lost_checkpoint_and_another_cluster_are_one_sentence_and_exit_code_2(
     for check in (checkpoint / "offsets").glob(f".{newest.name}.crc"):
         check.unlink()
 
-    other = job()
-    assert other.returncode == 2
-    assert other.stderr.splitlines()[-1].startswith("The brokers belong to the Kafka cluster ")
-    assert "the checkpoint of 'recorded' to elsewhere: correct kafka.bootstrap_servers" in other.stderr
+    # (The same error as above, so with the same exit code: this one needs Spark to be found.)
+    in_this_session(spark, monkeypatch)
+    with pytest.raises(SetupError) as other:
+        unless_too_busy(lambda: run(settings, available_now=True))
+    assert str(other.value).startswith("The brokers belong to the Kafka cluster ")
+    assert "the checkpoint of 'recorded' to elsewhere: correct kafka.bootstrap_servers" in str(other.value)
     assert LakeReader(settings.lake).rows("SELECT round, cluster_id FROM rounds") == rounds

@@ -6,6 +6,7 @@ import os
 import struct
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ import psutil
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from streaming.demo.broker import DEMO_OVERRIDES, EmbeddedBroker
 from streaming.demo.stories import ALL_STORIES
 from tests.e2e.conftest import Recorded
 from tests.e2e.journal import UNCOUNTED
@@ -106,16 +106,19 @@ def test_aborted_offsets_are_not_what_the_group_has_committed(recorded: Recorded
     assert all(row.current_offset == row.log_end_offset for row in rows)
 
 
-def test_traffic_that_is_killed_leaves_no_member_behind(tmp_path: Path) -> None:
-    with EmbeddedBroker(tmp_path / "broker", overrides=DEMO_OVERRIDES) as broker:
-        command = [sys.executable, "-m", "streaming.demo.traffic", "--bootstrap", broker.bootstrap]
-        traffic = subprocess.Popen(
-            [*command, "--folder", str(tmp_path), "--stories", "1"], env={**os.environ, "PYTHONPATH": str(_ROOT)}
-        )
-        parent = psutil.Process(traffic.pid)
-        observed = iter(lambda: parent.children(recursive=True), None)
-        members = next(children for children in observed if any("java" in child.name() for child in children))
-        traffic.kill()
-        traffic.wait(60)
-        _, alive = psutil.wait_procs(members, timeout=60)
-        assert alive == []
+def test_traffic_that_is_killed_leaves_no_member_behind(bootstrap: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "streaming.demo.traffic", "--bootstrap", bootstrap]
+    traffic = subprocess.Popen(
+        [*command, "--folder", str(tmp_path), "--stories", "1"], env={**os.environ, "PYTHONPATH": str(_ROOT)}
+    )
+    parent = psutil.Process(traffic.pid)
+    pause = threading.Event()
+    members: list[psutil.Process] = []
+    while not any("java" in child.name() for child in members):
+        assert traffic.poll() is None
+        pause.wait(0.05)
+        members = parent.children(recursive=True)
+    traffic.kill()
+    traffic.wait(60)
+    _, alive = psutil.wait_procs(members, timeout=60)
+    assert alive == []

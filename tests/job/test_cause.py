@@ -26,6 +26,16 @@ Caused by: java.io.IOException: Broken pipe
 \t... 1 more
 """
 
+_LATE_WORKER = """[STREAM_FAILED] Query [5d] terminated with exception: \
+Python worker failed to connect back. SQLSTATE: XXKST
+=== Streaming Query ===
+Identifier: evenkeel-main [id = 5d]
+Current Committed Offsets: {}
+
+Current State: INITIALIZING
+Thread State: RUNNABLE
+"""
+
 
 def test_an_exception_of_python_is_the_cause() -> None:
     assert _cause(_PYTHON) == "the Spark query has ended: test.DiskFull: no space left on the device"
@@ -34,6 +44,10 @@ def test_an_exception_of_python_is_the_cause() -> None:
 def test_a_worker_that_was_killed_is_the_cause_and_not_the_bridge_that_tells_it() -> None:
     said = "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed):"
     assert _cause(_KILLED_WORKER) == f"the Spark query has ended: {said}"
+
+
+def test_where_spark_alone_has_failed_its_own_reason_is_the_cause() -> None:
+    assert _cause(_LATE_WORKER) == "the Spark query has ended: Python worker failed to connect back."
 
 
 def test_without_a_reason_it_says_so() -> None:

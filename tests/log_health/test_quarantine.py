@@ -22,6 +22,7 @@ from streaming.records import (
     decode_partition_inputs,
     encode_partition_inputs,
 )
+from tests.examples import examples
 
 DAY = 86_400_000
 
@@ -185,7 +186,7 @@ def unreadable_of(log: list[bytes | None], rounds: list[tuple[int, int]], start:
     return unreadable.inputs()
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.data())
 def test_the_rows_do_not_depend_on_how_the_log_was_cut_into_batches(data: st.DataObject) -> None:
     log = data.draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=60))

@@ -23,7 +23,7 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * Runs Kafka's own client assignors, one case per line in, one answer per line out, in order.
  *
- * Run as source on the class path of one kafka-clients release (2.4 or newer): java -cp JARS AssignorRunner.java
+ * Runs on the class path of one kafka-clients release (2.4 or newer); compiled once for all of them (java_classes.py).
  * Every text is "x" and the hex of its UTF-16 code units, so that separators cannot occur in it; "x" is an empty
  * text and "-" is null. A line is
  *

@@ -14,7 +14,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 /**
  * Runs many of Kafka's own consumers, each a group member in its own thread.
  *
- * Run as source on the class path of one kafka-clients release: java -cp JARS GroupMembers.java
+ * Runs on the class path of one kafka-clients release.
  * Lines in, with fields separated by tabs (no name contains one; the clients' jars have no JSON library):
  *
  *   start NAME TOPICS [SETTING VALUE] ...     topics by ",", or "~" and a regular expression that the broker resolves

@@ -6,7 +6,7 @@
 //   {"do": "partition", "group": text}                                             -> {"hash", "partition"} (of 50)
 //   anything that the classes refuse                                               -> {"error": text}
 //
-// Run as a single file (`java -cp ... OffsetsLogRecords.java`) on the class path of the broker.
+// Runs on the class path of the broker.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;

@@ -20,7 +20,7 @@ import org.apache.rocketmq.common.message.MessageQueue;
 /**
  * Runs RocketMQ's own allocation strategies, one case per line in, one answer per line out, in order.
  *
- * Run as source on the class path of one rocketmq-client release: java -cp JARS RocketMqRunner.java
+ * Runs on the class path of one rocketmq-client release.
  * An empty line is answered with an empty line after the output is flushed.
  * Every text is "x" and the hex of its UTF-16 code units; "-" is null. A line is
  *

@@ -28,8 +28,9 @@ import org.apache.kafka.coordinator.group.assignor.UniformAssignor;
 /**
  * Runs the assignors of Kafka's brokers (KIP-848), one case per line in, one answer per line out, in order.
  *
- * Run as source on the class path of one kafka-group-coordinator release (3.8 or newer). An empty line is answered
- * with an empty line after the output is flushed, so that answers can become part of the next cases.
+ * Runs on the class path of one kafka-group-coordinator release (3.8 or newer); compiled once for all of them
+ * (java_classes.py). An empty line is answered with an empty line after the output is flushed, so that answers can
+ * become part of the next cases.
  * Names are "x" and the hex of their UTF-16 code units, "-" is null, topic ids are as Kafka prints them. A line is
  *
  *   strategy TAB topics TAB members

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,15 +9,13 @@ from pathlib import Path
 
 from assignors import Assignment, Group, PartitionRacks, from_pairs
 from streaming.jars import classpath
-from streaming.java import find_java
+from tests.oracle.java_classes import java_command
 
 RELEASES = ("2.4.1", "3.4.1", "3.5.1", "3.7.1", "4.3.1")
 # One per era of the sticky strategies: 3.4.0 differs from 3.0 in its input, 4.3.1 behaves like 3.7.1.
 STICKY_RELEASES = ("2.4.1", "2.5.1", "2.8.1", "3.0.2", "3.4.0", "3.4.1", "3.5.1", "3.5.2", "3.7.1", "4.3.1")
 
 _RUNNER = Path(__file__).with_name("AssignorRunner.java")
-# A run takes seconds, so the second compiler and the parallel collector would only occupy the other core.
-_SHORT_RUN = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 _TIMEOUT_S = 240
 
 
@@ -46,9 +43,9 @@ def ask_java(release: str, cases: Sequence[Case]) -> list[Assignment | Thrown]:
 def ask_java_for_lists(release: str, cases: Sequence[Case]) -> list[dict[str, list[tuple[str, int]]] | Thrown]:
     """The same as lists of (topic, partition) per member, in the class's order."""
     lines = "".join(f"{_line(case)}\n" for case in cases)
-    jars = os.pathsep.join(map(str, classpath(f"clients-{release}")))
     run = subprocess.run(
-        [str(find_java()), "-Xmx512m", *_SHORT_RUN, "-cp", jars, str(_RUNNER)],
+        # (The classes that it calls are alike in all releases; it finds the one constructor that is not by itself.)
+        java_command(_RUNNER, classpath(f"clients-{release}"), "512m", against=f"clients-{RELEASES[0]}"),
         input=lines.encode("ascii"),
         capture_output=True,
         timeout=_TIMEOUT_S,

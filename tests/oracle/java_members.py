@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from streaming.jars import classpath
-from streaming.java import find_java
+from tests.oracle.java_classes import java_command
 from tests.oracle.members_process import MembersProcess
 
 __all__ = ["JavaMembers"]
@@ -16,14 +15,5 @@ class JavaMembers(MembersProcess):
     """The JVM; a context manager, at whose end all remaining members crash."""
 
     def __init__(self, release: str) -> None:
-        super().__init__(
-            [
-                str(find_java()),
-                "-Xmx512m",
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-cp",
-                os.pathsep.join(map(str, classpath(f"clients-{release}"))),
-                str(Path(__file__).with_name("GroupMembers.java")),
-            ]
-        )
+        source = Path(__file__).with_name("GroupMembers.java")
+        super().__init__(java_command(source, classpath(f"clients-{release}"), "512m", against="clients-2.4.1"))

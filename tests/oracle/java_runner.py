@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -12,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from streaming.jars import classpath
-from streaming.java import find_java
+from tests.oracle.java_classes import java_command
 
 __all__ = ["JavaRunner", "hexed", "joined", "unhexed"]
 
@@ -26,18 +25,8 @@ class JavaRunner:
     A context manager; `ask` may be called any number of times inside.
     """
 
-    def __init__(self, source: str, jars: str) -> None:
-        self._command = [
-            str(find_java()),
-            "-Xmx1g",
-            # A run takes a few seconds, so the second compiler and the parallel collector would only occupy the other
-            # core.
-            "-XX:TieredStopAtLevel=1",
-            "-XX:+UseSerialGC",
-            "-cp",
-            os.pathsep.join(map(str, classpath(jars))),
-            str(Path(__file__).with_name(source)),
-        ]
+    def __init__(self, source: str, jars: str, *, against: str | None = None) -> None:
+        self._command = java_command(Path(__file__).with_name(source), classpath(jars), "1g", against=against)
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -32,7 +32,7 @@ class Servers(JavaRunner):
     """The real classes of one release; a context manager."""
 
     def __init__(self, release: str) -> None:
-        super().__init__("ServerAssignorRunner.java", f"server-{release}")
+        super().__init__("ServerAssignorRunner.java", f"server-{release}", against=f"server-{RELEASES[0]}")
 
     def assign(self, cases: list[ServerCase]) -> list[dict[str, Target] | Thrown]:
         """Per member a target in the order of the class's maps, as in the next record."""

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from streaming.jars import classpath
-from streaming.java import find_java
+from tests.oracle.java_classes import java_command
 
 _RUNNER = Path(__file__).with_name("OffsetsLogRecords.java")
 GOLDEN = Path(__file__).parents[1] / "offsets_log" / "data" / "golden.jsonl"
@@ -25,7 +24,7 @@ _UUID = "AAECAwQFBgcICQoLDA0ODw"
 def ask_java(requests: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """One answer per request, in order; the protocol is described at the top of the Java file."""
     text = "".join(json.dumps(request) + "\n" for request in requests)
-    command = [str(find_java()), "-cp", os.pathsep.join(map(str, classpath("broker"))), str(_RUNNER)]
+    command = java_command(_RUNNER, classpath("broker"), "512m")
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, encoding="utf-8")
     assert done.returncode == 0, done.stderr
     answers = [json.loads(line) for line in done.stdout.splitlines()]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.jars import classpath
-from streaming.java import find_java
+from tests.oracle.java_classes import java_command
 
 NEWEST = "4.4.0"
 # The releases of the set [records] in conf/jars.toml, and the broker's.
@@ -52,8 +52,7 @@ def _run(*arguments: str, releases: Sequence[str] = RELEASES) -> Iterator[dict[s
     clients = [path for path in broker if path.name.startswith(("kafka-clients-", "jackson-", "slf4j-api-"))]
     jars = {path.stem: str(path) for path in [*classpath("records"), *broker]}
     named = [f"{release}={os.pathsep.join(jars[name] for name in _jars_of(release))}" for release in releases]
-    command = [str(find_java()), "-XX:TieredStopAtLevel=1", "-Xmx512m", "-cp", os.pathsep.join(map(str, clients))]
-    command += [str(_RUNNER), *arguments, *named]
+    command = [*java_command(_RUNNER, clients, "512m"), *arguments, *named]
     run = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S, check=False)
     if run.returncode:
         raise RuntimeError(run.stderr.decode()[-4000:])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,8 +20,7 @@ from kafka.admin import (
 )
 
 from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings, secret_variable
-from streaming.jars import classpath
-from streaming.java import find_java
+from streaming.demo.java_tools import run_java
 from streaming.job.source import SourceSettings
 from streaming.job.source.connection import kept_reader
 from streaming.probe import Probe, RoundAbandonedError, check
@@ -67,10 +65,7 @@ def test_the_lines_of_the_manual_are_enough_for_probe_and_job(secured: Secured) 
     assert len(lines) == 4
     for line in lines:
         arguments = shlex.split(line.replace("HOST:9092", secured.broker.bootstrap))
-        jars = ":".join(map(str, classpath("tools")))
-        subprocess.run(
-            [find_java(), "-cp", jars, "org.apache.kafka.tools.AclCommand", *arguments], check=True, capture_output=True
-        )
+        run_java(["org.apache.kafka.tools.AclCommand", *arguments])
     settings = secured.settings()
     assert problems_become(settings, lambda problems: not problems) == []
 

@@ -11,12 +11,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
-from streaming.config import KafkaSettings, Settings
+from streaming.config import Filters, KafkaSettings, ProbeSettings, Settings
 from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, RoundOpened, decode_round
 from streaming.probe import NoOffsetsLogError, Probe, RoundAbandonedError, StopRequestedError
@@ -27,10 +26,19 @@ from tests.probe.witness import Cluster, MakeSettings, read
 pytestmark = pytest.mark.turn(2)
 
 
-@pytest.fixture
-def own_broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
-    with EmbeddedBroker(tmp_path / "broker") as broker:
+@pytest.fixture(scope="module")
+def own_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    """A broker that may be killed. The first test finds it without groups."""
+    with EmbeddedBroker(tmp_path_factory.mktemp("own") / "broker") as broker:
         yield broker
+
+
+def own_settings(broker: EmbeddedBroker, unique: str) -> Settings:
+    return Settings(
+        kafka=KafkaSettings(bootstrap_servers=broker.bootstrap),
+        filters=Filters(groups=(f"/^{unique}/",)),
+        probe=ProbeSettings(interval_ms=200, events_topic=f"{unique}.events", rounds_topic=f"{unique}.rounds"),
+    )
 
 
 def rounds_of(settings: Settings) -> list[RoundOpened | RoundClosed]:
@@ -44,28 +52,28 @@ def rounds_of(settings: Settings) -> list[RoundOpened | RoundClosed]:
 
 
 @pytest.mark.kafka
-def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(own_broker: EmbeddedBroker) -> None:
-    settings = Settings(kafka=KafkaSettings(bootstrap_servers=own_broker.bootstrap))
+def test_a_cluster_without_groups_is_waited_for_and_left_as_it_is(own_broker: EmbeddedBroker, unique: str) -> None:
+    settings = own_settings(own_broker, unique)
     admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
     with Probe(settings) as probe:
         with pytest.raises(NoOffsetsLogError, match="has no topic __consumer_offsets yet"):
             probe.round()
         assert "__consumer_offsets" not in admin.list_topics()
         assert rounds_of(settings) == []
-        cluster = Cluster(own_broker.bootstrap, "first", admin)
+        cluster = Cluster(own_broker.bootstrap, unique, admin)
         group = cluster.commit("group", cluster.topic(), [1])
         closed = probe.round()
     admin.close()
-    assert (group, closed.groups) == ("first-group", 1)
+    assert (group, closed.groups) == (f"{unique}-group", 1)
 
 
 @pytest.mark.kafka
 def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
-    own_broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+    own_broker: EmbeddedBroker, unique: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings(kafka=KafkaSettings(bootstrap_servers=own_broker.bootstrap))
+    settings = own_settings(own_broker, unique)
     admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
-    cluster = Cluster(own_broker.bootstrap, "group", admin)
+    cluster = Cluster(own_broker.bootstrap, unique, admin)
     topic = cluster.topic()
     for name in ("a", "b"):
         cluster.commit(name, topic, [1])
@@ -99,14 +107,11 @@ def test_a_broker_that_dies_in_a_round_leaves_it_open_and_the_next_one_closes(
 
 @pytest.mark.kafka
 def test_an_outage_is_told_in_two_lines(
-    own_broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    own_broker: EmbeddedBroker, unique: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = Settings(
-        kafka=KafkaSettings(bootstrap_servers=own_broker.bootstrap),
-        probe={"interval_ms": 200},  # type: ignore[arg-type]
-    )
+    settings = own_settings(own_broker, unique)
     admin = KafkaAdminClient(bootstrap_servers=own_broker.bootstrap)
-    cluster = Cluster(own_broker.bootstrap, "group", admin)
+    cluster = Cluster(own_broker.bootstrap, unique, admin)
     cluster.commit("a", cluster.topic(), [1])
     admin.close()
     stop, closed, failed = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)

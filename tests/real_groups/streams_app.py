@@ -10,8 +10,9 @@ from streaming.demo.java_tools import run_java
 from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.process import GuardedProcess
+from tests.short_lived import SHORT_LIVED
 
-__all__ = ["describe_streams_group", "streams_member"]
+__all__ = ["describe_streams_group", "streams_members"]
 
 _SOURCE = Path(__file__).resolve().parents[1] / "oracle" / "StreamsMember.java"
 _TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
@@ -19,16 +20,17 @@ _TOOL = "org.apache.kafka.tools.streams.StreamsGroupCommand"
 Place = tuple[str, int]
 
 
-def streams_member(bootstrap: str, topic: str, group: str, folder: Path) -> GuardedProcess:
-    """Start an application with one thread that reads a topic; it commits everything it has read."""
+def streams_members(bootstrap: str, topic: str, group: str, folder: Path, count: int) -> GuardedProcess:
+    """Start an application that reads a topic; each of its threads is a member, and commits everything it has read."""
     settings = {
         "bootstrap.servers": bootstrap,
         "application.id": group,
         "group.protocol": "streams",
         "state.dir": str(folder / "state"),
         "commit.interval.ms": "200",
+        "num.stream.threads": str(count),
     }
-    flags = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+    flags = ["-Xmx128m", *SHORT_LIVED]
     jars = os.pathsep.join(map(str, classpath("streams")))
     told = [part for setting in settings.items() for part in setting]
     folder.mkdir()

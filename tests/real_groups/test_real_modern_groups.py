@@ -17,7 +17,7 @@ from streaming.process import GuardedProcess
 from tests.oracle.java_members import JavaMembers
 from tests.real_groups.followed import Followed
 from tests.real_groups.party import RELEASE, Party, assert_as_the_tool_says, make_topics
-from tests.real_groups.streams_app import describe_streams_group, streams_member
+from tests.real_groups.streams_app import describe_streams_group, streams_members
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(2)]
 
@@ -265,8 +265,7 @@ def test_a_streams_group_has_the_lag_and_tasks_of_the_broker_and_no_verdict(
     group = f"{unique}-streams"
     with (
         Followed(bootstrap, unique) as followed,
-        closing(streams_member(bootstrap, unique, group, tmp_path / "one")),
-        closing(streams_member(bootstrap, unique, group, tmp_path / "two")),
+        closing(streams_members(bootstrap, unique, group, tmp_path / "app", 2)),
     ):
 
         def rests() -> bool:

@@ -11,6 +11,7 @@ from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
 from streaming.record_batches import FetchedBatch, Record, walk
+from tests.examples import examples
 
 CODECS = [0, 1, 2, 3, 4]  # none, gzip, snappy, lz4, zstd
 
@@ -90,7 +91,7 @@ def test_append_time_is_the_batchs_for_all_its_records() -> None:
     assert [record[1] for record in ours(bytes(data))] == [50, 50]
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(written(), st.sampled_from(CODECS), st.randoms(use_true_random=False))
 def test_broken_bytes_raise_nothing_but_kafkas_errors(records: list[Written], codec: int, random: Random) -> None:
     data = bytearray(encoded(records, codec))

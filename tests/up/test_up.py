@@ -1,20 +1,25 @@
-"""`evenkeel up` with a user's own cluster and a login: everything as a user starts it."""
+"""`evenkeel up` against a cluster with a login, started from the installed wheel as a user starts it.
+
+Most tests share one run (the fixture `life`): each process is killed once, then `up` is stopped. They check what the
+run left behind.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
+import stat
 import subprocess
-import sys
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -26,7 +31,18 @@ from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
 from tests.ports import free_port
 
-pytestmark = pytest.mark.turn(2)
+if TYPE_CHECKING:
+    from tests.installed import Installed
+
+pytest_plugins = ("tests.installed",)
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("installed"),
+    pytest.mark.turn(2),
+]
 
 _SECRET = "correct-horse-battery-staple"
 
@@ -46,10 +62,10 @@ def _answers(port: int) -> bool:
         return False
 
 
-@pytest.fixture
-def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedBroker, int]]:
     """A broker with a plain port for the test and a port with a login for Evenkeel."""
-    broker = EmbeddedBroker(tmp_path / "broker")
+    broker = EmbeddedBroker(tmp_path_factory.mktemp("secured") / "broker")
     port = free_port()
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     plain, secure = f"PLAINTEXT://{broker.bootstrap}", f"SASL_PLAINTEXT://127.0.0.1:{port}"
@@ -67,10 +83,10 @@ def secured(tmp_path: Path) -> Iterator[tuple[EmbeddedBroker, int]]:
 class _Up:
     """A running `evenkeel up`; without a terminal, so that it prints the logs."""
 
-    def __init__(self, folder: Path, port: int, page: int) -> None:
+    def __init__(self, installed: Installed, elsewhere: Path, folder: Path, port: int, page: int) -> None:
         self.lake = folder / "lake"
         self.reader = LakeReader(self.lake)
-        self.back: dict[str, float] = {}
+        self.back: set[str] = set()
         self._output = folder / "output"
         kafka = {
             "SECURITY_PROTOCOL": "SASL_PLAINTEXT",
@@ -78,16 +94,16 @@ class _Up:
             "SASL_USERNAME": "watcher",
             "SASL_PASSWORD": _SECRET,
         }
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("EVENKEEL_") or k == "EVENKEEL_CACHE"}
-        environment |= {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
-        environment |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
-        environment |= {"EVENKEEL_PAGE__PORT": str(page)}
+        settings = {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
+        settings |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
+        settings |= {"EVENKEEL_PAGE__PORT": str(page)}
+        shorter = {name: value for name, value in os.environ.items() if name == "SPARK_SUBMIT_OPTS"}  # (conftest.py)
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", "from streaming.cli import main; main()", *command],
-                cwd=folder,
-                env=environment,
+                [installed.bin / "evenkeel", *command],
+                cwd=elsewhere,
+                env=installed.environment | settings | shorter,
                 stdout=output,
                 stderr=output,
             )
@@ -116,11 +132,10 @@ class _Up:
     def kill(self, name: str, *words: str) -> None:
         """Kill all processes of a kind once there is one, and wait for their successor."""
         old = self.until(lambda: self.of(*words), f"there is no {name}")
-        began = time.monotonic()
         for process in old:
             process.kill()
         self.until(lambda: self.of(*words) - old, f"{name} is not back")
-        self.back[name] = time.monotonic() - began
+        self.back.add(name)
 
     def newest_round(self) -> int:
         self.reader.refresh()
@@ -174,74 +189,125 @@ def _commits(bootstrap: str) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.kafka
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_every_process_that_is_killed_is_back_and_the_tables_are_whole(
-    secured: tuple[EmbeddedBroker, int], tmp_path: Path
-) -> None:
+@dataclass(frozen=True)
+class _Life:
+    """What the run left behind.
+
+    Attributes:
+        up: The command, which has ended.
+        page: The port of its page.
+        port: The broker's port with the login.
+        second: A second job for the same cluster and lake.
+        closed: Rounds that closed.
+        told: The command lines of its processes.
+        of_the_page: The environment of the page's process.
+    """
+
+    up: _Up
+    page: int
+    port: int
+    second: subprocess.CompletedProcess[str]
+    closed: set[int]
+    told: str
+    of_the_page: dict[str, str]
+
+
+@pytest.fixture(scope="module")
+def life(
+    secured: tuple[EmbeddedBroker, int],
+    installed: Installed,
+    elsewhere: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> _Life:
     broker, port = secured
     admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap)
     admin.create_topics({"orders": {"num_partitions": 2, "replication_factor": 1}}, wait_for_metadata=True)
     admin.close()
     page = free_port()
     with _commits(broker.bootstrap):
-        up = _Up(tmp_path, port, page)
+        up = _Up(installed, elsewhere, tmp_path_factory.mktemp("up"), port, page)
         try:
             up.until(lambda: up.newest_round() >= 0, "no round")
+            run = ["run", "--bootstrap", broker.bootstrap, "--lake", str(up.lake), "--cluster", "mine"]
+            second = installed.run("evenkeel", *run, cwd=elsewhere)
             up.kill("a worker of the job", "pyspark.daemon")
             for name, module in (("probe", "streaming.probe"), ("alerter", "streaming.alerts"), ("page", "dashboards")):
                 up.kill(name, "-m", module)
             up.kill("the job's JVM", "java", "SparkSubmit")
             up.kill("the job", "-m", "streaming.job")
-            began = time.monotonic()
             newest = up.newest_round()
             up.until(lambda: up.newest_round() > newest + 2, "no new round")
-            up.back["a new round after the job"] = time.monotonic() - began
             up.until(lambda: _answers(page), "the page does not answer")
             told = "\n".join(map(_command_line, up.children()))
             (of_the_page,) = up.of("-m", "dashboards")
-            without = of_the_page.environ()
+            environment = of_the_page.environ()
             ours = [psutil.Process(up.process.pid), *up.children()]
             up.process.send_signal(signal.SIGTERM)
             assert up.process.wait(120) == 0, up.output
         finally:
             up.process.kill()
     assert psutil.wait_procs(ours, timeout=60)[1] == []
-    print({name: round(seconds, 1) for name, seconds in up.back.items()})
-    # (A worker returns with the next task, or with the job; a round is delayed by a cold JVM on this machine.)
-    ours_to_start = ("probe", "alerter", "page", "the job", "the job's JVM")
-    assert {name: up.back[name] for name in ours_to_start if up.back[name] >= 30} == {}
+    return _Life(up, page, port, second, _closed_rounds(broker.bootstrap), told, environment)
 
+
+def test_every_process_that_is_killed_is_back(life: _Life) -> None:
+    assert life.up.back == {"a worker of the job", "probe", "alerter", "page", "the job", "the job's JVM"}
+    files = sorted((life.up.lake / "_logs" / "mine").glob("*.log*"))
+    assert [file.stem for file in files] == ["alerter", "job", "page", "probe", "supervisor", "up"]
+    assert life.up.output.rstrip().endswith("all processes have ended")
+    assert "job     | " in life.up.output
+    # The job's last message about its killed JVM is one sentence, which `up` repeats.
+    assert "job ended with code 1 (Spark's JVM is gone" in life.up.output
+
+
+def test_the_tables_are_whole_whatever_was_killed(life: _Life) -> None:
     # No duplicates and no losses: every round that closed before the newest in the tables is there, and was judged.
-    newest = up.newest_round()
-    rounds = {row["round"] for row in up.reader.rows("SELECT round FROM rounds")}
-    assert rounds == {number for number in _closed_rounds(broker.bootstrap) if number <= newest}
-    assert _repeated(up.reader) == {}
+    reader = life.up.reader
+    newest = life.up.newest_round()
+    rounds = {row["round"] for row in reader.rows("SELECT round FROM rounds")}
+    assert rounds == {number for number in life.closed if number <= newest}
+    assert _repeated(reader) == {}
     sql = "SELECT cluster, group_id, state, verdict FROM group_health_current"
     told_of = {"cluster": "mine", "group_id": "orders-check", "state": "Empty", "verdict": "not_applicable"}
-    assert up.reader.rows(sql) == [told_of]
+    assert reader.rows(sql) == [told_of]
 
-    files = sorted((up.lake / "_logs" / "mine").glob("*.log*"))
-    assert [file.stem for file in files] == ["alerter", "job", "page", "probe", "supervisor", "up"]
-    logs = "\n".join(file.read_text(errors="replace") for file in files)
-    assert up.output.rstrip().endswith("all processes have ended")
-    assert "job     | " in up.output
-    # The job's last message about its killed JVM is one sentence, which `up` repeats.
-    assert "job ended with code 1 (Spark's JVM is gone" in up.output
 
-    assert _SECRET not in up.output + told + logs
-    assert "EVENKEEL_LAKE" in without
-    assert _SECRET not in "".join(without.values())
-    written = [file for file in up.lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
+def test_the_secret_is_in_no_output_no_command_line_and_no_file(life: _Life) -> None:
+    logs = "\n".join(file.read_text(errors="replace") for file in (life.up.lake / "_logs" / "mine").glob("*.log*"))
+    assert _SECRET not in life.up.output + life.told + logs
+    assert "EVENKEEL_LAKE" in life.of_the_page
+    assert _SECRET not in "".join(life.of_the_page.values())
+    written = [file for file in life.up.lake.rglob("*") if file.is_file() and _SECRET.encode() in file.read_bytes()]
     assert written == [], "the secret is in the lake or its checkpoint"
 
-    # Again on the same lake, with another program on the page's port; and killed.
+
+def test_its_logs_are_this_users_alone_and_its_tables_are_as_any_file(life: _Life, tmp_path: Path) -> None:
+    logs = life.up.lake / "_logs" / "mine"
+    assert stat.S_IMODE(logs.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in logs.iterdir()} == {0o600}
+    (tmp_path / "any").mkdir()
+    assert stat.S_IMODE((life.up.lake / "rounds").stat().st_mode) == stat.S_IMODE((tmp_path / "any").stat().st_mode)
+
+
+def test_nothing_of_the_working_folder_is_imported(life: _Life, elsewhere: Path) -> None:
+    assert "watching cluster mine" in life.up.output
+    assert not (elsewhere / "trapped").exists()
+
+
+def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
+    assert life.second.returncode == 2
+    sentence = f"Another job runs for the cluster 'mine' with the lake {life.up.lake} (process "
+    assert life.second.stderr.startswith(sentence)
+
+
+def test_with_another_program_on_the_pages_port_the_rest_goes_on_and_nothing_outlives_a_kill(
+    life: _Life, installed: Installed, elsewhere: Path
+) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # an earlier connection may still be closing
-        taken.bind(("127.0.0.1", page))
+        taken.bind(("127.0.0.1", life.page))
         taken.listen()
-        again = _Up(tmp_path, port, page)
+        again = _Up(installed, elsewhere, life.up.lake.parent, life.port, life.page)
         try:
             again.until(lambda: "page cannot run: The page cannot listen on" in again.output, "the port was free")
             again.until(lambda: again.of("java", "SparkSubmit"), "there is no JVM")

@@ -14,6 +14,7 @@ from streaming.job.source.columnar_records import lanes
 from streaming.offsets_log import RecordColumns
 from streaming.record_batches import FetchedBatch, FetchedRun, Record, walk
 from streaming.record_batches.batches import by_magic, chased, run_of
+from tests.examples import examples
 from tests.record_batches.test_walk import CODECS, Written, encoded
 
 Told = Record | str
@@ -94,7 +95,7 @@ def batches(random: Random) -> list[bytes]:
 @pytest.mark.parametrize("seed", range(4))
 def test_sound_batches_of_any_codec_are_taken_as_columns(seed: int) -> None:
     random = Random(seed)
-    for _ in range(100):
+    for _ in range(examples(150)):
         found, expected, left = both_ways(run(batches(random)), 0, 2**62)
         assert found == expected
         assert left == 0
@@ -123,10 +124,10 @@ def broken(batch: bytearray, random: Random) -> bytes:
     return bytes(batch)
 
 
-def broken_batches_both_ways(seed: int) -> None:
+def broken_batches_both_ways(seed: int, runs: int) -> None:
     random = Random(seed)
     errors = columns = 0
-    for _ in range(500):
+    for _ in range(runs):
         some = [broken(bytearray(batch), random) for batch in batches(random)]
         start, end = random.choice([(0, 2**62), (0, 2**62), (random.randrange(200), random.randrange(2_000))])
         fetched = run(some)
@@ -135,18 +136,18 @@ def broken_batches_both_ways(seed: int) -> None:
         errors += sum(isinstance(told, str) for told in expected)
         columns += len(fetched) - left
     # Both must occur, or the test would prove nothing.
-    assert errors > 150
-    assert columns > 150
+    assert errors > 0.3 * runs
+    assert columns > 0.3 * runs
 
 
 def test_broken_batches_give_the_same_records_and_errors() -> None:
-    broken_batches_both_ways(20_261_121)
+    broken_batches_both_ways(20_261_121, 200)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(20))
 def test_many_broken_batches_give_the_same_records_and_errors(seed: int) -> None:
-    broken_batches_both_ways(seed)
+    broken_batches_both_ways(seed, 500)
 
 
 def test_one_broken_batch_leaves_its_neighbours_to_the_lanes() -> None:

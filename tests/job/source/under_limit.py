@@ -37,6 +37,10 @@ MORE_BYTES = 512 * 1024 * 1024
 SETTINGS = SourceSettings(cluster="test", kafka={}, offsets_topic="log", events_topic="events")
 
 
+BATCHES = 11
+"""Batches of 60 MB. Together they are 660 MB, more than `MORE_BYTES`: a reader that kept them all would fail."""
+
+
 def varint(number: int) -> bytes:
     number <<= 1
     out = bytearray()
@@ -62,6 +66,12 @@ def packed(first: int, records: Iterable[tuple[bytes | None, bytes | None]]) -> 
     )
     batch = DefaultRecordBatch(header + clear)
     return FetchedBatch(first, first + count - 1, 1_000, batch)
+
+
+def again(batch: FetchedBatch, first: int) -> FetchedBatch:
+    """The same batch at another place of the log. (It begins with its first offset, which no checksum covers.)"""
+    moved = first.to_bytes(8, "big") + bytes(batch.records._buffer[8:])  # type: ignore[attr-defined]
+    return FetchedBatch(first, first + batch.offset - batch.base_offset, 1_000, DefaultRecordBatch(moved))
 
 
 class Batches:
@@ -108,59 +118,60 @@ def found_in(rows: Iterator[tuple[str, bytes]]) -> dict[str, Any]:
 
 
 def junk_in_the_log() -> dict[str, Any]:
-    """A million records without a key in each of three batches."""
-    makers = [lambda at: packed(at, ((None, None) for _ in range(1_000_000)))] * 3
-    share = LogShare(0, 0, 3_000_000, known=True, boundaries=())
+    """A million records without a key in each of two batches."""
+    junk = packed(0, ((None, None) for _ in range(1_000_000)))
+    makers = [lambda at: again(junk, at)] * 2
+    share = LogShare(0, 0, 2_000_000, known=True, boundaries=())
     return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*makers)))  # type: ignore[arg-type]
 
 
 def keys_in_the_log() -> dict[str, Any]:
-    """Broken records with distinct keys and values of 30 KB, 900 MB in total."""
+    """Broken records with distinct keys and values of 30 KB."""
 
     def broken(at: int) -> FetchedBatch:
         filler = bytes(30_000)
         return packed(at, ((b"\x00\x01" + b"%09d" % (at + n) + filler, filler) for n in range(1_000)))
 
-    share = LogShare(0, 0, 15_000, known=True, boundaries=())
-    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[broken] * 15)))  # type: ignore[arg-type]
+    share = LogShare(0, 0, BATCHES * 1_000, known=True, boundaries=())
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[broken] * BATCHES)))  # type: ignore[arg-type]
 
 
 def commits_in_the_log() -> dict[str, Any]:
-    """Commits of one key with metadata of 30 KB, 900 MB in total."""
+    """Commits of one key with metadata of 30 KB."""
 
     def commits(at: int) -> FetchedBatch:
         key = b"\x00\x01\x00\x01g\x00\x01t\x00\x00\x00\x00"
         head, tail = b"\x00\x03", b"\xff\xff\xff\xff\x75\x30" + b"m" * 30_000 + bytes(8)
         return packed(at, ((key, head + (at + n).to_bytes(8, "big") + tail) for n in range(2_000)))
 
-    share = LogShare(0, 0, 30_000, known=True, boundaries=())
-    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[commits] * 15)))  # type: ignore[arg-type]
+    share = LogShare(0, 0, BATCHES * 2_000, known=True, boundaries=())
+    return found_in(task_rows(SourceTask(1, (share,), (), ()), SETTINGS, Batches(*[commits] * BATCHES)))  # type: ignore[arg-type]
 
 
 def events_beyond_what_is_told() -> dict[str, Any]:
-    """900 MB of valid events of a round that does not announce their size."""
+    """Valid events of a round that does not announce their size."""
 
     def events(at: int) -> FetchedBatch:
         state = "x" * 60_000
         found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 0, state, None, None) for n in range(1_000))
         return packed(at, ((b"key", encode_event(event)) for event in found))
 
-    told = EventRound(7, 7, 1_000, 0, 15_000, (5,))
-    share = EventsShare(0, 0, 0, 15_000, known=True, rounds=(told,))
-    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[events] * 15)))  # type: ignore[arg-type]
+    told = EventRound(7, 7, 1_000, 0, BATCHES * 1_000, (5,))
+    share = EventsShare(0, 0, 0, BATCHES * 1_000, known=True, rounds=(told,))
+    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[events] * BATCHES)))  # type: ignore[arg-type]
 
 
 def heads_without_topics() -> dict[str, Any]:
-    """900 MB of events that announce topics that never come."""
+    """Events that announce topics that never come."""
 
     def heads(at: int) -> FetchedBatch:
         state = "x" * 60_000
         found = (GroupEvent(1, "test", 7, 1_000, f"g{at + n}", 0, 5, 3, state, None, None) for n in range(1_000))
         return packed(at, ((b"key", encode_event(event)) for event in found))
 
-    told = EventRound(7, 7, 1_000, 0, 15_000, (5,))
-    share = EventsShare(0, 0, 0, 15_000, known=True, rounds=(told,))
-    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[heads] * 15)))  # type: ignore[arg-type]
+    told = EventRound(7, 7, 1_000, 0, BATCHES * 1_000, (5,))
+    share = EventsShare(0, 0, 0, BATCHES * 1_000, known=True, rounds=(told,))
+    return found_in(task_rows(SourceTask(1, (), (share,), ()), SETTINGS, Batches(*[heads] * BATCHES)))  # type: ignore[arg-type]
 
 
 def cluster(settings_file: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from streaming.offsets_log import (
     decode_record_value,
     decode_subscription,
 )
+from tests.examples import examples
 from tests.offsets_log.compacting import columns, counted
 from tests.offsets_log.mutated import mutated_records
 from tests.offsets_log.one_by_one import Record, as_folded, fold_one_by_one
@@ -127,7 +128,7 @@ def _members(record: dict[str, Any]) -> list[dict[str, Any]]:
     return members
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.binary(max_size=200))
 def test_no_decoder_raises_on_any_bytes(data: bytes) -> None:
     decode_key(data)
@@ -148,7 +149,7 @@ _json = st.recursive(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.dictionaries(st.sampled_from(["key", "value", "x"]), _json))
 def test_a_line_of_any_json_object_gets_an_answer(line: dict[str, Any]) -> None:
     assert json.dumps(decode_line(line))

@@ -21,6 +21,7 @@ from streaming.records import (
     encode_inputs,
     merge_windows,
 )
+from tests.examples import examples
 from tests.offsets_log.compacting import columns, compacted, counted
 from tests.offsets_log.one_by_one import Folded, Record, as_folded, fold_one_by_one
 from tests.offsets_log.written import (
@@ -103,7 +104,7 @@ def _folded(records: list[Record], boundaries: list[int]) -> Folded:
     return as_folded(groups, unreadable, boundaries, dropped)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(_logs, _boundaries, st.sampled_from([1, 3, 7, 16_384]))
 def test_the_fold_equals_folding_record_by_record(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], at_once: int
@@ -118,7 +119,7 @@ def test_the_fold_equals_folding_record_by_record(
         )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(_logs, _boundaries, st.lists(st.integers(0, 60), max_size=4))
 def test_parts_of_a_log_merge_into_the_fold_of_the_whole(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int], cuts: list[int]
@@ -161,7 +162,7 @@ def _merged(items: list[GroupInput], boundaries: list[int]) -> list[GroupInput]:
     return sorted(out, key=lambda item: getattr(item, "position"))  # noqa: B009
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(_logs, _boundaries)
 def test_every_record_is_found_again_and_every_input_can_be_packed(
     steps: list[tuple[int, int, bytes | None, bytes | None]], boundaries: list[int]
@@ -173,7 +174,7 @@ def test_every_record_is_found_again_and_every_input_can_be_packed(
         assert decode_inputs(encode_inputs(inputs)) == inputs
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     _logs,
     _boundaries,
@@ -212,7 +213,7 @@ def test_columns_are_taken_as_record_by_record(
         )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.randoms(use_true_random=False), st.sampled_from([1, 5, 40, 16_384]))
 def test_columns_of_commits_between_membership_records_are_taken_as_record_by_record(
     random: Random, at_once: int
