@@ -13,7 +13,7 @@ from pathlib import Path
 
 from streaming.tables import ALL_TABLES, reads, with_parameters
 
-__all__ = ["FOLDER", "Query", "columns_read", "queries"]
+__all__ = ["FOLDER", "Query", "columns_read", "history_queries", "queries"]
 
 FOLDER = Path(__file__).parent / "queries"
 
@@ -41,8 +41,18 @@ class Query:
 
 @cache
 def queries() -> dict[str, Query]:
-    """All queries by name."""
-    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.sql"))}
+    """The page's queries by name."""
+    return _read(FOLDER)
+
+
+@cache
+def history_queries() -> dict[str, Query]:
+    """Queries over months and years, by name: they read tables of history, which nobody holds in memory."""
+    return _read(FOLDER / "history")
+
+
+def _read(folder: Path) -> dict[str, Query]:
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.sql"))}
     duckdb = [with_parameters(sql, "${}".format) for sql in texts.values()]
     return {
         name: Query(name, sql, own, read.parameters, read.tables, read.columns)

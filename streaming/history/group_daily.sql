@@ -8,13 +8,13 @@
 WITH
 hours AS (SELECT * FROM group_hourly WHERE cluster = $cluster AND event_date = $day),
 named AS (
-  SELECT group_id, 'lag_status' AS what, unnest(lag_status_seconds) AS time FROM hours
-  UNION ALL SELECT group_id, 'state', unnest(state_seconds) FROM hours
-  UNION ALL SELECT group_id, 'verdict', unnest(verdict_seconds) FROM hours
-  UNION ALL SELECT group_id, 'finding', unnest(finding_seconds) FROM hours
+  SELECT group_id, hour, 'lag_status' AS what, unnest(lag_status_seconds) AS time FROM hours
+  UNION ALL SELECT group_id, hour, 'state', unnest(state_seconds) FROM hours
+  UNION ALL SELECT group_id, hour, 'verdict', unnest(verdict_seconds) FROM hours
+  UNION ALL SELECT group_id, hour, 'finding', unnest(finding_seconds) FROM hours
 ),
 timed AS (
-  SELECT group_id, what, time.name AS name, sum(time.seconds) AS seconds FROM named GROUP BY ALL
+  SELECT group_id, what, time.name AS name, sum(time.seconds ORDER BY hour) AS seconds FROM named GROUP BY ALL
 ),
 times AS (
   SELECT group_id,
@@ -25,26 +25,28 @@ times AS (
   FROM timed
   GROUP BY group_id
 ),
+-- (Sums of floating-point numbers depend on their order.)
 summed AS (
   SELECT group_id,
     sum(source_rows) AS source_rows,
-    sum(observed_seconds) AS observed_seconds,
+    sum(observed_seconds ORDER BY hour) AS observed_seconds,
     max(lag_total_max) AS lag_total_max,
-    sum(lag_total_mean * lag_known_seconds) / nullif(sum(lag_known_seconds), 0) AS lag_total_mean,
-    sum(lag_known_seconds) AS lag_known_seconds,
+    sum(lag_total_mean * lag_known_seconds ORDER BY hour) / nullif(sum(lag_known_seconds ORDER BY hour), 0) AS lag_total_mean,
+    sum(lag_known_seconds ORDER BY hour) AS lag_known_seconds,
     max(lag_max) AS lag_max,
     max(lost_records_max) AS lost_records_max,
     sum(commits) AS commits,
     max(drifted_count_max) AS drifted_count_max,
+    sum(drifted_seconds ORDER BY hour) AS drifted_seconds,
     min(members_min) AS members_min,
     max(members_max) AS members_max,
-    sum(members_mean * members_known_seconds) / nullif(sum(members_known_seconds), 0) AS members_mean,
-    sum(members_known_seconds) AS members_known_seconds,
+    sum(members_mean * members_known_seconds ORDER BY hour) / nullif(sum(members_known_seconds ORDER BY hour), 0) AS members_mean,
+    sum(members_known_seconds ORDER BY hour) AS members_known_seconds,
     max(imbalance_max) AS imbalance_max,
-    sum(imbalance_mean * imbalance_known_seconds) / nullif(sum(imbalance_known_seconds), 0) AS imbalance_mean,
-    sum(imbalance_optimal_mean * imbalance_known_seconds) / nullif(sum(imbalance_known_seconds), 0)
+    sum(imbalance_mean * imbalance_known_seconds ORDER BY hour) / nullif(sum(imbalance_known_seconds ORDER BY hour), 0) AS imbalance_mean,
+    sum(imbalance_optimal_mean * imbalance_known_seconds ORDER BY hour) / nullif(sum(imbalance_known_seconds ORDER BY hour), 0)
       AS imbalance_optimal_mean,
-    sum(imbalance_known_seconds) AS imbalance_known_seconds,
+    sum(imbalance_known_seconds ORDER BY hour) AS imbalance_known_seconds,
     sum(decisions) AS decisions,
     sum(rebalances) AS rebalances,
     sum(generations_skipped) AS generations_skipped,
@@ -55,8 +57,8 @@ summed AS (
     sum(partitions_moved_unknown) AS partitions_moved_unknown,
     sum(partitions_moved_comparable) AS partitions_moved_comparable,
     sum(partitions_moved_optimal) AS partitions_moved_optimal,
-    sum(unassigned_partition_seconds_min) AS unassigned_partition_seconds_min,
-    CASE WHEN bool_and(unassigned_partition_seconds_max IS NOT NULL) THEN sum(unassigned_partition_seconds_max) END
+    sum(unassigned_partition_seconds_min ORDER BY hour) AS unassigned_partition_seconds_min,
+    CASE WHEN bool_and(unassigned_partition_seconds_max IS NOT NULL) THEN sum(unassigned_partition_seconds_max ORDER BY hour) END
       AS unassigned_partition_seconds_max
   FROM hours
   GROUP BY group_id

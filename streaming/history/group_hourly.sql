@@ -28,13 +28,15 @@ measured AS (
     max(lag_max) AS lag_max,
     max(lost_records) AS lost_records_max,
     max(drifted_count) AS drifted_count_max,
+    sum(held_ms) FILTER (verdict = 'drifted') AS drifted_ms,
     min(members) AS members_min,
     max(members) AS members_max,
     sum(members::DOUBLE * held_ms) AS members_sum,
     sum(held_ms) FILTER (members IS NOT NULL) AS members_known_ms,
     max(imbalance) AS imbalance_max,
-    sum(imbalance * held_ms) FILTER (imbalance_optimal IS NOT NULL) AS imbalance_sum,
-    sum(imbalance_optimal * held_ms) FILTER (imbalance IS NOT NULL) AS imbalance_optimal_sum,
+    -- (Sums of floating-point numbers depend on their order.)
+    sum(imbalance * held_ms ORDER BY round) FILTER (imbalance_optimal IS NOT NULL) AS imbalance_sum,
+    sum(imbalance_optimal * held_ms ORDER BY round) FILTER (imbalance IS NOT NULL) AS imbalance_optimal_sum,
     sum(held_ms) FILTER (imbalance IS NOT NULL AND imbalance_optimal IS NOT NULL) AS imbalance_known_ms
   FROM held
   GROUP BY group_id
@@ -85,8 +87,8 @@ churn AS (
       FILTER (is_newest AND is_rebalance AND partitions_moved_optimal IS NOT NULL) AS partitions_moved_comparable,
     sum(partitions_moved_optimal)
       FILTER (is_newest AND is_rebalance AND partitions_moved IS NOT NULL) AS partitions_moved_optimal,
-    sum(unassigned_partition_seconds_min) FILTER (is_newest AND is_rebalance) AS unassigned_min,
-    sum(unassigned_partition_seconds_max) FILTER (is_newest AND is_rebalance) AS unassigned_max,
+    sum(unassigned_partition_seconds_min ORDER BY decision) FILTER (is_newest AND is_rebalance) AS unassigned_min,
+    sum(unassigned_partition_seconds_max ORDER BY decision) FILTER (is_newest AND is_rebalance) AS unassigned_max,
     count(*) FILTER (is_newest AND is_rebalance AND unassigned_partition_seconds_max IS NULL) AS unbounded
   FROM in_churn
   GROUP BY group_id
@@ -123,6 +125,7 @@ SELECT
   coalesce(lag_status_seconds, []) AS lag_status_seconds,
   coalesce(state_seconds, []) AS state_seconds,
   coalesce(verdict_seconds, []) AS verdict_seconds,
+  coalesce(drifted_ms, 0) / 1000.0 AS drifted_seconds,
   coalesce(finding_seconds, []) AS finding_seconds,
   drifted_count_max, members_min, members_max,
   members_sum / nullif(members_known_ms, 0) AS members_mean,

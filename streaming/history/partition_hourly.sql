@@ -10,19 +10,29 @@
 --   $part, $parts   which part of the groups, so that a large hour fits into memory
 WITH
 total AS (SELECT coalesce(max(until_ms), 0) AS ms FROM steps),
+given AS (SELECT * FROM lag WHERE cluster = $cluster AND hash(group_id) % $parts = $part),
+-- (To order and group by a number takes two thirds of the time that four columns take.)
+partitions AS MATERIALIZED (
+  SELECT row_number() OVER () AS number, * FROM (SELECT DISTINCT group_id, topic, broker, partition FROM given)
+),
+numbered AS (
+  SELECT p.number, g.*
+  FROM given AS g JOIN partitions AS p
+    ON g.group_id = p.group_id AND g.topic = p.topic AND g.broker IS NOT DISTINCT FROM p.broker
+    AND g.partition = p.partition
+),
 seen AS (
-  SELECT group_id, topic, broker, partition, in_hour, ended, lag, lost_records, commits, rewound_by, lag_status,
-    -- (Anyone may commit any 64-bit number as an offset.)
+  SELECT number, in_hour, ended, lag, lost_records, commits, rewound_by, lag_status,
+    -- (Anyone may commit any 64-bit number as an offset, and the difference of two can be beyond it.)
     committed_offset::HUGEINT - lag(committed_offset) OVER moments AS committed_step,
-    high_watermark::HUGEINT - lag(high_watermark) OVER moments AS produced_step,
+    high_watermark - lag(high_watermark) OVER moments AS produced_step,
     CASE WHEN ended THEN 0 ELSE coalesce(lead(until_ms) OVER moments, (SELECT ms FROM total)) - until_ms END AS held_ms
-  FROM lag JOIN steps USING (round)
-  WHERE cluster = $cluster AND hash(group_id) % $parts = $part
-  WINDOW moments AS (PARTITION BY group_id, topic, broker, partition ORDER BY round)
+  FROM numbered JOIN steps USING (round)
+  WINDOW moments AS (PARTITION BY number ORDER BY round)
 ),
 -- (By status first: a partition has one or two.)
 by_status AS (
-  SELECT group_id, topic, broker, partition,
+  SELECT number,
     CASE WHEN ended THEN NULL ELSE lag_status END AS name,
     sum(held_ms) AS held_ms,
     max(lag) FILTER (NOT ended) AS lag_max,
@@ -54,7 +64,7 @@ SELECT
   coalesce(
     list({'name': name, 'seconds': held_ms / 1000.0::DOUBLE} ORDER BY name) FILTER (name IS NOT NULL AND held_ms > 0), []
   ) AS lag_status_seconds
-FROM by_status
+FROM by_status JOIN partitions USING (number)
 GROUP BY group_id, topic, broker, partition
 HAVING max(lag_max) > 0 OR sum(committed_growth) > 0 OR sum(produced_growth) > 0 OR max(rewound_by_max) > 0
   OR max(lost_records_max) > 0 OR bool_or(name NOT IN ('ok', 'no_commit')) OR bool_or(had_unknown AND name <> 'no_commit')

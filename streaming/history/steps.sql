@@ -1,7 +1,7 @@
 -- Rounds of one cluster that matter for an hour: those in it, and those before it whose values it begins with.
 --
--- The time from one round to the next is the second one's step; a step counts in the hour of its own round. So an hour
--- is known as soon as its last round is, and the time of missing rounds, beyond three intervals, counts nowhere.
+-- The time from one round to the next, limited to 0 to 3 intervals, is the second one's step; it counts in the hour of
+-- that round. So an hour is known as soon as its last round is, and the time of missing rounds counts nowhere.
 --
 -- Parameters:
 --   $cluster    the cluster
@@ -13,8 +13,11 @@
 WITH
 stepped AS (
   SELECT round, round_time >= $hour AND round_time < $hour + INTERVAL 1 HOUR AS in_hour,
-    greatest(0, least(coalesce(elapsed_ms - lag(elapsed_ms) OVER (ORDER BY round), 0), 3 * interval_ms)) AS step_ms
-  FROM (SELECT DISTINCT round, round_time, elapsed_ms, interval_ms FROM rounds WHERE cluster = $cluster)
+    greatest(0, least(epoch_ms(round_time) - epoch_ms(before), 3 * least(interval_ms, 600000))) AS step_ms
+  FROM (
+    SELECT *, lag(round_time, 1, round_time) OVER (ORDER BY round) AS before
+    FROM (SELECT DISTINCT round, round_time, interval_ms FROM rounds WHERE cluster = $cluster)
+  )
 ),
 summed AS (
   SELECT round, in_hour,

@@ -165,7 +165,7 @@ class RollUps:
         groups = group_hours(sources, due.steps, cluster, hour)
         # `group_hourly` comes last: it says that the hour is done.
         then = self._put(_HOURLY, due.day, groups, stale)
-        if (pc.sum(groups["source_rows"]).as_py() or 0) < due.source_rows:
+        if (pc.sum(groups["source_rows"]).as_py() or 0) != due.source_rows:
             # (Rows whose rounds are nowhere, as after a deleted table. Once more would be for nothing.)
             self._incomplete[Span(hour, cluster)] = due.source_rows
         return RolledUp(first.rows + then.rows, first.size + then.size)
@@ -257,15 +257,19 @@ class RollUps:
         return {cluster: time for cluster, time in found if time is not None}
 
     def _rows_by_hour(self, day: date) -> dict[Span, int]:
-        """Rows of the sources by hour, but for hours that could not be completed the last time."""
+        """Rows of the sources by hour of a day, but for hours that could not be completed the last time."""
         counted: dict[Span, int] = defaultdict(int)
         for name, time in _SOURCES.items():
             with limited() as connection:
                 connection.register("source", self._rows_of(name, day, day))
                 sql = f"SELECT cluster, date_trunc('hour', {time}) AS hour, count(*) FROM source GROUP BY ALL"  # noqa: S608
                 for cluster, hour, rows in connection.sql(sql).fetchall():
-                    counted[Span(hour, cluster)] += rows
-        return {span: rows for span, rows in counted.items() if self._incomplete.get(span) != rows}
+                    if hour is not None:
+                        counted[Span(hour, cluster)] += rows
+        # (A row's event_date is the day of its time; where somebody else has written it, it need not be.)
+        return {
+            span: rows for span, rows in counted.items() if span.day == day and self._incomplete.get(span) != rows
+        }
 
     def _written(self, name: str, first: date, last: date = date.max) -> dict[Span, Written]:
         """What a table of history has, by hour or day."""

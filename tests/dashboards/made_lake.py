@@ -128,7 +128,7 @@ class MadeLake:
 
     def _round(self, tables: dict[str, list[list[Any]]], number: int, ms: int, ago: int) -> None:
         def put(table: str, **values: Any) -> None:
-            day = ms // 86_400_000
+            day = values.get("record_time", ms) // 86_400_000
             tables.setdefault(table, []).append(_row(table, {"cluster": CLUSTER, "event_date": day, **values}))
 
         seen = {"round": number, "round_time": ms, "ended": False}

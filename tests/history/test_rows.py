@@ -321,6 +321,7 @@ def test_a_day_is_its_hours_again() -> None:
     assert day["observed_seconds"] == seconds
     assert day["lag_total_mean"] == pytest.approx(sum((number // 5 * 5) % 7 * 10 for number in range(719)) / seconds)
     assert (day["partitions_moved"], day["rebalances"], day["unassigned_partition_seconds_max"]) == (7, 2, None)
+    assert day["drifted_seconds"] == 4_190
     assert day["verdict_seconds"] == [{"name": "drifted", "seconds": 4_190}, {"name": "identical", "seconds": 3_000}]
     assert day["source_rows"] == len(told) + 2
     assert set(day) == {column.name for column in table_named("group_daily").columns}

@@ -54,6 +54,7 @@ _OF_A_GROUP: Final = (
     Column("lag_status_seconds", SECONDS_BY_NAME, "Time by lag_status, the group's worst; times of 0 are left out"),
     Column("state_seconds", SECONDS_BY_NAME, "Time by the coordinator's state"),
     Column("verdict_seconds", SECONDS_BY_NAME, "Time by the verdict of the decision that was in force"),
+    Column("drifted_seconds", DOUBLE, "Time in which the decision in force had drifted, as in verdict_seconds"),
     Column("finding_seconds", SECONDS_BY_NAME, "Time by finding; several can hold at once"),
     Column("drifted_count_max", INT, "Most drifted partitions of a decision in force; NULL without a verdict"),
     Column("members_min", INT, "Fewest members; NULL when their number was never known"),
