@@ -1,0 +1,47 @@
+"""The lake's tables in the catalog of the job's Spark, where one is set (`job.catalog_schema`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from streaming.catalog import contents, statements
+from streaming.lifecycle import room_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = room_log(__name__)
+
+
+def register(spark: SparkSession, lake: str, schema: str) -> bool:
+    """Register the tables that are there, and their views; what is registered already stays.
+
+    A catalog that refuses is a warning in the log: the tables are written all the same, and the next start tries again.
+
+    Args:
+        spark: A session with a catalog and Delta's jars; its current schema stays as it is.
+        lake: Folder or URI.
+        schema: Schema, with dots for one in a catalog.
+
+    Returns:
+        Whether everything is registered.
+    """
+    session = spark.newSession()
+    present = [one.table for one in contents(lake) if one.state == "ok"]
+    try:
+        for statement in statements("spark", lake, schema, present):
+            session.sql(statement)
+    except (PySparkException, Py4JJavaError) as error:
+        why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        _LOG.warning(
+            "the tables are not registered in the schema %s (%s): check that Spark has a catalog and Delta's jars, as "
+            "docs/catalogs.md says, and start the job again",
+            schema,
+            why[:300],
+        )
+        return False
+    _LOG.info("%d tables are registered in the schema %s", len(present), schema)
+    return True
