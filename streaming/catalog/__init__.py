@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from streaming.catalog.contents import Contents, contents
+from streaming.catalog.contents import Contents, columns_of, contents
 from streaming.catalog.exceptions import LakeIncompleteError
 from streaming.catalog.run import list_tables, print_ddl
 from streaming.catalog.statements import Dialect, statements
 
-__all__ = ["Contents", "Dialect", "LakeIncompleteError", "contents", "list_tables", "print_ddl", "statements"]
+__all__ = [
+    "Contents",
+    "Dialect",
+    "LakeIncompleteError",
+    "columns_of",
+    "contents",
+    "list_tables",
+    "print_ddl",
+    "statements",
+]

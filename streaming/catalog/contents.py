@@ -30,6 +30,7 @@ class Contents:
         rows: Rows.
         files: Data files of the newest version.
         size: Their bytes.
+        columns: Names of its columns in the log, in order; an older release may have created fewer.
         oldest_day: First `event_date`; None where there is no row with one.
         newest_day: Last `event_date`, likewise.
         version: Newest version of the Delta table.
@@ -43,6 +44,7 @@ class Contents:
     rows: int | None = None
     files: int | None = None
     size: int | None = None
+    columns: tuple[str, ...] | None = None
     oldest_day: date | None = None
     newest_day: date | None = None
     version: int | None = None
@@ -57,6 +59,11 @@ def contents(lake: str) -> list[Contents]:
         lake: Folder or URI.
     """
     return [_contents_of(lake.rstrip("/"), table) for table in ALL_TABLES]
+
+
+def columns_of(found: Sequence[Contents]) -> dict[str, tuple[str, ...]]:
+    """The columns of the tables that can be read, by table."""
+    return {one.table: one.columns for one in found if one.columns is not None}
 
 
 def faults(found: Sequence[Contents]) -> list[Contents]:
@@ -95,6 +102,7 @@ def _described(table: Table, opened: DeltaTable, uri: str) -> Contents:
         rows=_rows(table, opened, uri, actions),
         files=actions.num_rows,
         size=pc.sum(actions["size_bytes"]).as_py() or 0,
+        columns=tuple(field.name for field in opened.schema().fields),
         oldest_day=oldest,
         newest_day=newest,
         version=opened.version(),

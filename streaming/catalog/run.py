@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table as Grid
 
-from streaming.catalog.contents import Contents, contents, faults
+from streaming.catalog.contents import Contents, columns_of, contents, faults
 from streaming.catalog.exceptions import LakeIncompleteError
 from streaming.catalog.statements import Dialect, statements
 from streaming.exceptions import SetupError
@@ -61,7 +61,7 @@ def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], o
     found = _there(lake)
     if unreadable := [one for one in found if one.state == "unreadable"]:
         raise LakeIncompleteError(_sentence(lake, unreadable))
-    for statement in statements(dialect, lake, schema, [one.table for one in found if one.state == "ok"]):
+    for statement in statements(dialect, lake, schema, columns_of(found)):
         write(f"{statement};")
     return [one.table for one in found if one.state == "missing"]
 

@@ -9,7 +9,7 @@ Managed tables are left out: only their catalog may write them.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
@@ -22,15 +22,16 @@ Dialect = Literal["spark", "databricks", "duckdb"]
 DIALECTS: tuple[Dialect, ...] = get_args(Dialect)
 
 
-def statements(dialect: Dialect, lake: str, schema: str, present: Collection[str]) -> list[str]:
+def statements(dialect: Dialect, lake: str, schema: str, present: Mapping[str, Sequence[str]]) -> list[str]:
     """The statements, in the order in which they can run, each without its semicolon. Running them again is harmless.
 
     Args:
         dialect: Whose SQL.
         lake: Folder, which is made absolute, or URI, which is taken as it is.
         schema: Schema that is created where it is not there; with dots for one in a catalog (`main.evenkeel`).
-        present: Names of the tables that are there. The others are left out: Spark would create a table without columns
-            in their place, which the job would then find. So are the views that read them.
+        present: The tables that are there, and the columns that each has (`columns_of`). The others are left out: Spark
+            would create a table without columns in their place, which the job would then find. So are the views that
+            read them, or that read a column which its table will only have once this release has written to it.
 
     Raises:
         SetupError: The schema has an empty name.
@@ -41,15 +42,17 @@ def statements(dialect: Dialect, lake: str, schema: str, present: Collection[str
         raise SetupError(message)
     tables = [table.name for table in ALL_TABLES if table.name in present]
     root = lake.rstrip("/") if "://" in lake else str(Path(lake).resolve())
-    views = _views_of(tables)
+    views = _views_of(present)
     if dialect == "duckdb":
-        return _duckdb(parts, root, tables, views)
+        return _duckdb(parts, root, {table: present[table] for table in tables}, views)
     return _spark(parts, root, tables, views, in_unity=dialect == "databricks")
 
 
-def _views_of(tables: Collection[str]) -> list[str]:
-    """The views that read nothing but these tables, or views of this list."""
-    known = set(tables)
+def _views_of(present: Mapping[str, Collection[str]]) -> list[str]:
+    """The views that read nothing but these tables in full, or views of this list."""
+    known = {
+        table for table, columns in present.items() if {c.name for c in table_named(table).columns} <= set(columns)
+    }
     found = []
     for name, read in zip(VIEWS, reads(VIEWS.values()), strict=True):
         if read.tables <= known:
@@ -81,10 +84,14 @@ def _spark(schema: list[str], root: str, tables: list[str], views: list[str], *,
     return found
 
 
-def _duckdb(schema: list[str], root: str, tables: list[str], views: list[str]) -> list[str]:
+def _duckdb(schema: list[str], root: str, tables: Mapping[str, Sequence[str]], views: list[str]) -> list[str]:
     name = ".".join(map(_in_quotes, schema))
     found = ["INSTALL delta", "LOAD delta", f"CREATE SCHEMA IF NOT EXISTS {name}", f"USE {name}"]
-    sources = {table: f"SELECT * FROM delta_scan({_duckdb_text(f'{root}/{table}')})" for table in tables}  # noqa: S608
+    # (By name: a view of `SELECT *` fails as soon as its table has one more column.)
+    sources = {
+        table: f"SELECT {', '.join(map(_in_quotes, columns))} FROM delta_scan({_duckdb_text(f'{root}/{table}')})"  # noqa: S608
+        for table, columns in tables.items()
+    }
     comments = {table: table_named(table).comment for table in tables}
     for view in views:
         sources[view], comments[view] = VIEWS[view], _comment_of(view)

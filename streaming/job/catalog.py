@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from streaming.catalog import contents, statements
+from streaming.catalog import columns_of, contents, statements
 from streaming.lifecycle import room_log
 
 if TYPE_CHECKING:
@@ -30,18 +30,23 @@ def register(spark: SparkSession, lake: str, schema: str) -> bool:
         Whether everything is registered.
     """
     session = spark.newSession()
-    present = [one.table for one in contents(lake) if one.state == "ok"]
+    present = columns_of(contents(lake))
     try:
         for statement in statements("spark", lake, schema, present):
             session.sql(statement)
     except (PySparkException, Py4JJavaError) as error:
-        why = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
         _LOG.warning(
             "the tables are not registered in the schema %s (%s): check that Spark has a catalog and Delta's jars, as "
             "docs/catalogs.md says, and start the job again",
             schema,
-            why[:300],
+            cause_of(str(error))[:300],
         )
         return False
     _LOG.info("%d tables are registered in the schema %s", len(present), schema)
     return True
+
+
+def cause_of(text: str) -> str:
+    """The line of Spark's error that names the cause: errors that pyspark does not know begin with py4j's own line."""
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("An error occurred while calling")), "no reason given")

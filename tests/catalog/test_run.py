@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from streaming.catalog import LakeIncompleteError, contents, list_tables, print_ddl, statements
+from streaming.catalog import LakeIncompleteError, columns_of, contents, list_tables, print_ddl, statements
 from streaming.exceptions import SetupError
 from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES
 from tests.catalog.build import lake_of_five_rows
@@ -109,7 +109,8 @@ def test_statements_alone_are_on_stdout_and_what_is_left_out_is_on_stderr(tmp_pa
     lake = lake_of_five_rows(tmp_path / "la'ke", with_alerter=False).root
     command = [str(Path(sys.executable).parent / "evenkeel"), "tables", "--lake", lake, "--ddl", "spark"]
     run = subprocess.run([*command, "--schema", "mine"], capture_output=True, text=True, check=True)
-    expected = statements("spark", lake, "mine", [table.name for table in TABLES])
+    expected = statements("spark", lake, "mine", columns_of(contents(lake)))
+    assert sum(statement.startswith("CREATE TABLE ") for statement in expected) == len(TABLES)
     assert run.stdout == "".join(f"{statement};\n" for statement in expected)
     assert run.stderr == f"Left out, because they are not in {lake}: {', '.join(t.name for t in ALERT_TABLES)}.\n"
 

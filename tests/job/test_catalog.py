@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException
 
-from streaming.catalog import statements
+from streaming.catalog import columns_of, contents, statements
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
-from streaming.job.catalog import register
+from streaming.job.catalog import cause_of, register
 from streaming.tables import TABLES
 from tests.catalog.build import lake_of_five_rows
 
@@ -40,7 +40,22 @@ def test_the_job_runs_the_statements_for_the_tables_that_are_there(tmp_path: Pat
     lake = lake_of_five_rows(tmp_path / "lake", with_alerter=False).root
     spark = Session()
     assert register(spark, lake, "main.evenkeel") is True
-    assert spark.taken == statements("spark", lake, "main.evenkeel", [table.name for table in TABLES])
+    present = columns_of(contents(lake))
+    assert list(present) == [table.name for table in TABLES]
+    assert spark.taken == statements("spark", lake, "main.evenkeel", present)
+
+
+def test_the_cause_is_told_without_what_the_bridge_says_before_it() -> None:
+    # (Spark 4.2.0 without Delta's jars.)
+    text = (
+        "An error occurred while calling o45.sql.\n: org.apache.spark.SparkClassNotFoundException: "
+        "[DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta.\n\tat org.apache.spark.sql.Any"
+    )
+    assert cause_of(text) == (
+        "org.apache.spark.SparkClassNotFoundException: [DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta."
+    )
+    assert cause_of("[SCHEMA_NOT_FOUND] no such schema\nmore") == "[SCHEMA_NOT_FOUND] no such schema"
+    assert cause_of("") == "no reason given"
 
 
 def test_a_catalog_that_refuses_is_one_warning_and_the_job_goes_on(
