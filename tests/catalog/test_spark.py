@@ -64,14 +64,17 @@ def _lake(root: Path) -> DeltaLake:
             ("gone", 2, True, []),
         )
     ]
+    lake.append("group_health", health, "query", 0)
+    return lake
+
+
+def _append_drift(lake: DeltaLake) -> None:
     drifted = [["t", 0, "misplaced", "m", ["n", "o"], None]]
     drift = [
         _row("drift", group_id=group, round=1, round_time=1_000, decision=1, drifted_partitions=drifted)
         for group in ("a'\"`\\\n", "gone")
     ]
-    lake.append("group_health", health, "query", 0)
     lake.append("drift", drift, "query", 0)
-    return lake
 
 
 def _spark_options(folder: Path) -> dict[str, str]:
@@ -126,6 +129,7 @@ def test_a_second_session_finds_tables_and_views_with_the_rows_of_duckdb_and_pol
     )
     (folder / "ddl.sql").write_text(printed, encoding="utf-8")
     _run([*spark, "--properties-file", str(defaults), "-f", "ddl.sql"], folder)
+    _append_drift(lake)
     names = [f"evenkeel.{name}" for name in ("group_health", "drift", "group_health_current", "drift_current")]
     submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[1]"]
     (folder / "read.py").write_text(_READ, encoding="utf-8")
