@@ -10,6 +10,7 @@ from pyspark.errors import AnalysisException
 from streaming.catalog import columns_of, contents, statements
 from streaming.config import load_settings
 from streaming.exceptions import SetupError
+from streaming.job import run as job
 from streaming.job.catalog import cause_of, register
 from streaming.tables import TABLES
 from tests.catalog.build import lake_of_five_rows
@@ -76,3 +77,30 @@ def test_nothing_is_registered_unless_a_schema_is_set() -> None:
     for wrong in ("", ".", "main."):
         with pytest.raises(SetupError, match=r"job\.catalog_schema"):
             load_settings(job={"catalog_schema": wrong})
+
+
+class _EndedError(ConnectionError):
+    pass
+
+
+@pytest.mark.parametrize("schema", [None, "evenkeel"])
+def test_a_job_registers_its_tables_when_they_are_there_and_before_its_query_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str | None
+) -> None:
+    done: list[tuple[object, ...]] = []
+    lake = tmp_path / "lake"
+
+    def registered(_: object, root: str, name: str) -> None:
+        done.append(("registered", root, name, (lake / "rounds").is_dir()))
+
+    def query_started(*_: object, **__: object) -> None:
+        done.append(("started",))
+        raise _EndedError
+
+    monkeypatch.setattr(job, "start_session", lambda *_: object())
+    monkeypatch.setattr(job, "register", registered)
+    monkeypatch.setattr(job, "start_query", query_started)
+    with pytest.raises(job.QueryEndedError):
+        job.run(load_settings(lake=str(lake), job={"catalog_schema": schema}))
+    expected = [("registered", str(lake), schema, True)] if schema else []
+    assert done == [*expected, ("started",)]
