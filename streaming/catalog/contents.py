@@ -53,7 +53,7 @@ class Contents:
 
 
 def contents(lake: str) -> list[Contents]:
-    """What a lake holds, one entry per table in the order of `ALL_TABLES`. Never raises: what fails is an entry.
+    """What a lake holds, one entry per table in the order of `ALL_TABLES`; a table that cannot be read is one, too.
 
     Args:
         lake: Folder or URI.

@@ -12,8 +12,9 @@ from rich.table import Table as Grid
 
 from streaming.catalog.contents import Contents, columns_of, contents, faults
 from streaming.catalog.exceptions import LakeIncompleteError
-from streaming.catalog.statements import Dialect, statements
+from streaming.catalog.statements import Dialect, statements, views_of
 from streaming.exceptions import SetupError
+from streaming.tables import VIEWS
 from streaming.terminal import visible
 
 
@@ -52,7 +53,7 @@ def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], o
         write: Takes each statement.
 
     Returns:
-        Tables that are not there and so were left out.
+        Tables and views that were left out, because they are not there, or an older release has created them.
 
     Raises:
         SetupError: There is no table in the lake.
@@ -61,9 +62,11 @@ def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], o
     found = _there(lake)
     if unreadable := [one for one in found if one.state == "unreadable"]:
         raise LakeIncompleteError(_sentence(lake, unreadable))
-    for statement in statements(dialect, lake, schema, columns_of(found)):
+    present = columns_of(found)
+    for statement in statements(dialect, lake, schema, present):
         write(f"{statement};")
-    return [one.table for one in found if one.state == "missing"]
+    views = views_of(present)
+    return [*(one.table for one in found if one.state == "missing"), *(view for view in VIEWS if view not in views)]
 
 
 def _there(lake: str) -> list[Contents]:
@@ -128,12 +131,14 @@ def _iso(value: date | None) -> str | None:
 
 
 def _sentence(lake: str, wrong: Sequence[Contents]) -> str:
-    """One sentence about each table that is not as it should be."""
+    """A sentence for each reason why tables are not as they should be."""
+    reasons: dict[str, list[str]] = {}
+    for one in wrong:
+        if one.state == "unreadable":
+            reasons.setdefault(visible(one.reason or "", 300), []).append(one.table)
     lines = [
-        f"The table {one.table} in {lake} cannot be read ({visible(one.reason or '', 300)}): check that its folder is "
-        "whole and readable."
-        for one in wrong
-        if one.state == "unreadable"
+        f"Unreadable in {lake}: {', '.join(tables)} ({reason}). Check that the folder of each is whole and readable."
+        for reason, tables in reasons.items()
     ]
     if gone := [one.table for one in wrong if one.state == "missing"]:
         lines.append(

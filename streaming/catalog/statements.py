@@ -42,13 +42,13 @@ def statements(dialect: Dialect, lake: str, schema: str, present: Mapping[str, S
         raise SetupError(message)
     tables = [table.name for table in ALL_TABLES if table.name in present]
     root = lake.rstrip("/") if "://" in lake else str(Path(lake).resolve())
-    views = _views_of(present)
+    views = views_of(present)
     if dialect == "duckdb":
         return _duckdb(parts, root, {table: present[table] for table in tables}, views)
     return _spark(parts, root, tables, views, in_unity=dialect == "databricks")
 
 
-def _views_of(present: Mapping[str, Collection[str]]) -> list[str]:
+def views_of(present: Mapping[str, Collection[str]]) -> list[str]:
     """The views that read nothing but these tables in full, or views of this list."""
     known = {
         table for table, columns in present.items() if {c.name for c in table_named(table).columns} <= set(columns)
