@@ -6,7 +6,6 @@ import io
 import json
 import re
 import shutil
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 from rich.console import Console
 
 from streaming.catalog import LakeIncompleteError, columns_of, contents, list_tables, print_ddl, statements
-from streaming.exceptions import SetupError
+from streaming.cli import main
 from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES
 from tests.catalog.build import lake_of_five_rows
 
@@ -25,6 +24,17 @@ def listed(lake: str, *, as_json: bool = False, now: datetime | None = None) -> 
     clock = now or datetime.now(UTC)
     list_tables(lake, Console(file=said, width=160), as_json=as_json, now=lambda: clock)
     return said.getvalue()
+
+
+def evenkeel(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
+    """Run the command in this process: exit code, stdout and stderr."""
+    monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
 
 
 def test_the_list_has_a_line_a_table_and_the_age_of_the_newest_round(tmp_path: Path) -> None:
@@ -80,40 +90,42 @@ def test_json_has_what_a_script_needs(tmp_path: Path) -> None:
     assert tables["alerts"] == dict.fromkeys(tables["alerts"]) | {"state": "missing"}
 
 
-def test_tables_that_were_deleted_or_are_broken_are_in_the_list_and_in_the_error(tmp_path: Path) -> None:
+def test_tables_that_were_deleted_or_are_broken_are_in_the_list_and_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = lake_of_five_rows(tmp_path / "lake").root
     shutil.rmtree(tmp_path / "lake" / "drift")
     (tmp_path / "lake" / "lag" / "_delta_log" / f"{2:020d}.json").write_text("{broken", encoding="utf-8")
-    command = [str(Path(sys.executable).parent / "evenkeel"), "tables", "--lake", lake]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    states = {line.split()[0]: line.split()[1:] for line in run.stdout.splitlines()}
-    assert run.returncode == 1
+    code, out, err = evenkeel(monkeypatch, capsys, "tables", "--lake", lake)
+    states = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert code == 1
     assert (states["drift"], states["lag"]) == (["-", "-", "-", "missing", "-"], ["-", "-", "-", "unreadable", "-"])
-    broken, gone = run.stderr.splitlines()
+    broken, gone = err.splitlines()
     assert broken.startswith(f"Unreadable in {lake}: lag (")
     assert gone.startswith(f"Missing in {lake}: drift. ")
 
 
-def test_a_folder_without_tables_is_told_in_one_sentence_and_exit_code_2(tmp_path: Path) -> None:
+def test_a_folder_without_tables_is_told_in_one_sentence_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     no = tmp_path / "no"
-    command = [str(Path(sys.executable).parent / "evenkeel"), "tables", "--json", "--lake", str(no)]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (run.returncode, run.stdout) == (2, "")
-    assert run.stderr == f"There are no tables in {no}: name the lake with --lake, or in the setting `lake`.\n"
-    with pytest.raises(SetupError, match="There are no tables in"):
-        print_ddl(str(no), "spark", "evenkeel", print)
+    told = f"There are no tables in {no}: name the lake with --lake, or in the setting `lake`.\n"
+    for arguments in ([], ["--json"], ["--ddl", "spark"]):
+        assert evenkeel(monkeypatch, capsys, "tables", "--lake", str(no), *arguments) == (2, "", told)
     assert not no.exists()
 
 
-def test_statements_alone_are_on_stdout_and_what_is_left_out_is_on_stderr(tmp_path: Path) -> None:
+def test_statements_alone_are_on_stdout_and_what_is_left_out_is_on_stderr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     lake = lake_of_five_rows(tmp_path / "la'ke", with_alerter=False).root
-    command = [str(Path(sys.executable).parent / "evenkeel"), "tables", "--lake", lake, "--ddl", "spark"]
-    run = subprocess.run([*command, "--schema", "mine"], capture_output=True, text=True, check=True)
+    code, out, err = evenkeel(monkeypatch, capsys, "tables", "--lake", lake, "--ddl", "spark", "--schema", "mine")
     expected = statements("spark", lake, "mine", columns_of(contents(lake)))
     assert sum(statement.startswith("CREATE TABLE ") for statement in expected) == len(TABLES)
-    assert run.stdout == "".join(f"{statement};\n" for statement in expected)
+    assert code == 0
+    assert out == "".join(f"{statement};\n" for statement in expected)
     names = [f"{table.name}{end}" for end in ("", "_current") for table in ALERT_TABLES]
-    assert run.stderr == f"Left out, not in {lake} or of an older release there: {', '.join(names)}.\n"
+    assert err == f"Left out, not in {lake} or of an older release there: {', '.join(names)}.\n"
 
 
 def test_tables_with_one_trouble_are_named_in_one_sentence() -> None:
