@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import typer
@@ -181,6 +181,27 @@ def maintain(
     from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
 
     maintain_lake(_settings(None, lake, None), _console(), dry_run=dry_run)
+
+
+@app.command()
+def tables(
+    lake: Lake = None,
+    ddl: Annotated[
+        Literal["spark", "databricks", "duckdb"] | None,
+        typer.Option("--ddl", help="Print the statements that register the tables and views in that engine's catalog."),
+    ] = None,
+    schema: Annotated[str, typer.Option("--schema", metavar="NAME", help="Schema to register them in.")] = "evenkeel",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> None:
+    """List the tables of the lake, or print the SQL that registers them elsewhere (docs/catalogs.md)."""
+    settings = _settings(None, lake, None)
+    from streaming.catalog import list_tables, print_ddl  # noqa: PLC0415
+
+    if ddl is None:
+        list_tables(settings.lake, _console(), as_json=as_json)
+    elif left_out := print_ddl(settings.lake, ddl, schema, typer.echo):
+        where = printable(settings.lake)
+        typer.echo(f"Left out, not in {where} or of an older release there: {', '.join(left_out)}.", err=True)
 
 
 @app.command()

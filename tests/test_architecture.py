@@ -69,12 +69,14 @@ ROOMS = {
         "deltalake duckdb numpy pyarrow rich",
         "streaming.config streaming.exceptions streaming.history streaming.process streaming.tables streaming.times",
     ),
+    "streaming.catalog": room("deltalake pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.config streaming.events streaming.exceptions streaming.groups streaming.java streaming.lifecycle "
-        "streaming.log_health streaming.maintain streaming.offsets_log streaming.places streaming.process "
-        "streaming.record_batches streaming.records streaming.tables streaming.terminal streaming.times",
+        "streaming.catalog streaming.config streaming.events streaming.exceptions streaming.groups streaming.java "
+        "streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log streaming.places "
+        "streaming.process streaming.record_batches streaming.records streaming.tables streaming.terminal "
+        "streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(
@@ -104,9 +106,9 @@ ROOMS = {
     ),
     "streaming.cli": room(
         "msgspec rich typer",
-        "assignors dashboards streaming.alerts streaming.cluster streaming.config streaming.demo streaming.exceptions "
-        "streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe streaming.process "
-        "streaming.terminal streaming.up",
+        "assignors dashboards streaming.alerts streaming.catalog streaming.cluster streaming.config streaming.demo "
+        "streaming.exceptions streaming.groups streaming.job streaming.maintain streaming.offsets_log streaming.probe "
+        "streaming.process streaming.terminal streaming.up",
     ),
 }
 

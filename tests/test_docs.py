@@ -86,7 +86,7 @@ def commands() -> Iterator[tuple[str, str]]:
         fenced = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
         indented = "\n".join(re.findall(r"^(?: {4}| {6})(\S.*)$", text, re.MULTILINE))
         for line in f"{fenced}\n{indented}".splitlines():
-            command = line.split(" # ")[0].strip()
+            command = re.split(" [#>] ", line)[0].strip()
             if re.match(r"(\.venv/bin/)?evenkeel |make ", command):
                 yield page.name, command
 

@@ -150,6 +150,8 @@ class JobSettings(Section):
         what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.
+        catalog_schema: Schema of Spark's catalog in which the job registers the tables when it starts
+            (docs/catalogs.md); None registers nothing.
     """
 
     trigger_ms: int = Field(default=2_000, ge=0)
@@ -160,6 +162,7 @@ class JobSettings(Section):
     heartbeat_ms: int = Field(default=600_000, ge=1_000)
     what_if_max_size: int = Field(default=50_000, ge=0)
     offsets_topic: str = "__consumer_offsets"
+    catalog_schema: str | None = Field(default=None, pattern=r"^[^.]+(\.[^.]+)*$")
 
 
 _TARGET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")

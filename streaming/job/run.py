@@ -16,6 +16,7 @@ from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
+from streaming.job.catalog import register
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
@@ -120,6 +121,8 @@ def run(
         lake.create()
         try:
             spark = start_session(settings.job, f"evenkeel {settings.cluster}")
+            if settings.job.catalog_schema is not None:
+                register(spark, settings.lake, settings.job.catalog_schema)
             query = start_query(
                 spark,
                 settings,

@@ -17,7 +17,8 @@ gets late rows is computed again.)
 
 - **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view, not a
   folder: `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark
-  accepts, too. Most questions are about the present and belong there.
+  accepts, too; `evenkeel tables --ddl` registers it ([catalogs.md](catalogs.md)). Most questions are about the present
+  and belong there.
 - **Times** are UTC. `record_time` is the timestamp of the record in Kafka's log, `round_time` the broker's clock when
   the round was opened. The job writes no time of its own machine, so after two hours of downtime it writes the rows
   that it would have written then. (`alerts` and `alert_deliveries` have the alerter's clock where their columns say

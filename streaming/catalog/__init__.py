@@ -1,0 +1,19 @@
+"""What a lake holds, and its tables in the catalogs of other engines."""
+
+from __future__ import annotations
+
+from streaming.catalog.contents import Contents, columns_of, contents
+from streaming.catalog.exceptions import LakeIncompleteError
+from streaming.catalog.run import list_tables, print_ddl
+from streaming.catalog.statements import Dialect, statements
+
+__all__ = [
+    "Contents",
+    "Dialect",
+    "LakeIncompleteError",
+    "columns_of",
+    "contents",
+    "list_tables",
+    "print_ddl",
+    "statements",
+]

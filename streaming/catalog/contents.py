@@ -1,0 +1,153 @@
+"""What each table of a lake holds, by its Delta log: no data file is opened where the log knows the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from streaming.exceptions import EvenkeelError
+from streaming.tables import ALERT_TABLES, ALL_TABLES, DAY, Table, all_rows, refuse_features
+
+State = Literal["ok", "missing", "unreadable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """One table of a lake.
+
+    Attributes:
+        table: Its name.
+        state: ok, missing (there is no such table) or unreadable; in the last two cases everything below but `reason`
+            is None.
+        reason: Why it is unreadable; None otherwise.
+        rows: Rows.
+        files: Data files of the newest version.
+        size: Their bytes.
+        columns: Names of its columns in the log, in order; an older release may have created fewer.
+        oldest_day: First `event_date`; None where there is no row with one.
+        newest_day: Last `event_date`, likewise.
+        version: Newest version of the Delta table.
+        newest_commit: When that was committed, by the writer's clock, UTC; None where the log does not say.
+        newest_round_time: Newest `round_time`, of whatever cluster, UTC; None where there is no row with one.
+    """
+
+    table: str
+    state: State
+    reason: str | None = None
+    rows: int | None = None
+    files: int | None = None
+    size: int | None = None
+    columns: tuple[str, ...] | None = None
+    oldest_day: date | None = None
+    newest_day: date | None = None
+    version: int | None = None
+    newest_commit: datetime | None = None
+    newest_round_time: datetime | None = None
+
+
+def contents(lake: str) -> list[Contents]:
+    """What a lake holds, one entry per table in the order of `ALL_TABLES`; a table that cannot be read is one, too.
+
+    Args:
+        lake: Folder or URI.
+    """
+    return [_contents_of(lake.rstrip("/"), table) for table in ALL_TABLES]
+
+
+def columns_of(found: Sequence[Contents]) -> dict[str, tuple[str, ...]]:
+    """The columns of the tables that can be read, by table."""
+    return {one.table: one.columns for one in found if one.columns is not None}
+
+
+def faults(found: Sequence[Contents]) -> list[Contents]:
+    """The tables that cannot be read, or should be there and are not.
+
+    A writer (the job, the alerter) creates all of its tables when it first starts. Where none of them is there, it
+    has not run; where some are, the others were deleted, or came with a release that has not run yet.
+    """
+    alerters = {table.name for table in ALERT_TABLES}
+    started = {one.table in alerters for one in found if one.state != "missing"}
+    gone = [one for one in found if one.state == "missing" and (one.table in alerters) in started]
+    return [one for one in found if one.state == "unreadable" or one in gone]
+
+
+def _contents_of(lake: str, table: Table) -> Contents:
+    uri = f"{lake}/{table.name}"
+    try:
+        opened = DeltaTable(uri)
+        refuse_features(opened, uri)
+        return _described(table, opened, uri)
+    except TableNotFoundError:
+        return Contents(table.name, "missing")
+    except EvenkeelError as error:
+        return Contents(table.name, "unreadable", str(error))
+    except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
+        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        return Contents(table.name, "unreadable", reason)
+
+
+def _described(table: Table, opened: DeltaTable, uri: str) -> Contents:
+    actions = pa.table(opened.get_add_actions(flatten=True))
+    oldest, newest = _days(actions)
+    return Contents(
+        table=table.name,
+        state="ok",
+        rows=_rows(table, opened, uri, actions),
+        files=actions.num_rows,
+        size=pc.sum(actions["size_bytes"]).as_py() or 0,
+        columns=tuple(field.name for field in opened.schema().fields),
+        oldest_day=oldest,
+        newest_day=newest,
+        version=opened.version(),
+        newest_commit=_committed(opened),
+        newest_round_time=_aware(_extreme(actions, "max.round_time")),
+    )
+
+
+def _rows(table: Table, opened: DeltaTable, uri: str, actions: pa.Table) -> int:
+    """Number of rows; files of which the log does not say it, as of a writer without statistics, are asked."""
+    if not actions.num_rows:
+        return 0
+    told: int = pc.sum(actions["num_records"]).as_py() or 0 if "num_records" in actions.column_names else 0
+    if "num_records" in actions.column_names and not actions["num_records"].null_count:
+        return told
+    asked: int = all_rows(table, opened, uri, lambda file: file.get("num_records") is None).count_rows()
+    return told + asked
+
+
+def _days(actions: pa.Table) -> tuple[date | None, date | None]:
+    partition = f"partition.{DAY}"
+    if partition in actions.column_names:
+        return _day(_extreme(actions, partition, "min")), _day(_extreme(actions, partition))
+    return _day(_extreme(actions, f"min.{DAY}", "min")), _day(_extreme(actions, f"max.{DAY}"))
+
+
+def _extreme(actions: pa.Table, column: str, which: Literal["min", "max"] = "max") -> Any:
+    """The least or greatest value of a column of the log; None where there is no such column, or only NULL."""
+    if column not in actions.column_names:
+        return None
+    return pc.min_max(actions[column]).as_py()[which]
+
+
+# (Statistics are typed by the table's schema; a table whose column has another type has them as texts.)
+def _day(value: date | str | None) -> date | None:
+    return date.fromisoformat(value) if isinstance(value, str) else value
+
+
+def _aware(value: datetime | str | None) -> datetime | None:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value)
+    return None if value is None else value.replace(tzinfo=value.tzinfo or UTC).astimezone(UTC)
+
+
+def _committed(opened: DeltaTable) -> datetime | None:
+    newest = next(iter(opened.history(1)), {})
+    ms = newest.get("timestamp")
+    return None if ms is None or newest.get("version") != opened.version() else datetime.fromtimestamp(ms / 1000, UTC)

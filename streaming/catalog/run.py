@@ -1,0 +1,168 @@
+"""`evenkeel tables`: what a lake holds, and the statements that register it elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+
+from streaming.catalog.contents import Contents, columns_of, contents, faults
+from streaming.catalog.exceptions import LakeIncompleteError
+from streaming.catalog.statements import Dialect, statements, views_of
+from streaming.exceptions import SetupError
+from streaming.tables import VIEWS
+from streaming.terminal import visible
+
+
+def list_tables(
+    lake: str, console: Console, *, as_json: bool = False, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+) -> None:
+    """Print a line for each table of a lake, or all of them as one JSON object.
+
+    Args:
+        lake: Folder or URI.
+        console: Where to print.
+        as_json: Print JSON: `lake` and `tables`, with sizes in bytes, and days and times in ISO 8601, UTC.
+        now: The clock, aware, for ages.
+
+    Raises:
+        SetupError: There is no table in the lake.
+        LakeIncompleteError: Everything is printed, and a table is unreadable, or deleted.
+    """
+    found = _there(lake)
+    if as_json:
+        document = {"lake": lake, "tables": list(map(_entry, found))}
+        console.out(json.dumps(document, indent=2), highlight=False)
+    else:
+        _show(found, console, now())
+    if wrong := faults(found):
+        raise LakeIncompleteError(_sentence(lake, wrong))
+
+
+def print_ddl(lake: str, dialect: Dialect, schema: str, write: Callable[[str], object]) -> list[str]:
+    """Print the statements that register a lake's tables and views, each with a semicolon.
+
+    Args:
+        lake: Folder or URI.
+        dialect: Whose SQL.
+        schema: Schema to register them in.
+        write: Takes each statement.
+
+    Returns:
+        Tables and views that were left out, because they are not there, or an older release has created them.
+
+    Raises:
+        SetupError: There is no table in the lake.
+        LakeIncompleteError: A table is unreadable; nothing is printed.
+    """
+    found = _there(lake)
+    if unreadable := [one for one in found if one.state == "unreadable"]:
+        raise LakeIncompleteError(_sentence(lake, unreadable))
+    present = columns_of(found)
+    for statement in statements(dialect, lake, schema, present):
+        write(f"{statement};")
+    views = views_of(present)
+    return [*(one.table for one in found if one.state == "missing"), *(view for view in VIEWS if view not in views)]
+
+
+def _there(lake: str) -> list[Contents]:
+    found = contents(lake)
+    if all(one.state == "missing" for one in found):
+        message = f"There are no tables in {lake}: name the lake with --lake, or in the setting `lake`."
+        raise SetupError(message)
+    return found
+
+
+def _show(found: Sequence[Contents], console: Console, now: datetime) -> None:
+    grid = Grid(box=None, pad_edge=False, header_style="bold")
+    for name, justify in (
+        ("table", "left"),
+        ("rows", "right"),
+        ("files", "right"),
+        ("size", "right"),
+        ("days", "left"),
+        ("newest commit", "right"),
+    ):
+        grid.add_column(name, justify=justify, no_wrap=True)  # type: ignore[arg-type]
+    for one in found:
+        if one.state == "ok":
+            grid.add_row(one.table, *_cells(one, now))
+        else:
+            grid.add_row(one.table, *("-" for _ in range(3)), one.state, "-")
+    console.print(grid, highlight=False)
+    for one in found:
+        if one.table == "rounds" and (at := one.newest_round_time) is not None:
+            console.print(f"Newest round: {at:%Y-%m-%d %H:%M:%S} UTC, {_age(now - at)}.", highlight=False)
+
+
+def _cells(one: Contents, now: datetime) -> tuple[str, ...]:
+    days = [str(day) for day in (one.oldest_day, one.newest_day) if day is not None]
+    return (
+        f"{one.rows:,}",
+        f"{one.files:,}",
+        _size(one.size or 0),
+        " to ".join(dict.fromkeys(days)) or "-",
+        "-" if one.newest_commit is None else _age(now - one.newest_commit),
+    )
+
+
+def _entry(one: Contents) -> dict[str, Any]:
+    return {
+        "table": one.table,
+        "state": one.state,
+        "reason": one.reason,
+        "rows": one.rows,
+        "files": one.files,
+        "size_bytes": one.size,
+        "oldest_day": _iso(one.oldest_day),
+        "newest_day": _iso(one.newest_day),
+        "version": one.version,
+        "newest_commit": _iso(one.newest_commit),
+        "newest_round_time": _iso(one.newest_round_time),
+    }
+
+
+def _iso(value: date | None) -> str | None:
+    return None if value is None else value.isoformat()
+
+
+def _sentence(lake: str, wrong: Sequence[Contents]) -> str:
+    """A sentence for each reason why tables are not as they should be."""
+    reasons: dict[str, list[str]] = {}
+    for one in wrong:
+        if one.state == "unreadable":
+            reasons.setdefault(visible(one.reason or "", 300), []).append(one.table)
+    lines = [
+        f"Unreadable in {lake}: {', '.join(tables)} ({reason}). Check that the folder of each is whole and readable."
+        for reason, tables in reasons.items()
+    ]
+    if gone := [one.table for one in wrong if one.state == "missing"]:
+        lines.append(
+            f"Missing in {lake}: {', '.join(gone)}. Who writes them creates them at the next start (the alerter "
+            "`alerts` and `alert_deliveries`, the job all others)."
+        )
+    return "\n".join(lines)
+
+
+# From which number of seconds on an age is told in this unit.
+_UNITS = ((2 * 86_400, 86_400, "d"), (2 * 3_600, 3_600, "h"), (120, 60, "min"))
+
+
+def _age(age: timedelta) -> str:
+    # (A round's time is the brokers', a commit's the writer's: their clocks may be ahead of ours.)
+    seconds = max(0, int(age.total_seconds()))
+    for least, unit, name in _UNITS:
+        if seconds >= least:
+            return f"{seconds // unit} {name} ago"
+    return f"{seconds} s ago"
+
+
+def _size(number: int) -> str:
+    for unit, factor in (("GB", 10**9), ("MB", 10**6)):
+        if number >= factor:
+            return f"{number / factor:,.1f} {unit}"
+    return f"{number / 1000:,.1f} kB"

@@ -1,0 +1,52 @@
+"""The lake's tables in the catalog of the job's Spark, where one is set (`job.catalog_schema`)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from streaming.catalog import columns_of, contents, statements
+from streaming.lifecycle import room_log
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = room_log(__name__)
+
+
+def register(spark: SparkSession, lake: str, schema: str) -> bool:
+    """Register the tables that are there, and their views; what is registered already stays.
+
+    A catalog that refuses is a warning in the log: the tables are written all the same, and the next start tries again.
+
+    Args:
+        spark: A session with a catalog and Delta's jars; its current schema stays as it is.
+        lake: Folder or URI.
+        schema: Schema, with dots for one in a catalog.
+
+    Returns:
+        Whether everything is registered.
+    """
+    session = spark.newSession()
+    present = columns_of(contents(lake))
+    try:
+        for statement in statements("spark", lake, schema, present):
+            session.sql(statement)
+    except (PySparkException, Py4JJavaError) as error:
+        _LOG.warning(
+            "the tables are not registered in the schema %s (%s): check that Spark has a catalog and Delta's jars, as "
+            "docs/catalogs.md says, and start the job again",
+            schema,
+            cause_of(str(error))[:300],
+        )
+        return False
+    _LOG.info("%d tables are registered in the schema %s", len(present), schema)
+    return True
+
+
+def cause_of(text: str) -> str:
+    """The line of Spark's error that names the cause: errors that pyspark does not know begin with py4j's own line."""
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("An error occurred while calling")), "no reason given")

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import shutil
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from deltalake.transaction import AddAction
+
+from streaming.catalog.contents import Contents, contents, faults
+from streaming.maintain import Maintainer
+from streaming.maintain.plan import Limits
+from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES, DeltaLake, table_named
+from streaming.times import DAY_MS
+from tests.catalog.build import lag, lake_of_five_rows, row
+
+
+def by_name(lake: str) -> dict[str, Contents]:
+    return {one.table: one for one in contents(lake)}
+
+
+def test_a_table_is_told_by_its_rows_files_bytes_and_days(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    found = by_name(lake.root)["lag"]
+    assert (found.state, found.reason, found.rows, found.files, found.version) == ("ok", None, 3, 3, 2)
+    assert (found.oldest_day, found.newest_day) == (date(1970, 1, 2), date(1970, 1, 4))
+    assert found.size == sum(file.stat().st_size for file in (tmp_path / "lake" / "lag").rglob("*.parquet"))
+
+
+def test_every_table_of_the_lake_is_listed_in_its_order(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    assert [(one.table, one.rows) for one in contents(f"{lake.root}/")] == [
+        (table.name, {"lag": 3, "rounds": 1, "quarantine": 1}.get(table.name, 0)) for table in ALL_TABLES
+    ]
+
+
+def test_a_table_without_partitions_has_its_days_from_statistics(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    lake.append("quarantine", [row("quarantine", topic="t", record_offset=6, event_date=5)], "query", 2)
+    found = by_name(lake.root)["quarantine"]
+    assert table_named("quarantine").partition_by == ()
+    assert (found.oldest_day, found.newest_day) == (date(1970, 1, 3), date(1970, 1, 6))
+
+
+def test_an_empty_table_has_no_days(tmp_path: Path) -> None:
+    found = by_name(lake_of_five_rows(tmp_path / "lake").root)["drift"]
+    assert (found.state, found.rows, found.files, found.size) == ("ok", 0, 0, 0)
+    assert (found.oldest_day, found.newest_day, found.newest_round_time) == (None, None, None)
+
+
+def test_the_newest_round_and_the_newest_commit_have_their_times(tmp_path: Path) -> None:
+    before = time.time() - 1
+    found = by_name(lake_of_five_rows(tmp_path / "lake").root)["rounds"]
+    assert found.newest_round_time == datetime(1970, 1, 2, 1, 1, 1, tzinfo=UTC)
+    assert found.newest_commit is not None
+    assert before <= found.newest_commit.timestamp() <= time.time() + 1
+
+
+def test_compaction_changes_files_and_no_rows_or_days(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    for number in range(4):
+        lake.append("lag", [lag(3, number)], "query", 2 + number)
+    before = by_name(lake.root)["lag"]
+    assert (before.rows, before.files) == (7, 7)
+    limits = Limits(min_files=3, quiet_ms=-DAY_MS)
+    list(Maintainer(lake.root, {table.name: 40_000 for table in ALL_TABLES}, limits).work())
+    after = by_name(lake.root)["lag"]
+    assert (after.rows, after.files) == (7, 2)
+    assert (after.oldest_day, after.newest_day) == (before.oldest_day, before.newest_day)
+
+
+def test_rows_of_a_file_without_statistics_are_counted_in_the_file(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    folder = tmp_path / "lake" / "gaps"
+    schema = table_named("gaps").arrow_schema
+    for name, rows in (("told.parquet", 4), ("silent.parquet", 6)):
+        pq.write_table(pa.table([pa.nulls(rows, field.type) for field in schema], schema=schema), folder / name)
+    opened = DeltaTable(lake.path("gaps"))
+    actions = [
+        AddAction(name, (folder / name).stat().st_size, {}, 0, data_change=True, stats=stats)
+        for name, stats in (("told.parquet", '{"numRecords": 4}'), ("silent.parquet", "{}"))
+    ]
+    opened.create_write_transaction(actions, "append", opened.schema(), [])
+    assert by_name(lake.root)["gaps"].rows == 10
+
+
+def test_data_files_are_not_opened_where_the_log_knows_the_rows(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    before = contents(lake.root)
+    for file in (tmp_path / "lake").rglob("*.parquet"):
+        file.unlink()
+    assert contents(lake.root) == before
+
+
+@pytest.mark.parametrize("broken", ["log", "features"])
+def test_an_unreadable_table_says_why_and_hides_no_other(tmp_path: Path, broken: str) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    if broken == "log":
+        (tmp_path / "lake" / "lag" / "_delta_log" / f"{2:020d}.json").write_text("{broken", encoding="utf-8")
+    else:
+        shutil.rmtree(tmp_path / "lake" / "lag")
+        _with_deletion_vectors(lake)
+    found = by_name(lake.root)
+    assert (found["lag"].state, found["lag"].rows, found["lag"].version) == ("unreadable", None, None)
+    assert found["lag"].reason
+    assert [one.table for one in found.values() if one.state != "ok"] == ["lag"]
+    assert faults(list(found.values())) == [found["lag"]]
+
+
+def _with_deletion_vectors(lake: DeltaLake) -> None:
+    DeltaTable.create(
+        lake.path("lag"), table_named("lag").arrow_schema, configuration={"delta.enableDeletionVectors": "true"}
+    )
+
+
+def test_a_lake_without_an_alerter_has_no_fault(tmp_path: Path) -> None:
+    found = contents(lake_of_five_rows(tmp_path / "lake", with_alerter=False).root)
+    assert [one.table for one in found if one.state == "missing"] == [table.name for table in ALERT_TABLES]
+    assert faults(found) == []
+
+
+@pytest.mark.parametrize("deleted", [TABLES[0].name, ALERT_TABLES[0].name])
+def test_a_table_that_was_deleted_beside_others_of_its_writer_is_a_fault(tmp_path: Path, deleted: str) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake")
+    shutil.rmtree(tmp_path / "lake" / deleted)
+    assert [(one.table, one.state) for one in faults(contents(lake.root))] == [(deleted, "missing")]

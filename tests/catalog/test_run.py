@@ -1,0 +1,146 @@
+"""`evenkeel tables`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from streaming.catalog import LakeIncompleteError, columns_of, contents, list_tables, print_ddl, statements
+from streaming.cli import main
+from streaming.tables import ALERT_TABLES, ALL_TABLES, TABLES
+from tests.catalog.build import lake_of_five_rows
+
+
+def listed(lake: str, *, as_json: bool = False, now: datetime | None = None) -> str:
+    said = io.StringIO()
+    clock = now or datetime.now(UTC)
+    list_tables(lake, Console(file=said, width=160), as_json=as_json, now=lambda: clock)
+    return said.getvalue()
+
+
+def evenkeel(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
+    """Run the command in this process: exit code, stdout and stderr."""
+    monkeypatch.setattr(sys, "argv", ["evenkeel", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def test_the_list_has_a_line_a_table_and_the_age_of_the_newest_round(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake").root
+    newest = next(one.newest_commit for one in contents(lake) if one.table == "lag")
+    assert newest is not None
+    lines = listed(lake, now=newest + timedelta(seconds=7)).splitlines()
+    size = sum(file.stat().st_size for file in (tmp_path / "lake" / "lag").rglob("*.parquet"))
+    assert lines[0].split() == ["table", "rows", "files", "size", "days", "newest", "commit"]
+    lag = next(line for line in lines if line.startswith("lag "))
+    assert re.sub(" +", " ", lag) == f"lag 3 3 {size / 1000:.1f} kB 1970-01-02 to 1970-01-04 7 s ago"
+    assert [line.split()[0] for line in lines[1:-1]] == [table.name for table in ALL_TABLES]
+    assert lines[-1].startswith("Newest round: 1970-01-02 01:01:01 UTC, ")
+
+
+@pytest.mark.parametrize(
+    ("age", "told"),
+    [
+        (timedelta(seconds=-5), "0 s ago"),
+        (timedelta(seconds=119), "119 s ago"),
+        (timedelta(minutes=2), "2 min ago"),
+        (timedelta(minutes=119), "119 min ago"),
+        (timedelta(hours=2), "2 h ago"),
+        (timedelta(hours=47), "47 h ago"),
+        (timedelta(days=3), "3 d ago"),
+    ],
+)
+def test_ages_are_told_in_the_unit_that_fits(tmp_path: Path, age: timedelta, told: str) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake").root
+    round_time = datetime(1970, 1, 2, 1, 1, 1, tzinfo=UTC)
+    assert listed(lake, now=round_time + age).splitlines()[-1] == f"Newest round: 1970-01-02 01:01:01 UTC, {told}."
+
+
+def test_json_has_what_a_script_needs(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake", with_alerter=False).root
+    document = json.loads(listed(lake, as_json=True))
+    tables = {one.pop("table"): one for one in document.pop("tables")}
+    assert document == {"lake": lake}
+    assert tables.keys() == {table.name for table in ALL_TABLES}
+    rounds = tables["rounds"]
+    assert datetime.fromisoformat(rounds.pop("newest_commit")).utcoffset() == timedelta(0)
+    assert rounds.pop("size_bytes") > 100
+    assert rounds == {
+        "state": "ok",
+        "reason": None,
+        "rows": 1,
+        "files": 1,
+        "oldest_day": "1970-01-02",
+        "newest_day": "1970-01-02",
+        "version": 1,
+        "newest_round_time": "1970-01-02T01:01:01+00:00",
+    }
+    assert tables["alerts"] == dict.fromkeys(tables["alerts"]) | {"state": "missing"}
+
+
+def test_tables_that_were_deleted_or_are_broken_are_in_the_list_and_in_the_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake").root
+    shutil.rmtree(tmp_path / "lake" / "drift")
+    (tmp_path / "lake" / "lag" / "_delta_log" / f"{2:020d}.json").write_text("{broken", encoding="utf-8")
+    code, out, err = evenkeel(monkeypatch, capsys, "tables", "--lake", lake)
+    states = {line.split()[0]: line.split()[1:] for line in out.splitlines()}
+    assert code == 1
+    assert (states["drift"], states["lag"]) == (["-", "-", "-", "missing", "-"], ["-", "-", "-", "unreadable", "-"])
+    broken, gone = err.splitlines()
+    assert broken.startswith(f"Unreadable in {lake}: lag (")
+    assert gone.startswith(f"Missing in {lake}: drift. ")
+
+
+def test_a_folder_without_tables_is_told_in_one_sentence_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    no = tmp_path / "no"
+    told = f"There are no tables in {no}: name the lake with --lake, or in the setting `lake`.\n"
+    for arguments in ([], ["--json"], ["--ddl", "spark"]):
+        assert evenkeel(monkeypatch, capsys, "tables", "--lake", str(no), *arguments) == (2, "", told)
+    assert not no.exists()
+
+
+def test_statements_alone_are_on_stdout_and_what_is_left_out_is_on_stderr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = lake_of_five_rows(tmp_path / "la'ke", with_alerter=False).root
+    code, out, err = evenkeel(monkeypatch, capsys, "tables", "--lake", lake, "--ddl", "spark", "--schema", "mine")
+    expected = statements("spark", lake, "mine", columns_of(contents(lake)))
+    assert sum(statement.startswith("CREATE TABLE ") for statement in expected) == len(TABLES)
+    assert code == 0
+    assert out == "".join(f"{statement};\n" for statement in expected)
+    names = [f"{table.name}{end}" for end in ("", "_current") for table in ALERT_TABLES]
+    assert err == f"Left out, not in {lake} or of an older release there: {', '.join(names)}.\n"
+
+
+def test_tables_with_one_trouble_are_named_in_one_sentence() -> None:
+    # (delta-rs has no client for it, and says the same of each table.)
+    with pytest.raises(LakeIncompleteError) as raised:
+        listed("hdfs://h/lake")
+    every = ", ".join(table.name for table in ALL_TABLES)
+    assert str(raised.value).startswith(f"Unreadable in hdfs://h/lake: {every} (")
+    assert "\n" not in str(raised.value)
+
+
+def test_an_unreadable_table_prints_no_statement(tmp_path: Path) -> None:
+    lake = lake_of_five_rows(tmp_path / "lake").root
+    (tmp_path / "lake" / "lag" / "_delta_log" / f"{2:020d}.json").write_text("{broken", encoding="utf-8")
+    said: list[str] = []
+    with pytest.raises(LakeIncompleteError, match=r"Unreadable in .*: lag \("):
+        print_ddl(lake, "duckdb", "evenkeel", said.append)
+    assert said == []
