@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from streaming.exceptions import EvenkeelError
-from streaming.tables import ALERT_TABLES, ALL_TABLES, DAY, Table, all_rows, refuse_features
+from streaming.tables import ALERT_TABLES, ALL_TABLES, DAY, HISTORY_TABLES, TABLES, Table, all_rows, refuse_features
 
 State = Literal["ok", "missing", "unreadable"]
 
@@ -69,13 +69,19 @@ def columns_of(found: Sequence[Contents]) -> dict[str, tuple[str, ...]]:
 def faults(found: Sequence[Contents]) -> list[Contents]:
     """The tables that cannot be read, or should be there and are not.
 
-    A writer (the job, the alerter) creates all of its tables when it first starts. Where none of them is there, it
-    has not run; where some are, the others were deleted, or came with a release that has not run yet.
+    A writer (the job, the alerter, for the tables of history the maintenance) creates all of its tables at once. Where
+    none of them is there, it has not run; where some are, the others were deleted, or came with a release that has not
+    run yet.
     """
-    alerters = {table.name for table in ALERT_TABLES}
-    started = {one.table in alerters for one in found if one.state != "missing"}
-    gone = [one for one in found if one.state == "missing" and (one.table in alerters) in started]
-    return [one for one in found if one.state == "unreadable" or one in gone]
+    writers = [{table.name for table in of_one} for of_one in (TABLES, ALERT_TABLES, HISTORY_TABLES)]
+    started = set().union(
+        *(of_one for of_one in writers if any(_is_there(one) and one.table in of_one for one in found))
+    )
+    return [one for one in found if one.state == "unreadable" or (one.state == "missing" and one.table in started)]
+
+
+def _is_there(one: Contents) -> bool:
+    return one.state != "missing"
 
 
 def _contents_of(lake: str, table: Table) -> Contents:

@@ -267,9 +267,7 @@ class RollUps:
                     if hour is not None:
                         counted[Span(hour, cluster)] += rows
         # (A row's event_date is the day of its time; where somebody else has written it, it need not be.)
-        return {
-            span: rows for span, rows in counted.items() if span.day == day and self._incomplete.get(span) != rows
-        }
+        return {span: rows for span, rows in counted.items() if span.day == day and self._incomplete.get(span) != rows}
 
     def _written(self, name: str, first: date, last: date = date.max) -> dict[Span, Written]:
         """What a table of history has, by hour or day."""
