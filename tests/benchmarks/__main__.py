@@ -26,6 +26,7 @@ from tests.benchmarks.core import core
 from tests.benchmarks.delay import delay
 from tests.benchmarks.downtime import DowntimeSize, downtime
 from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.history import history
 from tests.benchmarks.lake import lake
 from tests.benchmarks.machine import load, machine
 from tests.benchmarks.page import page
@@ -62,10 +63,11 @@ _PAGE = "page"
 _ALERTS = "alerts"
 _ASSIGN = "assign"
 _INPUTS = "inputs"
+_HISTORY = "history"
 _FILE_WIDTH = 160
 """Width of the table without a terminal: one line per figure."""
 
-_NAMES = [_DECODE, _CORE, _INPUTS, _ASSIGN, *_MEASURES, _ALERTS, _PAGE]
+_NAMES = [_DECODE, _CORE, _INPUTS, _ASSIGN, *_MEASURES, _HISTORY, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -115,6 +117,8 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
                     figures.extend(inputs(say))
                 elif name == _ASSIGN:
                     figures.extend(assignments(say))
+                elif name == _HISTORY:
+                    figures.extend(history(say))
                 elif name == _ALERTS:
                     figures.extend(alerts(say))
                 elif name == _PAGE:
