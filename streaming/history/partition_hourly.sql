@@ -7,10 +7,14 @@
 --   $cluster        the cluster
 --   $hour           beginning of the hour
 --   $definition     version of the definitions
+--   $first_round, $last_round  the first and last of steps
 --   $part, $parts   which part of the groups, so that a large hour fits into memory
 WITH
 total AS (SELECT coalesce(max(until_ms), 0) AS ms FROM steps),
-given AS (SELECT * FROM lag WHERE cluster = $cluster AND hash(group_id) % $parts = $part),
+given AS (
+  SELECT * FROM lag
+  WHERE round >= $first_round AND round <= $last_round AND cluster = $cluster AND hash(group_id) % $parts = $part
+),
 -- (To order and group by a number takes two thirds of the time that four columns take.)
 partitions AS MATERIALIZED (
   SELECT row_number() OVER () AS number, * FROM (SELECT DISTINCT group_id, topic, broker, partition FROM given)

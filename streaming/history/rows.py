@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from streaming.history.due import DEFINITION
@@ -76,9 +77,13 @@ def partition_hours(lag: ds.Dataset, steps: pa.Table, cluster: str, hour: dateti
         hour: Beginning of the hour, UTC.
         parts: Groups are worked on in so many parts, one after the other: memory for time.
     """
+    bounds = pc.min_max(steps["round"]).as_py()
     with _with_steps(steps) as connection:
         connection.register("lag", lag)
-        given = {"cluster": cluster, "hour": hour, "parts": parts}
+        given = {"cluster": cluster, "hour": hour, "parts": parts} | {
+            "first_round": bounds["min"],
+            "last_round": bounds["max"],
+        }
         table = table_named("partition_hourly")
         return pa.concat_tables([_rows(connection, table, {**given, "part": part}) for part in range(parts)])
 

@@ -23,7 +23,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction, Expiry, File, Log, day_of_clock, present_file_name
-from streaming.maintain.rewrite import partition_of, statistics, write
+from streaming.maintain.rewrite import encoded_data_set, partition_of, statistics, write
 from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, data_set, file_system, refuse_features
 
 # A job commits every few seconds and a commit takes some ms, so a second try nearly always succeeds.
@@ -31,6 +31,9 @@ _TRIES = 20
 
 # Bytes of a row of which the log says nothing, compressed: too few rather than too many.
 _LEAST_ROW = 10
+
+# What the log says of a file, by the names of `get_add_actions`.
+_OF_A_FILE = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
 
 _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
@@ -50,11 +53,8 @@ class MaintainedTable:
         """All data files of the newest version."""
         self._opened.update_incremental()
         actions = pa.table(self._opened.get_add_actions(flatten=True))
-        wanted = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
-        return [
-            _file_of(action)
-            for action in actions.select([name for name in wanted if name in actions.column_names]).to_pylist()
-        ]
+        found = actions.select([name for name in _OF_A_FILE if name in actions.column_names]).to_pylist()
+        return [_file_of(action) for action in found]
 
     def rows(self) -> ds.FileSystemDataset:
         """All rows of the newest version, as a data set."""
@@ -151,7 +151,7 @@ class MaintainedTable:
         return size
 
     def rows_of(self, first: date, last: date, rounds: tuple[int, int] | None = None) -> ds.FileSystemDataset:
-        """Rows of some days, as a data set.
+        """Rows of some days, as a data set whose texts are dictionary-encoded.
 
         Args:
             first: The first day.
@@ -159,15 +159,20 @@ class MaintainedTable:
             rounds: Files that have only earlier rounds than the first of these, or only later ones than the second, are
                 left out; None for all.
         """
-        self._opened.update_incremental()
-        return all_rows(self.table, self._opened, self.uri, lambda file: _concerns(file, first, last, rounds))
+        places = [(file.place, file.day) for file in self._files_of(first, last, rounds)]
+        return encoded_data_set(places, self._schema, self.folder)
 
     def weight_of(self, first: date, last: date, rounds: tuple[int, int]) -> tuple[int, int]:
         """Files and rows that `rows_of` would read."""
+        files = self._files_of(first, last, rounds)
+        return len(files), sum(file.rows for file in files)
+
+    def _files_of(self, first: date, last: date, rounds: tuple[int, int] | None) -> list[File]:
         self._opened.update_incremental()
-        actions = pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
-        chosen = [_file_of(action) for action in actions if _concerns(action, first, last, rounds)]
-        return len(chosen), sum(file.rows for file in chosen)
+        actions = pa.table(self._opened.get_add_actions(flatten=True))
+        wanted = (*_OF_A_FILE, "min.round", "max.round")
+        chosen = actions.select([name for name in wanted if name in actions.column_names]).to_pylist()
+        return [_file_of(action) for action in chosen if _concerns(action, first, last, rounds)]
 
     @property
     def _schema(self) -> pa.Schema:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from streaming.maintain.plan import File
@@ -38,13 +39,17 @@ def read(table: Table, files: Sequence[File], folder: Any) -> pa.Table:
     Raises:
         OSError: A file is gone or broken.
     """
-    schema = stored_schema(table)
+    found = encoded_data_set([(file.place, None) for file in files], stored_schema(table), folder)
+    return found.to_table().unify_dictionaries().combine_chunks()
+
+
+def encoded_data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any) -> ds.FileSystemDataset:
+    """As `data_set`, with all texts dictionary-encoded."""
     texts = [field.name for field in schema if pa.types.is_string(field.type)]
     encoded = pa.schema(
         [field.with_type(pa.dictionary(pa.int32(), pa.string())) if field.name in texts else field for field in schema]
     )
-    found = data_set([(file.place, None) for file in files], encoded, folder, texts)
-    return found.to_table().unify_dictionaries().combine_chunks()
+    return data_set(files, encoded, folder, texts)
 
 
 def write(table: Table, rows: pa.Table, path: str, folder: Any) -> None:
