@@ -33,7 +33,7 @@ from streaming.tables import DAY, HISTORY_TABLES, DeltaLake, limited, table_name
 _SOURCES = {"group_health": "round_time", "rebalance_churn": "record_time", "drift": "record_time"}
 _PARTITIONS, _HOURLY, _DAILY = (table.name for table in HISTORY_TABLES)
 
-# Rows of files that a query reads at once: as many take about half a gigabyte, and more parts read the files more often.
+# Rows of files that a query reads at once: these take about half a gigabyte, and more parts read the files more often.
 _PART_ROWS = 1_500_000
 
 # Clusters whose newest round is older than this have closed all their hours.

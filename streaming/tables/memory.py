@@ -7,6 +7,9 @@ that is open takes none.
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from tempfile import gettempdir
+from uuid import uuid4
 
 import duckdb
 
@@ -31,8 +34,10 @@ def limited() -> duckdb.DuckDBPyConnection:
 
 @cache
 def _limited_database() -> duckdb.DuckDBPyConnection:
-    # (Without a limit DuckDB takes four fifths of the machine's memory.)
-    return duckdb.connect(config={"memory_limit": "1GB"})
+    # Without a limit DuckDB takes four fifths of the machine's memory. What does not fit goes to a folder that it creates
+    # when it needs it, by default in the working directory, where a service may not write.
+    spill = Path(gettempdir()) / f"evenkeel-duckdb-{uuid4()}"
+    return duckdb.connect(config={"memory_limit": "1GB", "temp_directory": str(spill)})
 
 
 @cache
