@@ -34,7 +34,7 @@ def limited() -> duckdb.DuckDBPyConnection:
 
 @cache
 def _limited_database() -> duckdb.DuckDBPyConnection:
-    # Without a limit DuckDB takes four fifths of the machine's memory. What does not fit goes to a folder that it creates
+    # Without a limit DuckDB takes four fifths of the machine's memory. What does not fit goes to a folder that it makes
     # when it needs it, by default in the working directory, where a service may not write.
     spill = Path(gettempdir()) / f"evenkeel-duckdb-{uuid4()}"
     return duckdb.connect(config={"memory_limit": "1GB", "temp_directory": str(spill)})
