@@ -5,24 +5,20 @@ from __future__ import annotations
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from streaming.maintain import Done, Maintainer
 from streaming.maintain import rollups as module
-from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader, table_named
+from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader
 from streaming.times import DAY_MS
 from tests.examples import examples
-from tests.maintain.build import SMALL, TODAY, Writer, row, rows_of
+from tests.maintain.build import SMALL, TODAY, Writer, rows_of
+from tests.maintain.lives import HOUR_MS, INTERVAL_MS, at, in_one, life, newest, write
 
-HOUR_MS = 3_600_000
-INTERVAL_MS = 300_000
 YESTERDAY = (TODAY - 1) * DAY_MS
 NAMES = tuple(table.name for table in HISTORY_TABLES)
-
-Batch = dict[str, list[list[Any]]]
 
 
 @pytest.fixture
@@ -32,73 +28,12 @@ def lake(tmp_path: Any) -> DeltaLake:
     return made
 
 
-def at(table: str, time_ms: int, **values: Any) -> list[Any]:
-    return row(
-        table,
-        0,
-        0,
-        round_time=time_ms,
-        record_time=time_ms,
-        event_date=time_ms // DAY_MS,
-        topic="t",
-        partition=0,
-        **values,
-    )
-
-
-def life(chance: random.Random, start: int, hours: int) -> Iterator[Batch]:
-    """Batches of a few rounds of two groups, with decisions whose later revisions come hours later."""
-    owed: list[tuple[int, Batch]] = []
-    elapsed = 0
-    for number in range(hours * HOUR_MS // INTERVAL_MS):
-        time_ms = start + number * INTERVAL_MS + chance.randrange(1_000)
-        elapsed += INTERVAL_MS
-        batch: Batch = {name: [] for name in ("rebalance_churn", "drift", "lag", "group_health", "rounds")}
-        for group in "ab":
-            if number % 3 and chance.random() < 0.5:
-                continue
-            value = chance.choice((None, 0, 5, 50))
-            status = "unknown" if value is None else "ok"
-            common = {"group_id": group, "round": number, "lag_status": status, "commits": chance.randrange(3)}
-            offsets = {"committed_offset": number * 2, "high_watermark": number * 2 + (value or 0)}
-            batch["lag"].append(at("lag", time_ms, lag=value, rewound_by=0, **common, **offsets))
-            verdict = chance.choice(("identical", "drifted"))
-            batch["group_health"].append(
-                at("group_health", time_ms, lag_total=value, members=2, verdict=verdict, state="Stable", **common)
-            )
-        if chance.random() < 0.2:
-            decision = {"group_id": chance.choice("ab"), "decision": number, "kind": "rebalance"}
-            batch["rebalance_churn"].append(at("rebalance_churn", time_ms, revision=1, partitions_moved=3, **decision))
-            batch["drift"].append(at("drift", time_ms, round=number, verdict="identical", **decision))
-            later = at(
-                "rebalance_churn", time_ms, revision=2, partitions_moved=3,
-                unassigned_partition_seconds_min=1.0, unassigned_partition_seconds_max=2.0, **decision,
-            )  # fmt: skip
-            owed.append((number + chance.randrange(1, 40), {"rebalance_churn": [later]}))
-        batch["rounds"].append(at("rounds", time_ms, round=number, elapsed_ms=elapsed, interval_ms=INTERVAL_MS))
-        for due, rows in [entry for entry in owed if entry[0] <= number]:
-            owed.remove((due, rows))
-            batch["rebalance_churn"] += rows["rebalance_churn"]
-        yield batch
-
-
-def write(writer: Writer, batch: Batch) -> None:
-    for name, rows in batch.items():
-        if rows:
-            writer.append(name, *rows)
-
-
 def maintain(lake: DeltaLake, now: int, keep: dict[str, int] | None = None) -> list[Done]:
     return list(Maintainer(lake.root, keep, SMALL, now=lambda: now).work())
 
 
 def history(lake: DeltaLake) -> dict[str, Counter[str]]:
     return {name: rows_of(lake, name) for name in NAMES}
-
-
-def newest(batch: Batch) -> int:
-    column = [column.name for column in table_named("rounds").columns].index("round_time")
-    return int(max(row[column] for row in batch["rounds"]))
 
 
 @pytest.mark.parametrize("seed", range(examples(3)))
@@ -116,7 +51,7 @@ def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
     maintain(lake, now)
     other = DeltaLake(str(tmp_path / "other"))
     other.create(TABLES)
-    write(Writer(other), {name: [row for batch in batches for row in batch[name]] for name in batches[0]})
+    write(Writer(other), in_one(batches))
     maintain(other, now)
     assert history(lake) == history(other)
     assert {name: len(rows) > 0 for name, rows in history(lake).items()} == dict.fromkeys(NAMES, True)
