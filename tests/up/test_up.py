@@ -6,7 +6,6 @@ run left behind.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import stat
@@ -30,6 +29,7 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
 from tests.ports import free_port
+from tests.short_lived import SHORT_LIVED, UNVERIFIED
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -97,7 +97,7 @@ class _Up:
         settings = {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
         settings |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
         settings |= {"EVENKEEL_PAGE__PORT": str(page)}
-        shorter = {name: value for name, value in os.environ.items() if name == "SPARK_SUBMIT_OPTS"}  # (conftest.py)
+        shorter = {"SPARK_SUBMIT_OPTS": " ".join(UNVERIFIED), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
