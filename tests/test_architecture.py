@@ -64,9 +64,10 @@ ROOMS = {
         "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
         "streaming.record_batches streaming.terminal",
     ),
+    "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.maintain": room(
         "deltalake duckdb numpy pyarrow rich",
-        "streaming.config streaming.exceptions streaming.process streaming.tables streaming.times",
+        "streaming.config streaming.exceptions streaming.history streaming.process streaming.tables streaming.times",
     ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
@@ -23,7 +24,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction, Expiry, File, Log, day_of_clock, present_file_name
 from streaming.maintain.rewrite import partition_of, statistics, write
-from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, file_system, refuse_features
+from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, data_set, file_system, refuse_features
 
 # A job commits every few seconds and a commit takes some ms, so a second try nearly always succeeds.
 _TRIES = 20
@@ -106,6 +107,72 @@ class MaintainedTable:
             raise
         return size
 
+    def put(self, day: date, rows: pa.Table, stale: ds.Expression) -> int:
+        """Write rows of one day in place of those that are there, in one commit.
+
+        Args:
+            day: The day.
+            rows: The new rows, all columns.
+            stale: Which rows of the day they replace.
+
+        Returns:
+            Bytes of the new file.
+
+        Raises:
+            MaintenanceError: As `replace`.
+        """
+        of_day = [file for file in self.files() if file.day == day]
+        touched, kept = [], []
+        for file in of_day:
+            there = data_set([(file.place, day)], self._schema, self.folder)
+            if there.count_rows(filter=stale):
+                touched.append(file)
+                kept.append(there.to_table(filter=~stale))
+        now = time.time_ns() // 1_000_000
+        stored = pa.concat_tables([*kept, rows.cast(self._schema)]).drop_columns(list(self.table.partition_by))
+        partition = partition_of(self.table, day)
+        path = f"{DAY}={day.isoformat()}/history-{uuid.uuid4()}.zstd.parquet"
+        actions: list[AddAction | RemoveAction] = [
+            RemoveAction(
+                file.path, data_change=True, deletion_timestamp=now, size=file.size, partition_values=partition
+            )
+            for file in touched
+        ]
+        try:
+            write(self.table, stored, path, self.folder)
+            size: int = self.folder.get_file_info(path).size
+            stats = statistics(self.table, stored)
+            actions.insert(0, AddAction(path, size, partition, now, data_change=True, stats=stats))
+            self._commit(actions, {file.path for file in touched}, None)
+        except BaseException:
+            with suppress(OSError):
+                self.folder.delete_file(path)
+            raise
+        return size
+
+    def rows_of(self, first: date, last: date, rounds: tuple[int, int] | None = None) -> ds.FileSystemDataset:
+        """Rows of some days, as a data set.
+
+        Args:
+            first: The first day.
+            last: The last one.
+            rounds: Files that have only earlier rounds than the first of these, or only later ones than the second, are
+                left out; None for all.
+        """
+        self._opened.update_incremental()
+        return all_rows(self.table, self._opened, self.uri, lambda file: _concerns(file, first, last, rounds))
+
+    def weight_of(self, first: date, last: date, rounds: tuple[int, int]) -> tuple[int, int]:
+        """Files and rows that `rows_of` would read."""
+        self._opened.update_incremental()
+        actions = pa.table(self._opened.get_add_actions(flatten=True)).to_pylist()
+        chosen = [_file_of(action) for action in actions if _concerns(action, first, last, rounds)]
+        return len(chosen), sum(file.rows for file in chosen)
+
+    @property
+    def _schema(self) -> pa.Schema:
+        return pa.schema([field.remove_metadata() for field in self.table.arrow_schema])
+
     def _commit(self, actions: list[AddAction | RemoveAction], removed: set[str], mark: dict[str, str] | None) -> None:
         for _ in range(_TRIES):
             if not removed <= {file.path for file in self.files()}:
@@ -179,7 +246,17 @@ def open_table(root: str, table: Table) -> MaintainedTable | None:
     return MaintainedTable(root, table, opened)
 
 
-def _file_of(action: dict[str, Any]) -> File:
+def _concerns(action: Mapping[str, Any], first: date, last: date, rounds: tuple[int, int] | None) -> bool:
+    day = action.get(f"partition.{DAY}")
+    if isinstance(day, str):
+        day = date.fromisoformat(day)
+    if day is None or not first <= day <= last:
+        return False
+    least, most = action.get("min.round"), action.get("max.round")
+    return rounds is None or least is None or most is None or (most >= rounds[0] and least <= rounds[1])
+
+
+def _file_of(action: Mapping[str, Any]) -> File:
     written = action["modification_time"]
     if isinstance(written, datetime):
         written = int(written.timestamp() * 1000)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date
+from datetime import date, datetime
 from functools import cached_property
 
 import duckdb
@@ -21,10 +21,11 @@ from deltalake.exceptions import DeltaError
 from streaming.exceptions import EvenkeelError
 from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import Compaction, Expiry, File, Limits, all_pieces, next_piece, today_of, wants_checkpoint
-from streaming.maintain.present import Living, limited, living_groups, rows_that_stay
+from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next_piece, today_of, wants_checkpoint
+from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
-from streaming.tables import ALL_TABLES, VIEWS, Table, table_named
+from streaming.maintain.rollups import Day, Hour, RollUps
+from streaming.tables import ALL_TABLES, VIEWS, Table, limited, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
 _VACUUM_EVERY_S = 3_600
@@ -36,6 +37,12 @@ _FILE_ROWS = 1_000
 # short than too long.
 _ROWS_PER_S = 100_000
 
+# What waits for its turn beside the tables: hours and days of history. They come last, because compaction leaves them
+# fewer files to read.
+_HISTORY = "history"
+
+_Piece = Compaction | Expiry | Hour | Day
+
 # No piece has to be smaller than this, and only pieces of this size count for the speed: smaller ones say little.
 _LEAST_ROWS = 50_000
 
@@ -46,8 +53,9 @@ class Done:
 
     Attributes:
         table: Name of the table.
-        what: compaction, retention, vacuum or checkpoint.
+        what: compaction, retention, history, vacuum or checkpoint.
         day: Its day; None for vacuum and checkpoint.
+        hour: Its hour, where it is one of history.
         files: Files read or deleted.
         size: Their bytes.
         rows: Rows read; 0 for vacuum and checkpoint.
@@ -59,6 +67,7 @@ class Done:
     table: str
     what: str
     day: date | None = None
+    hour: datetime | None = None
     files: int = 0
     size: int = 0
     rows: int = 0
@@ -113,6 +122,7 @@ class Maintainer:
         keep_days: Mapping[str, int] | None = None,
         limits: Limits | None = None,
         piece_seconds: float | None = None,
+        carry_ms: int = 1_260_000,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
     ) -> None:
         """Prepare; nothing is read yet.
@@ -123,6 +133,8 @@ class Maintainer:
             limits: Bounds of a piece; None for the defaults.
             piece_seconds: How long a piece of compaction should take at most; on a slow machine pieces are smaller than
                 the limits allow. None for no bound.
+            carry_ms: For how long a row of `lag` or `group_health` says what holds, ms of time between rounds: two
+                heartbeats and a minute.
             now: The clock, ms since the epoch.
         """
         self._lake = lake.rstrip("/")
@@ -132,9 +144,10 @@ class Maintainer:
         self._rows_per_s: float = _ROWS_PER_S
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
-        self._waiting: deque[Table] = deque()
+        self._waiting: deque[str] = deque()
         self._failed: list[EvenkeelError] = []
         self._vacuumed: dict[str, float] = {}
+        self._rollups = RollUps(self._lake, lambda name: self._opened(table_named(name)), self._keep, carry_ms, now)
 
     def work(self, left: float | None = None, whole: float | None = None) -> Iterator[Done]:
         """Do pieces of work, and yield each when it is done, until nothing is left or the time is over.
@@ -155,28 +168,26 @@ class Maintainer:
         end = None if left is None else time.monotonic() + left
         limits = self._limits_within(whole)
         if not self._waiting:
-            self._waiting.extend(ALL_TABLES)
+            self._waiting.extend([*(table.name for table in ALL_TABLES), _HISTORY])
         begun = False
         while self._waiting and (end is None or not begun or time.monotonic() < end):
-            table = self._waiting.popleft()
+            name = self._waiting.popleft()
             began = time.monotonic()
             try:
-                if (opened := self._opened(table)) is None:
-                    continue
-                piece = self._piece(opened, limits)
+                piece = self._piece(name, limits)
                 if piece is None:
-                    found = list(self._upkeep(opened))
+                    found = list(self._upkeep(name))
                 elif self._may_begin(piece, end, whole, is_first=not begun):
-                    found = [self._timed(self._do(opened, piece), began)]
+                    found = [self._timed(self._do(name, piece), began)]
                 else:
-                    self._waiting.appendleft(table)
+                    self._waiting.appendleft(name)
                     return
             except EvenkeelError as error:
                 # (The other tables first: a broken one must not keep them from being maintained.)
                 self._failed.append(error)
                 continue
             if piece is not None:
-                self._waiting.append(table)
+                self._waiting.append(name)
             begun = begun or bool(found)
             yield from found
         if self._failed and not self._waiting:
@@ -234,11 +245,28 @@ class Maintainer:
         days = [file.day for file in rounds.files()] if rounds is not None else []
         return today_of(self._now(), max(days, default=None))
 
-    def _piece(self, opened: MaintainedTable, limits: Limits) -> Compaction | Expiry | None:
+    def _piece(self, name: str, limits: Limits) -> _Piece | None:
+        if name == _HISTORY:
+            with _told(self._lake):
+                return self._rollups.next(self._today())
+        opened = self._opened(table_named(name))
+        if opened is None:
+            return None
         with _told(opened.uri):
-            return next_piece(opened.files(), self._today(), self._now(), self._keep[opened.table.name], limits)
+            return next_piece(opened.files(), self._today(), self._now(), self._keep[name], limits)
 
-    def _do(self, opened: MaintainedTable, piece: Compaction | Expiry) -> Done:
+    def _do(self, name: str, piece: _Piece) -> Done:
+        if isinstance(piece, Hour | Day):
+            with _told(self._lake):
+                written = self._rollups.do(piece)
+            hour = piece.start if isinstance(piece, Hour) else None
+            of = "group_daily" if isinstance(piece, Day) else "group_hourly"
+            return Done(
+                of, "history", piece.day, hour, piece.files, rows=piece.rows,
+                rows_after=written.rows, size_after=written.size,
+            )  # fmt: skip
+        opened = self._opened(table_named(name))
+        assert opened is not None  # noqa: S101 - it has a piece of work
         table = opened.table
         with _told(opened.uri):
             if isinstance(piece, Compaction):
@@ -272,8 +300,8 @@ class Maintainer:
             piece_files=min(self._limits.piece_files, rows // _FILE_ROWS),
         )
 
-    def _may_begin(self, piece: Compaction | Expiry, end: float | None, whole: float | None, *, is_first: bool) -> bool:
-        expected = _weight(piece.files) / self._rows_per_s
+    def _may_begin(self, piece: _Piece, end: float | None, whole: float | None, *, is_first: bool) -> bool:
+        expected = _weight(piece) / self._rows_per_s
         if end is None or time.monotonic() + expected <= end:
             return True
         return is_first and (whole is None or expected > whole)
@@ -288,7 +316,9 @@ class Maintainer:
         pa.default_memory_pool().release_unused()
         return replace(done, seconds=seconds)
 
-    def _upkeep(self, opened: MaintainedTable) -> Iterator[Done]:
+    def _upkeep(self, name: str) -> Iterator[Done]:
+        if name == _HISTORY or (opened := self._opened(table_named(name))) is None:
+            return
         for upkeep in (self._vacuum, self._checkpoint):
             began = time.monotonic()
             if (done := upkeep(opened)) is not None:
@@ -329,9 +359,11 @@ class Maintainer:
             return connection.sql(f"SELECT alert_id FROM ({VIEWS['alerts_current']})").to_arrow_table()  # noqa: S608
 
 
-def _weight(files: Iterable[File]) -> int:
-    """How much work files are, in rows."""
-    return sum(file.rows + _FILE_ROWS for file in files)
+def _weight(piece: _Piece) -> int:
+    """How much work a piece is, in rows."""
+    if isinstance(piece, Hour | Day):
+        return piece.rows + piece.files * _FILE_ROWS
+    return sum(file.rows + _FILE_ROWS for file in piece.files)
 
 
 @contextmanager

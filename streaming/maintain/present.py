@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import duckdb
@@ -20,7 +19,7 @@ import pyarrow.dataset as ds
 
 from streaming.maintain.plan import File
 from streaming.maintain.rewrite import stored_schema
-from streaming.tables import Table, data_set
+from streaming.tables import Table, data_set, limited
 
 # Groups whose rows are looked for by name in older files: with more of them nearly every row group has one.
 _NAMED_GROUPS = 10_000
@@ -118,19 +117,6 @@ def _find_newest(
         connection.register("groups_alive", living.groups(wanted))
         lives = "EXISTS (SELECT 1 FROM groups_alive AS g WHERE g.cluster = c.cluster AND g.group_id = c.group_id)"
     connection.execute(f"CREATE TEMP TABLE newest AS SELECT * FROM candidates AS c WHERE older_elsewhere OR {lives}")  # noqa: S608
-
-
-def limited() -> duckdb.DuckDBPyConnection:
-    """A connection as from `in_memory`, to a database that may use 1 GB: the job beside it needs the rest."""
-    connection = _database().cursor()
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
-
-
-@cache
-def _database() -> duckdb.DuckDBPyConnection:
-    # (Without a limit DuckDB takes four fifths of the machine's memory.)
-    return duckdb.connect(config={"memory_limit": "1GB"})
 
 
 def _comparable(alias: str, columns: Sequence[str]) -> str:

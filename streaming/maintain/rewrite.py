@@ -56,7 +56,7 @@ def write(table: Table, rows: pa.Table, path: str, folder: Any) -> None:
         path: Path inside the table's folder.
         folder: The table's `file_system`.
     """
-    order = _order(rows, (*table.key, *table.newest_by))
+    order = _order(rows, [name for name in (*table.key, *table.newest_by) if name in rows.column_names])
     if parent := path.rpartition("/")[0]:
         folder.create_dir(parent, recursive=True)
     with (

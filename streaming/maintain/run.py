@@ -70,6 +70,9 @@ def line_of(done: Done) -> str:
         case "retention":
             gone = done.rows - done.rows_after
             told = f"{gone:,} rows of {done.day} deleted, {done.rows_after:,} stay"
+        case "history":
+            span = f"{done.day}" if done.hour is None else f"{done.hour:%Y-%m-%d %H:00}"
+            told = f"{span} rolled up, {done.rows_after:,} rows from {done.rows:,}"
         case "vacuum":
             told = f"{_files(done.files)} deleted that no reader needs any more, {_size(done.size)}"
         case _:
@@ -83,6 +86,8 @@ def _summary(done: list[Done]) -> str:
     parts = []
     if joined := [d for d in done if d.what == "compaction"]:
         parts.append(f"{_files(sum(d.files for d in joined))} joined into {len(joined):,}")
+    if rolled := [d for d in done if d.what == "history" and d.hour is not None]:
+        parts.append(f"{len(rolled):,} {'hour' if len(rolled) == 1 else 'hours'} rolled up")
     if expired := [d for d in done if d.what == "retention"]:
         parts.append(f"{sum(d.rows - d.rows_after for d in expired):,} rows past their retention deleted")
     if vacuumed := [d for d in done if d.what == "vacuum"]:

@@ -11,6 +11,9 @@ from streaming.tables import ALL_TABLES
 # Below this a retention makes no sense: the alerter goes back to its oldest pending alert, the page a day.
 _LEAST_DAYS = 2
 
+# A shorter heartbeat of now may have been a longer one when the rows were written; the default is 10 minutes.
+_LEAST_HEARTBEAT_MS = 600_000
+
 
 def maintainer_of(settings: Settings, *, in_job: bool = False) -> Maintainer:
     """Prepare a maintainer of the lake.
@@ -24,7 +27,13 @@ def maintainer_of(settings: Settings, *, in_job: bool = False) -> Maintainer:
     """
     chosen = settings.maintenance
     limits = Limits(piece_bytes=chosen.piece_mb * 1024 * 1024, piece_rows=chosen.piece_rows)
-    return Maintainer(settings.lake, _keep_days(settings), limits, chosen.piece_seconds if in_job else None)
+    return Maintainer(
+        settings.lake,
+        _keep_days(settings),
+        limits,
+        piece_seconds=chosen.piece_seconds if in_job else None,
+        carry_ms=2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000,
+    )
 
 
 def _keep_days(settings: Settings) -> dict[str, int]:

@@ -6,15 +6,16 @@ from streaming.tables.cache import TableCache, Wanted
 from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
 from streaming.tables.lake import DeltaLake, Lake, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
-from streaming.tables.memory import in_memory
+from streaming.tables.memory import in_memory, limited
 from streaming.tables.read import VIEWS, LakeReader, has_rows_of
-from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, TABLES, Table, ddl, table_named
+from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, Table, ddl, table_named
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 
 __all__ = [
     "ALERT_TABLES",
     "ALL_TABLES",
     "DAY",
+    "HISTORY_TABLES",
     "RETENTION_COMMIT",
     "TABLES",
     "VIEWS",
@@ -34,6 +35,7 @@ __all__ = [
     "file_system",
     "has_rows_of",
     "in_memory",
+    "limited",
     "named_to_arrow",
     "parsed",
     "reads",

@@ -12,7 +12,8 @@ _HEAD = """\
 <!-- Written by `python -m streaming.tables.describe > docs/tables.md`; a test compares the two. -->
 
 Every table is a Delta table, a folder of its name in the lake. Rows are only appended, never changed, so a
-query can ask what the tables said at any time.
+query can ask what the tables said at any time. (Tables of history, by hour and day, are the exception: an hour that
+gets late rows is computed again.)
 
 - **`<table>_current`** is the newest row of each key, without keys that have ended (`ended`). It is a view, not a
   folder: `LakeReader` (`streaming.tables`) has it in DuckDB, and `streaming.tables.VIEWS` holds its SQL, which Spark
@@ -55,11 +56,13 @@ def describe() -> str:
 def _section(table: Table) -> str:
     columns = "\n".join(f"| `{c.name}` | `{c.type.sql}` | {_cell(c.comment)} |" for c in table.columns)
     closing = "; a row with `ended` ends its key" if table.closes else ""
+    newest = (
+        f" The newest by {_names(table.newest_by)} is in `{table.name}_current`{closing}." if table.newest_by else ""
+    )
     days = f" Partitioned by {_names(table.partition_by)}." if table.partition_by else ""
     return (
         f"## {table.name}\n\n{table.comment}.\n\n"
-        f"Key: {_names(table.key)}. The newest by {_names(table.newest_by)} is in `{table.name}_current`{closing}."
-        f"{days}\n\n"
+        f"Key: {_names(table.key)}.{newest}{days}\n\n"
         f"| column | type | meaning |\n|---|---|---|\n{columns}\n"
     )
 

@@ -43,11 +43,12 @@ def current_sql(table: Table, source: str | None = None, only: Collection[str] |
 
 
 def _ordered() -> list[Table]:
-    return sorted(ALL_TABLES, key=lambda t: t.name in _WITH_LIVING_GROUP)
+    tables = (table for table in ALL_TABLES if table.newest_by)
+    return sorted(tables, key=lambda t: t.name in _WITH_LIVING_GROUP)
 
 
 VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
-"""SQL by view name, in an order in which they can be created."""
+"""SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""
 
 
 def has_rows_of(root: str, table: Table, cluster: str) -> bool:

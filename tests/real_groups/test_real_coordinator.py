@@ -20,6 +20,7 @@ from assignors import from_topics, same
 from assignors.brokers import ServerGroup, ServerMember, ServerTopic, assign_on_server, names_in_hash_order, uuid_of
 from assignors.jsonl import write_server_line
 from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup, take
+from streaming.groups.modern.recompute import in_every_order
 from streaming.offsets_log import OtherKey, Rejected, UnknownVersion, decode_key, decode_modern, partition_for
 
 pytestmark = [pytest.mark.kafka, pytest.mark.turn(6)]
@@ -99,7 +100,9 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
         # (Members, ids and their order differ in each run: without the whole question nobody could ask it again.)
         question = json.dumps(write_server_line("server-uniform", group, BROKER))
         targets = from_topics(decision.targets)
-        assert same(assign_on_server("server-uniform", group, BROKER), targets), f"{question}\n{targets}\n{decisions}"
+        # (Member ids may share a bucket of the coordinator's hash map, where no record shows their order.)
+        answers = (assign_on_server("server-uniform", asked, BROKER) for asked in in_every_order(group))
+        assert any(same(answer, targets) for answer in answers), f"{question}\n{targets}\n{decisions}"
         judged += len(known) == len(topics)
     assert judged >= 6
 

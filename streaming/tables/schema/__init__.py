@@ -15,11 +15,22 @@ from typing import Final
 
 from streaming.tables.schema.alerts import ALERT_DELIVERIES, ALERTS
 from streaming.tables.schema.decisions import DRIFT, MEMBERS, REBALANCE_CHURN, WHAT_IF
+from streaming.tables.schema.history import GROUP_DAILY, GROUP_HOURLY, PARTITION_HOURLY
 from streaming.tables.schema.log_health import GAPS, QUARANTINE
 from streaming.tables.schema.rounds import GROUP_HEALTH, LAG, OPEN_TRANSACTIONS, ROUNDS
 from streaming.tables.schema.table import Column, Retention, Table, ddl
 
-__all__ = ["ALERT_TABLES", "ALL_TABLES", "TABLES", "Column", "Retention", "Table", "ddl", "table_named"]
+__all__ = [
+    "ALERT_TABLES",
+    "ALL_TABLES",
+    "HISTORY_TABLES",
+    "TABLES",
+    "Column",
+    "Retention",
+    "Table",
+    "ddl",
+    "table_named",
+]
 
 TABLES: Final = (
     REBALANCE_CHURN,
@@ -41,7 +52,13 @@ TABLES: Final = (
 ALERT_TABLES: Final = (ALERTS, ALERT_DELIVERIES)
 """The tables that the alerter writes; those of the job are `TABLES`."""
 
-ALL_TABLES: Final = (*TABLES, *ALERT_TABLES)
+HISTORY_TABLES: Final = (PARTITION_HOURLY, GROUP_HOURLY, GROUP_DAILY)
+"""The tables that the maintenance fills, in the order in which it writes an hour.
+
+`group_hourly` comes after `partition_hourly`: once an hour is there, everything of it is.
+"""
+
+ALL_TABLES: Final = (*TABLES, *ALERT_TABLES, *HISTORY_TABLES)
 """Every table of a lake."""
 
 _BY_NAME = {table.name: table for table in ALL_TABLES}

@@ -122,7 +122,7 @@ class Table:
         comment: One row per what.
         columns: Columns in order.
         key: Columns that name what a row speaks of.
-        newest_by: Columns that order the rows of one key, the last is the newest.
+        newest_by: Columns that order the rows of one key, the last is the newest; empty where a key has one row.
         retention: How long rows are kept by default.
         closes: A row with `closed` ends its key.
         partition_by: Partition columns.

@@ -1,0 +1,294 @@
+"""Fills the tables of history: finds the hours and days that are due, reads what they need, commits their rows.
+
+What is due is a pure function of counts (`streaming.history`), and these come from the Delta log wherever it has them:
+a day of which nothing is new is not opened.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from streaming.history import (
+    DEFINITION,
+    Sources,
+    Span,
+    Written,
+    due_days,
+    due_hours,
+    group_days,
+    group_hours,
+    partition_hours,
+    rounds_around,
+)
+from streaming.maintain.delta_table import MaintainedTable
+from streaming.tables import DAY, HISTORY_TABLES, DeltaLake, limited, table_named
+
+_SOURCES = {"group_health": "round_time", "rebalance_churn": "record_time", "drift": "record_time"}
+_PARTITIONS, _HOURLY, _DAILY = (table.name for table in HISTORY_TABLES)
+
+# Rows of `lag` that one query orders: 2 million take about half a gigabyte.
+_PART_ROWS = 2_000_000
+
+# Clusters whose newest round is older than this have closed all their hours.
+_SILENT = timedelta(days=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """An hour of one cluster that is to be computed.
+
+    Attributes:
+        cluster: The cluster.
+        start: Beginning of the hour, UTC.
+        since: First day of which rows are read: that of the round before the hour.
+        steps: The rounds that matter, as `rounds_around` gives them.
+        with_partitions: Whether the rows of `lag` are still kept.
+        files: Files that will be read.
+        rows: Their rows.
+        source_rows: Rows by which it was found due.
+    """
+
+    cluster: str
+    start: datetime
+    since: date
+    steps: pa.Table
+    with_partitions: bool
+    files: int
+    rows: int
+    source_rows: int
+
+    @property
+    def day(self) -> date:
+        """The day of the hour."""
+        return self.start.date()
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """A day of one cluster that is to be computed from its hours.
+
+    Attributes:
+        cluster: The cluster.
+        day: The day.
+        files: Files that will be read.
+        rows: Their rows.
+    """
+
+    cluster: str
+    day: date
+    files: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RolledUp:
+    """What was written of an hour or day: rows, and their bytes."""
+
+    rows: int
+    size: int
+
+
+class RollUps:
+    """The history of one lake. Not thread-safe."""
+
+    def __init__(
+        self,
+        lake: str,
+        opened: Callable[[str], MaintainedTable | None],
+        keep_days: Mapping[str, int],
+        carry_ms: int,
+        now: Callable[[], int],
+    ) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            lake: Folder or URI.
+            opened: Opens a table by name; None when it is not there.
+            keep_days: Days that each table keeps.
+            carry_ms: How old a value can be that an hour begins with, ms.
+            now: The clock, ms since the epoch.
+        """
+        self._lake = lake
+        self._opened = opened
+        self._keep = keep_days
+        self._carry_ms = carry_ms
+        self._now = now
+        self._due: list[Span] = []
+        self._source_rows: dict[Span, int] = {}
+        self._incomplete: dict[Span, int] = {}
+        self._settled: dict[date, tuple[int, datetime]] = {}
+
+    def next(self, today: date) -> Hour | Day | None:
+        """What to compute next; None when nothing is due. Looks at the lake once all of the last look is done.
+
+        Args:
+            today: The newest day of the lake (`today_of`).
+        """
+        if not self._due:
+            self._due = self._look(today)
+        if not self._due:
+            return None
+        span = self._due[0]
+        return self._hour(span.cluster, span.start, today) if isinstance(span.start, datetime) else self._day(span)
+
+    def do(self, due: Hour | Day) -> RolledUp:
+        """Compute an hour or day, and write its rows.
+
+        Raises:
+            MaintenanceError: A table is written all the time, so nothing could be committed.
+        """
+        DeltaLake(self._lake).create(table for table in HISTORY_TABLES if self._opened(table.name) is None)
+        written = self._do_day(due) if isinstance(due, Day) else self._do_hour(due)
+        self._due.pop(0)
+        return written
+
+    def _do_hour(self, due: Hour) -> RolledUp:
+        cluster, hour, rounds = due.cluster, due.start, _bounds(due.steps)
+        stale = (pc.field("cluster") == cluster) & (pc.field("hour") == pa.scalar(hour, pa.timestamp("us", "UTC")))
+        first = RolledUp(0, 0)
+        if due.with_partitions and rounds is not None:
+            lag = self._rows_of("lag", due.since, due.day, rounds)
+            parts = max(1, -(-due.rows // _PART_ROWS))
+            first = self._put(_PARTITIONS, due.day, partition_hours(lag, due.steps, cluster, hour, parts), stale)
+        sources = Sources(
+            self._rows_of("group_health", due.since, due.day, rounds),
+            self._rows_of("rebalance_churn", due.day, due.day),
+            self._rows_of("drift", due.day, due.day),
+        )
+        groups = group_hours(sources, due.steps, cluster, hour)
+        # `group_hourly` comes last: it says that the hour is done.
+        then = self._put(_HOURLY, due.day, groups, stale)
+        if (pc.sum(groups["source_rows"]).as_py() or 0) < due.source_rows:
+            # (Rows whose rounds are nowhere, as after a deleted table. Once more would be for nothing.)
+            self._incomplete[Span(hour, cluster)] = due.source_rows
+        return RolledUp(first.rows + then.rows, first.size + then.size)
+
+    def _do_day(self, due: Day) -> RolledUp:
+        found = group_days(self._rows_of(_HOURLY, due.day, due.day), due.cluster, due.day)
+        return self._put(_DAILY, due.day, found, pc.field("cluster") == due.cluster)
+
+    def _put(self, name: str, day: date, rows: pa.Table, stale: ds.Expression) -> RolledUp:
+        table = self._opened(name)
+        assert table is not None  # noqa: S101 - `do` has created it
+        if not rows.num_rows and not any(file.day == day for file in table.files()):
+            return RolledUp(0, 0)
+        return RolledUp(rows.num_rows, table.put(day, rows, stale))
+
+    def _rows_of(self, name: str, first: date, last: date, rounds: tuple[int, int] | None = None) -> ds.Dataset:
+        table = self._opened(name)
+        if table is None:
+            return ds.dataset(table_named(name).arrow_schema.empty_table())
+        return table.rows_of(first, last, rounds)
+
+    def _hour(self, cluster: str, hour: datetime, today: date) -> Hour:
+        rounds = self._opened("rounds")
+        days = {file.day for file in rounds.files()} if rounds is not None else set()
+        day = hour.date()
+        since = max((before for before in days if before < day), default=day)
+        steps = rounds_around(self._rows_of("rounds", since, day), cluster, hour, self._carry_ms)
+        files = rows = 0
+        with_partitions = day > today - timedelta(days=self._keep["lag"])
+        if (bounds := _bounds(steps)) is not None:
+            for name in ("lag", "group_health") if with_partitions else ("group_health",):
+                if (table := self._opened(name)) is not None:
+                    more_files, more_rows = table.weight_of(since, day, bounds)
+                    files, rows = files + more_files, rows + more_rows
+        source_rows = self._source_rows.get(Span(hour, cluster), 0)
+        return Hour(cluster, hour, since, steps, with_partitions, files, rows, source_rows)
+
+    def _day(self, span: Span) -> Day:
+        hourly = self._opened(_HOURLY)
+        files = [file for file in hourly.files() if file.day == span.start] if hourly is not None else []
+        return Day(span.cluster, span.day, len(files), sum(file.rows for file in files))
+
+    def _look(self, today: date) -> list[Span]:
+        """What is due: hours, then days all of whose hours are done."""
+        newest = self._newest_rounds(today)
+        now = datetime.fromtimestamp(self._now() / 1000, UTC)
+        # (The first day that is kept may lack the values that it began with.)
+        first = today - timedelta(days=min(self._keep[name] for name in _SOURCES) - 1)
+        daily = self._written(_DAILY, first)
+        self._source_rows = {}
+        hours: list[Span] = []
+        days: list[Span] = []
+        for day, rows in self._unsettled(first, daily).items():
+            # (A row without a valid time belongs to no hour, so its day differs for good: it is opened once an hour.)
+            state = (rows, now.replace(minute=0, second=0, microsecond=0))
+            if day != today and self._settled.get(day) == state:
+                continue
+            sources = self._rows_by_hour(day)
+            hourly = self._written(_HOURLY, day, day)
+            found = due_hours(sources, hourly, newest, now)
+            self._source_rows |= sources
+            hours += found
+            if not found:
+                self._settled[day] = state
+                days += due_days(_by_day(hourly), daily, newest, now)
+        return [*hours, *days]
+
+    def _unsettled(self, first: date, daily: Mapping[Span, Written]) -> dict[date, int]:
+        """Days whose source rows, counted by the log, are not all in `group_daily`: with their number."""
+        counted: dict[date, int] = defaultdict(int)
+        for name in _SOURCES:
+            if (table := self._opened(name)) is not None:
+                for file in table.files():
+                    if file.day >= first:
+                        counted[file.day] += file.rows
+        hourly = self._opened(_HOURLY)
+        have_hours = {file.day for file in hourly.files()} if hourly is not None else set()
+        written: dict[date, int] = defaultdict(int)
+        for span, there in daily.items():
+            if there.definition == DEFINITION:
+                written[span.day] += there.source_rows
+        return {day: rows for day, rows in sorted(counted.items()) if written[day] != rows or day not in have_hours}
+
+    def _newest_rounds(self, today: date) -> dict[str, datetime]:
+        """Time of the newest round, by number, of each cluster that has one of the last days."""
+        with limited() as connection:
+            connection.register("rounds", self._rows_of("rounds", today - _SILENT, date.max))
+            found = connection.sql("SELECT cluster, max_by(round_time, round) FROM rounds GROUP BY cluster").fetchall()
+        return {cluster: time for cluster, time in found if time is not None}
+
+    def _rows_by_hour(self, day: date) -> dict[Span, int]:
+        """Rows of the sources by hour, but for hours that could not be completed the last time."""
+        counted: dict[Span, int] = defaultdict(int)
+        for name, time in _SOURCES.items():
+            with limited() as connection:
+                connection.register("source", self._rows_of(name, day, day))
+                sql = f"SELECT cluster, date_trunc('hour', {time}) AS hour, count(*) FROM source GROUP BY ALL"  # noqa: S608
+                for cluster, hour, rows in connection.sql(sql).fetchall():
+                    counted[Span(hour, cluster)] += rows
+        return {span: rows for span, rows in counted.items() if self._incomplete.get(span) != rows}
+
+    def _written(self, name: str, first: date, last: date = date.max) -> dict[Span, Written]:
+        """What a table of history has, by hour or day."""
+        start = DAY if name == _DAILY else "hour"
+        sql = f"SELECT cluster, {start}, sum(source_rows)::BIGINT, min(definition) FROM history GROUP BY ALL"  # noqa: S608
+        with limited() as connection:
+            connection.register("history", self._rows_of(name, first, last))
+            found = connection.sql(sql).fetchall()
+        return {Span(begin, cluster): Written(rows, definition) for cluster, begin, rows, definition in found}
+
+
+def _bounds(steps: pa.Table) -> tuple[int, int] | None:
+    """First and last round that matter; None where no round is in the hour."""
+    if not steps.num_rows:
+        return None
+    bounds = pc.min_max(steps["round"]).as_py()
+    return bounds["min"], bounds["max"]
+
+
+def _by_day(hourly: Mapping[Span, Written]) -> dict[Span, Written]:
+    days: dict[Span, Written] = {}
+    for span, there in hourly.items():
+        day = Span(span.day, span.cluster)
+        before = days.get(day, Written(0, there.definition))
+        days[day] = Written(before.source_rows + there.source_rows, min(before.definition, there.definition))
+    return days

@@ -1,0 +1,129 @@
+"""History: what the tables of rounds and decisions said, by hour and day, kept for years.
+
+The maintenance fills these tables from closed hours (`streaming.history`). Each key has one row; an hour that gets late
+rows is computed once more, and its rows are replaced.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from streaming.tables.schema.table import (
+    BROKER,
+    CLUSTER,
+    DATE,
+    DOUBLE,
+    GROUP,
+    INT,
+    LONG,
+    STRING,
+    TIMESTAMP,
+    Column,
+    Retention,
+    Table,
+    Type,
+)
+
+SECONDS_BY_NAME: Final = Type(
+    "ARRAY<STRUCT<name: STRING, seconds: DOUBLE>>",
+    pa.list_(pa.struct([("name", pa.string()), ("seconds", pa.float64())])),
+)
+
+HOUR: Final = Column("hour", TIMESTAMP, "Beginning of the hour, UTC")
+HOUR_DATE: Final = Column("event_date", DATE, "Day of hour, UTC; partitions the table")
+DEFINITION: Final = Column("definition", INT, "Version of the definitions by which the row was computed")
+
+_MEANS = "weighted by the time for which each value held"
+
+_OF_A_GROUP: Final = (
+    DEFINITION,
+    Column(
+        "source_rows",
+        LONG,
+        "Rows of group_health, rebalance_churn and drift with a time in the span; more of them have it computed again",
+    ),
+    Column("observed_seconds", DOUBLE, "Time between rounds in which the group existed; time without rounds is left out"),
+    Column("lag_total_max", LONG, "Highest lag_total; NULL when it was never known"),
+    Column("lag_total_mean", DOUBLE, f"Mean of lag_total, {_MEANS}; NULL when it was known for no time"),
+    Column("lag_known_seconds", DOUBLE, "Time in which lag_total was known"),
+    Column("lag_max", LONG, "Highest lag of one partition; NULL when none was ever known"),
+    Column("lost_records_max", LONG, "Highest lost_records; NULL when it was never known"),
+    Column("commits", LONG, "Offset commits, by the rows that report them"),
+    Column("lag_status_seconds", SECONDS_BY_NAME, "Time by lag_status, the group's worst; times of 0 are left out"),
+    Column("state_seconds", SECONDS_BY_NAME, "Time by the coordinator's state"),
+    Column("verdict_seconds", SECONDS_BY_NAME, "Time by the verdict of the decision that was in force"),
+    Column("finding_seconds", SECONDS_BY_NAME, "Time by finding; several can hold at once"),
+    Column("drifted_count_max", INT, "Most drifted partitions of a decision in force; NULL without a verdict"),
+    Column("members_min", INT, "Fewest members; NULL when their number was never known"),
+    Column("members_max", INT, "Most members"),
+    Column("members_mean", DOUBLE, f"Mean number of members, {_MEANS}; NULL when it was known for no time"),
+    Column("members_known_seconds", DOUBLE, "Time in which the number of members was known"),
+    Column("imbalance_max", DOUBLE, "Highest imbalance; NULL when nothing was assigned"),
+    Column("imbalance_mean", DOUBLE, f"Mean imbalance, {_MEANS}; NULL when it was known for no time"),
+    Column("imbalance_optimal_mean", DOUBLE, "Mean of imbalance_optimal over the same time"),
+    Column("imbalance_known_seconds", DOUBLE, "Time in which both were known"),
+    Column("decisions", INT, "Decisions, of every kind"),
+    Column("rebalances", INT, "Decisions of kind rebalance"),
+    Column("generations_skipped", LONG, "Sum of generations_skipped where it is known"),
+    Column("decisions_identical", INT, "Decisions with the verdict identical"),
+    Column("decisions_drifted", INT, "Decisions with the verdict drifted"),
+    Column("decisions_unverified", INT, "Decisions with the verdict unverified"),
+    Column("partitions_moved", LONG, "Sum of partitions_moved where it is known"),
+    Column("partitions_moved_unknown", INT, "Decisions whose partitions_moved is NULL"),
+    Column("partitions_moved_comparable", LONG, "Sum of partitions_moved of decisions whose partitions_moved_optimal is known"),
+    Column("partitions_moved_optimal", LONG, "Sum of partitions_moved_optimal of the same decisions"),
+    Column("unassigned_partition_seconds_min", DOUBLE, "Sum of unassigned_partition_seconds_min: a lower bound"),
+    Column(
+        "unassigned_partition_seconds_max",
+        DOUBLE,
+        "Sum of unassigned_partition_seconds_max; NULL when that of one decision has no bound",
+    ),
+)  # fmt: skip
+
+GROUP_HOURLY: Final = Table(
+    "group_hourly",
+    "One row per group and closed hour in which it was observed or decided",
+    (CLUSTER, GROUP, HOUR, HOUR_DATE, *_OF_A_GROUP),
+    key=("cluster", "group_id", "hour"),
+    newest_by=(),
+    retention=Retention(1_100),
+)
+
+GROUP_DAILY: Final = Table(
+    "group_daily",
+    "One row per group and closed day, computed from group_hourly",
+    (CLUSTER, GROUP, Column("event_date", DATE, "The day, UTC; partitions the table"), *_OF_A_GROUP),
+    key=("cluster", "group_id", "event_date"),
+    newest_by=(),
+    retention=Retention(1_100),
+)
+
+PARTITION_HOURLY: Final = Table(
+    "partition_hourly",
+    "One row per partition of a group and closed hour in which something happened: offsets moved, records waited, or its lag was unknown",
+    (
+        CLUSTER,
+        GROUP,
+        Column("topic", STRING, "Topic"),
+        BROKER,
+        Column("partition", INT, "Partition"),
+        HOUR,
+        HOUR_DATE,
+        DEFINITION,
+        Column("observed_seconds", DOUBLE, "Time between rounds in which the partition was watched"),
+        Column("lag_max", LONG, "Highest lag; NULL when it was never known"),
+        Column("lag_mean", DOUBLE, f"Mean lag, {_MEANS}; NULL when it was known for no time"),
+        Column("lag_known_seconds", DOUBLE, "Time in which the lag was known"),
+        Column("lost_records_max", LONG, "Highest lost_records; NULL when it was never known"),
+        Column("commits", LONG, "Offset commits, by the rows that report them"),
+        Column("committed_offset_growth", LONG, "By how much committed_offset grew, steps back left out; NULL when not known"),
+        Column("high_watermark_growth", LONG, "By how much high_watermark grew, steps back left out; NULL when not known"),
+        Column("rewound_by_max", LONG, "Largest step backwards between commits; 0 for none"),
+        Column("lag_status_seconds", SECONDS_BY_NAME, "Time by lag_status; times of 0 are left out"),
+    ),
+    key=("cluster", "group_id", "topic", "broker", "partition", "hour"),
+    newest_by=(),
+    retention=Retention(400),
+)  # fmt: skip

@@ -1,0 +1,223 @@
+"""History is filled as hours close: the same rows however it came about, once, and from whatever is kept."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from streaming.maintain import Done, Maintainer
+from streaming.maintain import rollups as module
+from streaming.tables import HISTORY_TABLES, TABLES, DeltaLake, LakeReader, table_named
+from streaming.times import DAY_MS
+from tests.examples import examples
+from tests.maintain.build import SMALL, TODAY, Writer, row, rows_of
+
+HOUR_MS = 3_600_000
+INTERVAL_MS = 300_000
+YESTERDAY = (TODAY - 1) * DAY_MS
+NAMES = tuple(table.name for table in HISTORY_TABLES)
+
+Batch = dict[str, list[list[Any]]]
+
+
+@pytest.fixture
+def lake(tmp_path: Any) -> DeltaLake:
+    made = DeltaLake(str(tmp_path / "lake"))
+    made.create(TABLES)
+    return made
+
+
+def at(table: str, time_ms: int, **values: Any) -> list[Any]:
+    return row(
+        table,
+        0,
+        0,
+        round_time=time_ms,
+        record_time=time_ms,
+        event_date=time_ms // DAY_MS,
+        topic="t",
+        partition=0,
+        **values,
+    )
+
+
+def life(chance: random.Random, start: int, hours: int) -> Iterator[Batch]:
+    """Batches of a few rounds of two groups, with decisions whose later revisions come hours later."""
+    owed: list[tuple[int, Batch]] = []
+    elapsed = 0
+    for number in range(hours * HOUR_MS // INTERVAL_MS):
+        time_ms = start + number * INTERVAL_MS + chance.randrange(1_000)
+        elapsed += INTERVAL_MS
+        batch: Batch = {name: [] for name in ("rebalance_churn", "drift", "lag", "group_health", "rounds")}
+        for group in "ab":
+            if number % 3 and chance.random() < 0.5:
+                continue
+            value = chance.choice((None, 0, 5, 50))
+            status = "unknown" if value is None else "ok"
+            common = {"group_id": group, "round": number, "lag_status": status, "commits": chance.randrange(3)}
+            offsets = {"committed_offset": number * 2, "high_watermark": number * 2 + (value or 0)}
+            batch["lag"].append(at("lag", time_ms, lag=value, rewound_by=0, **common, **offsets))
+            verdict = chance.choice(("identical", "drifted"))
+            batch["group_health"].append(
+                at("group_health", time_ms, lag_total=value, members=2, verdict=verdict, state="Stable", **common)
+            )
+        if chance.random() < 0.2:
+            decision = {"group_id": chance.choice("ab"), "decision": number, "kind": "rebalance"}
+            batch["rebalance_churn"].append(at("rebalance_churn", time_ms, revision=1, partitions_moved=3, **decision))
+            batch["drift"].append(at("drift", time_ms, round=number, verdict="identical", **decision))
+            later = at(
+                "rebalance_churn", time_ms, revision=2, partitions_moved=3,
+                unassigned_partition_seconds_min=1.0, unassigned_partition_seconds_max=2.0, **decision,
+            )  # fmt: skip
+            owed.append((number + chance.randrange(1, 40), {"rebalance_churn": [later]}))
+        batch["rounds"].append(at("rounds", time_ms, round=number, elapsed_ms=elapsed, interval_ms=INTERVAL_MS))
+        for due, rows in [entry for entry in owed if entry[0] <= number]:
+            owed.remove((due, rows))
+            batch["rebalance_churn"] += rows["rebalance_churn"]
+        yield batch
+
+
+def write(writer: Writer, batch: Batch) -> None:
+    for name, rows in batch.items():
+        if rows:
+            writer.append(name, *rows)
+
+
+def maintain(lake: DeltaLake, now: int, keep: dict[str, int] | None = None) -> list[Done]:
+    return list(Maintainer(lake.root, keep, SMALL, now=lambda: now).work())
+
+
+def history(lake: DeltaLake) -> dict[str, Counter[str]]:
+    return {name: rows_of(lake, name) for name in NAMES}
+
+
+def newest(batch: Batch) -> int:
+    column = [column.name for column in table_named("rounds").columns].index("round_time")
+    return int(max(row[column] for row in batch["rounds"]))
+
+
+@pytest.mark.parametrize("seed", range(examples(3)))
+def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
+    lake: DeltaLake, seed: int, tmp_path: Any
+) -> None:
+    chance = random.Random(seed)
+    batches = list(life(chance, YESTERDAY + 21 * HOUR_MS, 6))
+    writer = Writer(lake)
+    for batch in batches:
+        write(writer, batch)
+        if chance.random() < 0.15:
+            maintain(lake, newest(batch))
+    now = newest(batches[-1])
+    maintain(lake, now)
+    other = DeltaLake(str(tmp_path / "other"))
+    other.create(TABLES)
+    write(Writer(other), {name: [row for batch in batches for row in batch[name]] for name in batches[0]})
+    maintain(other, now)
+    assert history(lake) == history(other)
+    assert {name: len(rows) > 0 for name, rows in history(lake).items()} == dict.fromkeys(NAMES, True)
+    reader = LakeReader(lake.root)
+    for table in HISTORY_TABLES:
+        keys = ", ".join(table.key)
+        assert reader.rows(f"SELECT {keys} FROM {table.name} GROUP BY ALL HAVING count(*) > 1") == []
+    # Six hours, the last of which is not closed yet; three of them are of a day that is.
+    assert (reader.count("group_hourly"), reader.count("group_daily")) == (2 * 5, 2)
+    assert [done for done in maintain(lake, now) if done.what == "history"] == []
+
+
+def some_hours(lake: DeltaLake, hours: int = 4) -> int:
+    writer = Writer(lake)
+    for batch in life(random.Random(1), YESTERDAY, hours):
+        write(writer, batch)
+    return YESTERDAY + hours * HOUR_MS - 1
+
+
+def test_an_hour_that_gets_a_late_row_is_computed_again_and_the_one_after_it(lake: DeltaLake) -> None:
+    now = some_hours(lake)
+    maintain(lake, now)
+    writer = Writer(lake)
+    writer.batch = 1_000
+    # The broker's clock had gone back: a round with the highest number lies in the first hour, and its value holds on.
+    late = YESTERDAY + HOUR_MS - 1
+    writer.append("group_health", at("group_health", late, group_id="a", round=11, lag_total=999))
+    done = [(d.hour.hour, d.table) for d in maintain(lake, now) if d.what == "history" and d.hour]
+    assert done == [(1, "group_hourly"), (0, "group_hourly")]
+    reader = LakeReader(lake.root)
+    sql = "SELECT lag_total_max AS most FROM group_hourly WHERE group_id = 'a' ORDER BY hour LIMIT 1"
+    assert reader.rows(sql) == [{"most": 999}]
+
+
+def test_a_failure_between_the_two_tables_leaves_the_hour_due(lake: DeltaLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = some_hours(lake)
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "group_hours", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            maintain(lake, now)
+    assert LakeReader(lake.root).count("partition_hourly") > 0
+    assert LakeReader(lake.root).count("group_hourly") == 0
+    maintain(lake, now)
+    found = history(lake)
+    for table in HISTORY_TABLES:
+        shutil.rmtree(lake.path(table.name))
+    # A lost history fills itself again.
+    maintain(lake, now)
+    assert history(lake) == found
+
+
+def test_two_clusters_close_their_hours_apart(lake: DeltaLake) -> None:
+    now = some_hours(lake, 3)
+    writer = Writer(lake)
+    writer.batch = 1_000
+    for number in range(6):
+        time_ms = YESTERDAY + number * INTERVAL_MS
+        common = {"cluster": "d", "round": number}
+        writer.append("group_health", at("group_health", time_ms, group_id="x", lag_total=1, **common))
+        writer.append(
+            "rounds", at("rounds", time_ms, elapsed_ms=number * INTERVAL_MS, interval_ms=INTERVAL_MS, **common)
+        )
+    maintain(lake, now)
+    reader = LakeReader(lake.root)
+    clusters = "SELECT DISTINCT cluster FROM group_hourly ORDER BY 1"
+    assert reader.rows(clusters) == [{"cluster": "c"}]
+    # A cluster that stays silent for a day has closed its hours, too.
+    maintain(lake, now + DAY_MS)
+    reader.refresh()
+    assert reader.rows(clusters) == [{"cluster": "c"}, {"cluster": "d"}]
+    (found,) = reader.rows("SELECT observed_seconds AS s, lag_total_mean AS m FROM group_hourly WHERE cluster = 'd'")
+    assert (found["s"], found["m"]) == (1_500, 1)
+
+
+def test_what_lag_no_longer_has_stays_in_the_history(lake: DeltaLake) -> None:
+    now = some_hours(lake)
+    maintain(lake, now)
+    before = rows_of(lake, "partition_hourly")
+    writer = Writer(lake)
+    writer.batch = 1_000
+    days = 3
+    today = YESTERDAY + days * DAY_MS
+    writer.append("rounds", at("rounds", today, round=10_000))
+    # A revision that comes after the rows of `lag` are gone.
+    late = at(
+        "rebalance_churn", YESTERDAY + 1, group_id="a", decision=1, revision=9, kind="rebalance", partitions_moved=7
+    )
+    writer.append("rebalance_churn", late)
+    done = maintain(lake, today, {"lag": 2})
+    assert ("lag", "retention") in {(d.table, d.what) for d in done}
+    assert ("group_hourly", "history") in {(d.table, d.what) for d in done}
+    assert rows_of(lake, "partition_hourly") == before
+
+
+def test_rows_without_their_rounds_are_not_tried_for_ever(lake: DeltaLake) -> None:
+    now = some_hours(lake)
+    shutil.rmtree(lake.path("rounds"))
+    lake = DeltaLake(lake.root)
+    lake.create(TABLES)
+    Writer(lake).append("rounds", at("rounds", now, round=10_000, elapsed_ms=0, interval_ms=INTERVAL_MS))
+    maintainer = Maintainer(lake.root, None, SMALL, now=lambda: now)
+    list(maintainer.work())
+    assert LakeReader(lake.root).count("group_hourly") > 0
+    assert [done for done in maintainer.work() if done.what == "history"] == []
