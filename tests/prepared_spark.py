@@ -86,7 +86,7 @@ def _variables(folder: Path, archive: str) -> dict[str, str]:
     return {
         "SPARK_HOME": str(folder / "home"),
         "SPARK_CONF_DIR": str(folder / "conf"),
-        "SPARK_SUBMIT_OPTS": " ".join(options),
+        "SPARK_SUBMIT_OPTS": shlex.join(options),
         "PYSPARK_SUBMIT_ARGS": shlex.join(["--properties-file", str(conf / "spark-defaults.conf"), "pyspark-shell"]),
     }
 

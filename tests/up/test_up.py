@@ -294,6 +294,12 @@ def test_nothing_of_the_working_folder_is_imported(life: _Life, elsewhere: Path)
     assert not (elsewhere / "trapped").exists()
 
 
+def test_its_jvm_has_the_configuration_of_the_wheel(life: _Life, installed: Installed) -> None:
+    # (Other tests' sessions read the checkout's files in another way, see `tests/prepared_spark.py`.)
+    [conf] = installed.bin.parent.glob("lib/python*/site-packages/streaming/conf")
+    assert f"-cp {conf}/:" in life.told
+
+
 def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
     assert life.second.returncode == 2
     sentence = f"Another job runs for the cluster 'mine' with the lake {life.up.lake} (process "
