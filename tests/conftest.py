@@ -32,14 +32,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Shorten the start of Spark's JVMs, also in the processes that tests start; prepare brokers for the workers."""
-    # (A fifth of the start is the verification of bytecode, which is not needed for jars with a verified SHA-256.)
-    verified = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", verified)
-    if getattr(config.option, "numprocesses", None):
-        from tests.prepared_brokers import prepare  # noqa: PLC0415
+    """Shorten the start of Spark's sessions and of the workers' brokers, also in the processes that tests start."""
+    from tests import prepared_spark  # noqa: PLC0415
 
-        prepare()
+    if getattr(config.option, "numprocesses", None):
+        from tests import prepared_brokers  # noqa: PLC0415
+
+        prepared_brokers.prepare()
+        prepared_spark.prepare()
+    prepared_spark.use_what_is_prepared()
 
 
 def pytest_collection_finish() -> None:

@@ -74,7 +74,7 @@ def test_a_query_that_fails_ends_the_job_with_its_cause_in_one_sentence(
 
 def test_a_jvm_that_is_killed_ends_the_job_with_one_sentence(start: Start) -> None:
     job = start("-m", "streaming.job")
-    _wait_for(job.log, "batch 1:")
+    _wait_for(job.log, "batch 0:")  # of eight: it is in the next one
     (jvm,) = (child for child in psutil.Process(job.pid).children() if "java" in child.name())
     os.kill(jvm.pid, signal.SIGKILL)
     assert job.wait(_PATIENCE_S) == 1

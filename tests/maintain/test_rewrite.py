@@ -1,10 +1,7 @@
-"""Compaction: the same rows, all columns, sorted, for Spark too."""
+"""Compaction: the same rows, all columns, sorted. (Spark reads its files in `tests/tables/test_spark.py`.)"""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +18,6 @@ from streaming.tables import (
     to_arrow,
 )
 from tests.maintain.build import (
-    TODAY,
     Writer,
     files_of,
     maintain,
@@ -101,49 +97,3 @@ def test_files_of_an_older_release_without_a_column_are_joined_with_newer_ones(t
     assert files_of(lake)["lag"] == 1
     found = LakeReader(lake.root).rows("SELECT client_host FROM lag ORDER BY round")
     assert [f["client_host"] for f in found] == [None, None, None, "/h"]
-
-
-_SPARK = """
-import json, sys
-from pyspark.sql import SparkSession
-from streaming.jars import classpath
-
-spark = (
-    SparkSession.builder.master("local[1]").config("spark.jars", ",".join(map(str, classpath("spark"))))
-    .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
-    .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
-    .config("spark.ui.enabled", "false").config("spark.sql.session.timeZone", "UTC")
-    .config("spark.databricks.delta.snapshotPartitions", "1").config("spark.sql.shuffle.partitions", "1")
-    # A few small queries, each run once: compiling any of them costs more than running it.
-    .config("spark.sql.codegen.wholeStage", "false").config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
-    .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-    .getOrCreate()
-)
-lag = spark.read.format("delta").load(sys.argv[1] + "/lag")
-found = {
-    "rows": sorted(map(tuple, lag.select("group_id", "partition", "round", "lag").collect())),
-    "newest": lag.where("round_time >= timestamp_millis(" + sys.argv[2] + ")").count(),
-    "one": lag.where("group_id = 'b' AND partition = 1").count(),
-}
-print("ANSWER" + json.dumps(found))
-"""
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_spark_reads_a_maintained_table(lake: DeltaLake, writer: Writer) -> None:
-    for number in range(30):
-        keys = [(group, partition) for group in "ab" for partition in (0, 1)]
-        day = -50 if number < 10 else 0
-        rows = [row("lag", day, number, group_id=g, topic="t", partition=p, lag=number) for g, p in keys]
-        writer.append("lag", *rows)
-    writer.append("lag", row("lag", -50, 5, group_id="old", topic="t", partition=0, lag=5))
-    writer.round(0, 99)
-    maintain(lake)
-    since = TODAY * 86_400_000 + 25
-    run = subprocess.run(
-        [sys.executable, "-c", _SPARK, lake.root, str(since)], capture_output=True, text=True, check=True
-    )
-    answer = json.loads(run.stdout.partition("ANSWER")[2])
-    expected = [[g, p, n, n] for g in "ab" for p in (0, 1) for n in range(10, 30)] + [["old", 0, 5, 5]]
-    assert answer == {"rows": sorted(expected), "newest": 5 * 4, "one": 20}

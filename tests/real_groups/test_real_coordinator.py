@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, TopicCollection
+from confluent_kafka import Consumer, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer, TopicPartition
 
@@ -37,11 +37,18 @@ def test_every_target_of_a_real_group_is_what_we_compute(bootstrap: str, unique:
     created = admin.create_topics([NewTopic(name, chance.randint(1, 9), 1) for name in names])
     for future in created.values():
         future.result()
-    described = admin.describe_topics(TopicCollection(names))
-    topics = {
-        name: ServerTopic(uuid_of(str(told.result().topic_id)).text, len(told.result().partitions))
-        for name, told in described.items()
-    }
+    topics: dict[str, ServerTopic] = {}
+
+    def described() -> bool:
+        # (A topic's creation is answered a moment before the broker's own metadata has it.)
+        try:
+            for name, told in admin.describe_topics(TopicCollection(names)).items():
+                topics[name] = ServerTopic(uuid_of(str(told.result().topic_id)).text, len(told.result().partitions))
+        except KafkaException:
+            return False
+        return True
+
+    until(described, [])
     members: list[Consumer] = []
 
     def join(subscribed: list[str], instance: str | None = None) -> None:

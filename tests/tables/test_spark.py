@@ -1,4 +1,8 @@
-"""Spark with Delta's own reader, as a second opinion on the files of delta-rs."""
+"""Spark with Delta's own reader, as a second opinion on the files of delta-rs and of our maintenance.
+
+One session answers for all tests of this module: each part of its program writes an answer of its own, or why it has
+none.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +10,24 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named
+from streaming.times import DAY_MS
+from tests.maintain.build import TODAY, Writer, maintain, new_lake, row
 
-pytestmark = pytest.mark.turn(3)
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
 
 _SPARK = """
-import json, sys
+import json, sys, traceback
 from pyspark.sql import SparkSession
 from streaming.jars import classpath
 from streaming.tables import ALL_TABLES, ddl
 from streaming.tables.read import VIEWS
 
-lake, made_by_spark = sys.argv[1:]
+lake, made_by_spark, maintained, since = sys.argv[1:]
 spark = (
     SparkSession.builder.master("local[1]").appName("witness")
     .config("spark.jars", ",".join(map(str, classpath("spark"))))
@@ -35,22 +40,47 @@ spark = (
     .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     .getOrCreate()
 )
-answer = {"rows": {}, "schema_differs": []}
-for table in ALL_TABLES:
-    frame = spark.read.format("delta").load(f"{lake}/{table.name}")
-    frame.createOrReplaceTempView(table.name)
-    spark.sql(ddl(table, f"{made_by_spark}/{table.name}"))
-    own = spark.read.format("delta").load(f"{made_by_spark}/{table.name}")
-    if own.schema != frame.schema:
-        answer["schema_differs"].append(table.name)
-for name, sql in VIEWS.items():
-    spark.sql(sql).createOrReplaceTempView(name)
-names = [*(t.name for t in ALL_TABLES), *VIEWS]
-lines = " UNION ALL ".join(f"SELECT '{name}' AS name, to_json(struct(*)) AS row FROM {name}" for name in names)
-answer["rows"] = {name: [] for name in names}
-for name, row in sorted(spark.sql(lines).collect()):
-    answer["rows"][name].append(str(json.loads(row)))
-print("ANSWER" + json.dumps(answer))
+
+
+def read(root, table):
+    return spark.read.format("delta").load(f"{root}/{table}")
+
+
+def rows():
+    for table in ALL_TABLES:
+        read(lake, table.name).createOrReplaceTempView(table.name)
+    for name, sql in VIEWS.items():
+        spark.sql(sql).createOrReplaceTempView(name)
+    names = [*(t.name for t in ALL_TABLES), *VIEWS]
+    lines = " UNION ALL ".join(f"SELECT '{name}' AS name, to_json(struct(*)) AS row FROM {name}" for name in names)
+    found = {name: [] for name in names}
+    for name, row in sorted(spark.sql(lines).collect()):
+        found[name].append(str(json.loads(row)))
+    return found
+
+
+def schemas_that_differ():
+    for table in ALL_TABLES:
+        spark.sql(ddl(table, f"{made_by_spark}/{table.name}"))
+    return [t.name for t in ALL_TABLES if read(made_by_spark, t.name).schema != read(lake, t.name).schema]
+
+
+def after_maintenance():
+    lag = read(maintained, "lag")
+    return {
+        "rows": sorted(map(tuple, lag.select("group_id", "partition", "round", "lag").collect())),
+        "newest": lag.where(f"round_time >= timestamp_millis({since})").count(),
+        "one": lag.where("group_id = 'b' AND partition = 1").count(),
+    }
+
+
+answers = {}
+for part in (rows, schemas_that_differ, after_maintenance):
+    try:
+        answers[part.__name__] = part()
+    except Exception:
+        traceback.print_exc()
+print("ANSWERS" + json.dumps(answers))
 """
 
 
@@ -58,11 +88,7 @@ def _row(table: str, **values: Any) -> list[Any]:
     return [values.get(column.name) for column in table_named(table).columns]
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path: Path) -> None:
-    lake = DeltaLake(str(tmp_path / "lake"))
-    lake.create(ALL_TABLES)
+def _fill(lake: DeltaLake) -> None:
     for table, rows in {
         "group_health": [
             _row(
@@ -154,20 +180,67 @@ def test_spark_reads_the_same_rows_and_views_and_makes_the_same_tables(tmp_path:
     }.items():
         assert lake.append(table, rows, "query", 0) == len(rows)
 
-    command = [sys.executable, "-c", _SPARK, lake.root, str(tmp_path / "spark")]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=580, cwd=tmp_path, env=os.environ, check=False
-    )
-    assert "ANSWER" in done.stdout, done.stderr[-3000:]
-    answer = json.loads(done.stdout.split("ANSWER", 1)[1])
 
-    assert answer["schema_differs"] == []
-    reader = LakeReader(lake.root)
-    counts = {name: reader.count(name) for name in answer["rows"]}
-    assert {name: len(rows) for name, rows in answer["rows"].items()} == counts
+def _fill_and_maintain(lake: DeltaLake) -> None:
+    writer = Writer(lake)
+    for number in range(30):
+        keys = [(group, partition) for group in "ab" for partition in (0, 1)]
+        day = -50 if number < 10 else 0
+        rows = [row("lag", day, number, group_id=g, topic="t", partition=p, lag=number) for g, p in keys]
+        writer.append("lag", *rows)
+    writer.append("lag", row("lag", -50, 5, group_id="old", topic="t", partition=0, lag=5))
+    writer.round(0, 99)
+    maintain(lake)
+
+
+class Witness:
+    """What Spark says about two lakes.
+
+    Attributes:
+        lake: The one that only the job has written.
+    """
+
+    def __init__(self, lake: DeltaLake, answers: dict[str, Any], errors: str) -> None:
+        self.lake = lake
+        self._answers = answers
+        self._errors = errors
+
+    def says(self, part: str) -> Any:
+        """The answer of one part of the program."""
+        assert part in self._answers, self._errors
+        return self._answers[part]
+
+
+@pytest.fixture(scope="module")
+def witness(tmp_path_factory: pytest.TempPathFactory) -> Witness:
+    folder = tmp_path_factory.mktemp("witness")
+    lake, maintained = new_lake(folder / "written"), new_lake(folder / "maintained")
+    _fill(lake)
+    _fill_and_maintain(maintained)
+    since = TODAY * DAY_MS + 25
+    command = [sys.executable, "-c", _SPARK, lake.root, str(folder / "spark"), maintained.root, str(since)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=580, cwd=folder, env=os.environ, check=False)
+    assert "ANSWERS" in done.stdout, done.stderr[-3000:]
+    return Witness(lake, json.loads(done.stdout.split("ANSWERS", 1)[1]), done.stderr[-6000:])
+
+
+def test_spark_reads_the_same_rows_and_views(witness: Witness) -> None:
+    answer = witness.says("rows")
+    reader = LakeReader(witness.lake.root)
+    counts = {name: reader.count(name) for name in answer}
+    assert {name: len(rows) for name, rows in answer.items()} == counts
     assert counts["group_health_current"] == 1
     assert counts["drift_current"] == 1
     assert counts["rebalance_churn_current"] == 1
-    assert "'unassigned_partition_seconds_max': 1.5" in answer["rows"]["rebalance_churn_current"][0]
-    assert "'actual': ['n', 'o']" in answer["rows"]["drift_current"][0]
+    assert "'unassigned_partition_seconds_max': 1.5" in answer["rebalance_churn_current"][0]
+    assert "'actual': ['n', 'o']" in answer["drift_current"][0]
     assert len(counts) == len(ALL_TABLES) + len(VIEWS)
+
+
+def test_spark_makes_the_same_tables(witness: Witness) -> None:
+    assert witness.says("schemas_that_differ") == []
+
+
+def test_spark_reads_a_maintained_table(witness: Witness) -> None:
+    expected = [[g, p, n, n] for g in "ab" for p in (0, 1) for n in range(10, 30)] + [["old", 0, 5, 5]]
+    assert witness.says("after_maintenance") == {"rows": sorted(expected), "newest": 5 * 4, "one": 20}

@@ -6,7 +6,6 @@ run left behind.
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import stat
@@ -30,6 +29,7 @@ from streaming.demo.broker import EmbeddedBroker
 from streaming.events import RoundClosed, decode_round
 from streaming.tables import TABLES, LakeReader
 from tests.ports import free_port
+from tests.short_lived import SHORT_LIVED, UNVERIFIED
 
 if TYPE_CHECKING:
     from tests.installed import Installed
@@ -97,7 +97,7 @@ class _Up:
         settings = {f"EVENKEEL_KAFKA__{name}": value for name, value in kafka.items()}
         settings |= {"EVENKEEL_PROBE__INTERVAL_MS": "2000", "EVENKEEL_JOB__TRIGGER_MS": "2000"}
         settings |= {"EVENKEEL_PAGE__PORT": str(page)}
-        shorter = {name: value for name, value in os.environ.items() if name == "SPARK_SUBMIT_OPTS"}  # (conftest.py)
+        shorter = {"SPARK_SUBMIT_OPTS": " ".join(UNVERIFIED), "SPARK_LAUNCHER_OPTS": " ".join(SHORT_LIVED)}
         command = ["up", "--bootstrap", f"127.0.0.1:{port}", "--lake", str(self.lake), "--cluster", "mine"]
         with self._output.open("ab") as output:
             self.process = subprocess.Popen(
@@ -292,6 +292,12 @@ def test_its_logs_are_this_users_alone_and_its_tables_are_as_any_file(life: _Lif
 def test_nothing_of_the_working_folder_is_imported(life: _Life, elsewhere: Path) -> None:
     assert "watching cluster mine" in life.up.output
     assert not (elsewhere / "trapped").exists()
+
+
+def test_its_jvm_has_the_configuration_of_the_wheel(life: _Life, installed: Installed) -> None:
+    # (Other tests' sessions read the checkout's files in another way, see `tests/prepared_spark.py`.)
+    [conf] = installed.bin.parent.glob("lib/python*/site-packages/streaming/conf")
+    assert f"-cp {conf}/:" in life.told
 
 
 def test_a_second_job_on_its_lake_is_refused(life: _Life) -> None:
