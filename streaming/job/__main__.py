@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import sys
+from typing import NoReturn
 
 from streaming.config import load_settings
 from streaming.job.log import set_up_log
@@ -33,5 +36,19 @@ def main(arguments: list[str] | None = None) -> int:
     return exit_code(work)
 
 
+def _end(code: int) -> NoReturn:
+    """End the process with this code.
+
+    After a failure a thread may still be in native code, as when the JVM is gone. An interpreter that is finalized under
+    it aborts (SIGABRT), and the end would look like a crash. So it is not finalized.
+    """
+    if not code:
+        sys.exit()
+    logging.shutdown()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _end(main())
