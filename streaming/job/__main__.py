@@ -39,8 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _end(code: int) -> NoReturn:
     """End the process with this code.
 
-    After a failure a thread may still be in native code, as when the JVM is gone. An interpreter that is finalized under
-    it aborts (SIGABRT), and the end would look like a crash. So it is not finalized.
+    After a failure a thread may still be in native code, as when the JVM is gone. An interpreter that is finalized
+    under it aborts (SIGABRT), and the end would look like a crash. So it is not finalized.
     """
     if not code:
         sys.exit()
