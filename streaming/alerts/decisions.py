@@ -12,14 +12,22 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.exceptions import AnotherAlerterError
 from streaming.alerts.firing import CLOSED, PENDING, Active, Key, Subject, Transition
 from streaming.alerts.rules.expressions import fetched
 from streaming.alerts.rules.rules import EVENTS
-from streaming.tables import ALERT_TABLES, VIEWS, DeltaLake, all_rows, in_memory, named_to_arrow, table_named
+from streaming.tables import (
+    ALERT_TABLES,
+    VIEWS,
+    DeltaLake,
+    all_rows,
+    append_once,
+    in_memory,
+    named_to_arrow,
+    table_named,
+)
 from streaming.times import DAY_MS
 
 
@@ -146,23 +154,14 @@ class Decisions:
         Raises:
             AnotherAlerterError: Another alerter has decided meanwhile.
         """
-        if self.have_moved():
-            raise _another(self._cluster)
         number = self._decision
         named = [_row(self._cluster, t, now, is_late, number + 1) for t, is_late in zip(transitions, late, strict=True)]
         ids = [Transaction(self._decision_id, number + 1)]
         if up_to is not None:
             ids.append(Transaction(self._round_id, up_to))
         ids += [Transaction(self._version_id(name), version) for name, version in versions.items()]
-        try:
-            write_deltalake(
-                self._table,
-                named_to_arrow(table_named("alerts"), named),
-                mode="append",
-                commit_properties=CommitProperties(app_transactions=ids),
-            )
-        except CommitFailedError as error:
-            raise _another(self._cluster) from error
+        if not append_once(self._table, named_to_arrow(table_named("alerts"), named), self.have_moved, ids):
+            raise _another(self._cluster)
         self._decision = number + 1
         return [_decided(row) for row in named]
 

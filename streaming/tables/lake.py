@@ -8,12 +8,12 @@ Rows of the core first become Arrow columns: ms become TIMESTAMP, days DATE, lis
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from streaming.tables.schema import TABLES, Column, Table, table_named
 from streaming.tables.schema.table import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
@@ -23,6 +23,9 @@ from streaming.times import DAY_MS
 # what is no time becomes NULL.
 _LAST_DAY = 2_932_896
 _LAST_MS = (_LAST_DAY + 1) * DAY_MS - 1
+
+# Retention commits once for each day that it deletes.
+_ATTEMPTS = 20
 
 _BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 
@@ -135,23 +138,50 @@ class DeltaLake:
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         """Append once; see `Lake.append`."""
-        app = f"{writer}/{table}"
-        target = self._open.get(table)
-        if target is None:
-            target = self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
-        # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask. Only one
-        # query writes with an id, so nobody can come in between.
-        target.update_incremental()
-        written = target.transaction_version(app)
-        if written is not None and written >= batch:
-            return 0
-        write_deltalake(
-            target,
-            rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows),
-            mode="append",
-            commit_properties=CommitProperties(app_transactions=[Transaction(app, batch)]),
-        )
-        return len(rows)
+        if table not in self._open:
+            self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
+        target, app = self._open[table], f"{writer}/{table}"
+
+        def is_written() -> bool:
+            # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
+            written = target.transaction_version(app)
+            return written is not None and written >= batch
+
+        columns = rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows)
+        return len(rows) if append_once(target, columns, is_written, [Transaction(app, batch)]) else 0
+
+
+def append_once(
+    table: DeltaTable, rows: pa.Table, is_written: Callable[[], bool], transactions: Sequence[Transaction] = ()
+) -> bool:
+    """Append rows in one commit; returns whether they were not there already.
+
+    delta-rs refuses an append when another commit has deleted rows since the table was looked at, as retention does,
+    although neither has read what the other wrote. Then the table is looked at again.
+
+    Args:
+        table: The table; it is brought up to date.
+        rows: The rows.
+        is_written: Whether the table has them, by what it knows of itself; asked before each attempt.
+        transactions: Transaction ids of the commit.
+
+    Raises:
+        CommitFailedError: Other programs delete rows all the time.
+    """
+    failed = 0
+    while True:
+        table.update_incremental()
+        if is_written():
+            return False
+        properties = CommitProperties(app_transactions=list(transactions))
+        try:
+            write_deltalake(table, rows, mode="append", commit_properties=properties)
+        except CommitFailedError:
+            failed += 1
+            if failed == _ATTEMPTS:
+                raise
+        else:
+            return True
 
 
 def _fields(schema: pa.Schema) -> list[Any]:

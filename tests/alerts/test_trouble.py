@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from streaming.alerts import Alerter
 from streaming.alerts.exceptions import LostTrackError
@@ -115,6 +115,24 @@ def test_a_restart_after_a_wrong_time_goes_on_where_it_was(watched: Watched) -> 
     assert watched.after(0) == []
     assert watched.round(2) == []
     assert watched.round(3) == [("uneven", "b", "firing")]
+
+
+def test_a_decision_is_written_although_retention_deletes_old_alerts_meanwhile(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched.round(0, drift=_drifted("a"), group_health=_uneven("b", 3.0))
+    alerts = f"{watched.writer.root}/alerts"
+
+    def write(table: DeltaTable, *given: Any, **named: Any) -> None:
+        if table.table_uri.rstrip("/").endswith("/alerts"):
+            monkeypatch.undo()
+            DeltaTable(alerts).delete("group_id = 'b'")
+        write_deltalake(table, *given, **named)
+
+    monkeypatch.setattr("streaming.tables.lake.write_deltalake", write)
+    assert watched.round(1, drift=_drifted("c")) == [("drift", "c", "firing")]
+    groups = DeltaTable(alerts).to_pyarrow_table()["group_id"].to_pylist()
+    assert sorted(groups) == ["a", "c"]
 
 
 @pytest.mark.parametrize("ahead_s", [45, 3_600, -3_600])

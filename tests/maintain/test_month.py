@@ -85,13 +85,15 @@ def test_a_month_of_kills_in_maintenance_leaves_the_tables_of_an_undisturbed_one
     clock.write_text(str(newest(batches[0])))
     maintainer = Killed(lake.root, clock, random.Random(seed))
     writer = Writer(lake)
-    for batch in batches:
-        write(writer, batch)
-        partial = clock.with_suffix(".new")
-        partial.write_text(str(newest(batch)))
-        partial.replace(clock)
-        maintainer.look()
-    maintainer.end()
+    try:
+        for batch in batches:
+            write(writer, batch)
+            partial = clock.with_suffix(".new")
+            partial.write_text(str(newest(batch)))
+            partial.replace(clock)
+            maintainer.look()
+    finally:
+        maintainer.end()
     write(Writer(undisturbed), in_one(batches))
     now = newest(batches[-1])
     keep = {table.name: KEEP for table in TABLES}

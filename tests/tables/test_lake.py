@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named, to_arrow
 
@@ -51,6 +53,47 @@ def test_a_batch_that_runs_again_is_written_once(lake: DeltaLake) -> None:
     assert lake.append("rounds", [_ROUND], "query", 4) == 0
     assert DeltaLake(lake.root).append("rounds", [_ROUND], "query", 4) == 0, "another process must know it too"
     assert LakeReader(lake.root).count("rounds") == 1
+
+
+def between(monkeypatch: pytest.MonkeyPatch, *commits: Callable[[], object]) -> None:
+    """Let others commit, one before each attempt at an append, after the table was looked at."""
+    left = list(commits)
+
+    def write(*given: Any, **named: Any) -> None:
+        if left:
+            left.pop(0)()
+        write_deltalake(*given, **named)
+
+    monkeypatch.setattr("streaming.tables.lake.write_deltalake", write)
+
+
+def delete(lake: DeltaLake, number: int) -> None:
+    DeltaTable(lake.path("rounds")).delete(f"round = {number}")
+
+
+def test_a_batch_is_written_although_others_delete_rows_meanwhile(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for batch in range(3):
+        lake.append("rounds", [[*_ROUND[:2], batch, *_ROUND[3:]]], "query", batch)
+    between(monkeypatch, *(partial(delete, lake, number) for number in (0, 1)))
+    assert lake.append("rounds", [_ROUND], "query", 3) == 1
+    assert LakeReader(lake.root).rows("SELECT round FROM rounds ORDER BY 1") == [{"round": 2}, {"round": 7}]
+
+
+def test_a_batch_that_somebody_else_has_written_meanwhile_is_not_written_again(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.append("rounds", [_ROUND], "query", 0)
+
+    def same_batch_and_a_deletion() -> None:
+        monkeypatch.undo()
+        DeltaLake(lake.root).append("rounds", [_ROUND], "query", 1)
+        DeltaTable(lake.path("rounds")).delete("round = 8")
+
+    between(monkeypatch, same_batch_and_a_deletion)
+    assert lake.append("rounds", [_ROUND], "query", 1) == 0
+    assert LakeReader(lake.root).count("rounds") == 2
 
 
 def test_another_query_begins_at_batch_0_and_is_not_taken_for_the_first(lake: DeltaLake) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.queues import DELIVERED, FAILED, Delivery
-from streaming.tables import DeltaLake, all_rows, in_memory, named_to_arrow, table_named
+from streaming.tables import DeltaLake, all_rows, append_once, in_memory, named_to_arrow, table_named
 from streaming.times import DAY_MS
 
 _ADDED = "added"
@@ -116,4 +116,4 @@ class Deliveries:
 
     def _append(self, rows: Sequence[Mapping[str, object]]) -> None:
         dated = [{**row, "event_date": int(str(row["attempt_time"])) // DAY_MS} for row in rows]
-        write_deltalake(self._table, named_to_arrow(table_named("alert_deliveries"), dated), mode="append")
+        append_once(self._table, named_to_arrow(table_named("alert_deliveries"), dated), lambda: False)
