@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from functools import cached_property
 
 import duckdb
@@ -24,7 +24,7 @@ from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next_piece, today_of, wants_checkpoint
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
-from streaming.maintain.rollups import Day, Hour, RollUps
+from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
 from streaming.tables import ALL_TABLES, VIEWS, Table, limited, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
@@ -40,6 +40,9 @@ _ROWS_PER_S = 100_000
 # What waits for its turn beside the tables: hours and days of history. They come last, because compaction leaves them
 # fewer files to read.
 _HISTORY = "history"
+
+# Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
+_LONGEST_WAIT_DAYS = 30
 
 _Piece = Compaction | Expiry | Hour | Day
 
@@ -146,6 +149,8 @@ class Maintainer:
         self._open: dict[str, MaintainedTable] = {}
         self._waiting: deque[str] = deque()
         self._failed: list[EvenkeelError] = []
+        self._held: set[str] = set()
+        self._rolled_up = False
         self._vacuumed: dict[str, float] = {}
         self._rollups = RollUps(self._lake, lambda name: self._opened(table_named(name)), self._keep, carry_ms, now)
 
@@ -188,6 +193,10 @@ class Maintainer:
                 continue
             if piece is not None:
                 self._waiting.append(name)
+            elif name == _HISTORY and self._rolled_up and self._held:
+                # What retention has waited for is there.
+                self._waiting.extend([*sorted(self._held), _HISTORY])
+                self._held, self._rolled_up = set(), False
             begun = begun or bool(found)
             yield from found
         if self._failed and not self._waiting:
@@ -253,12 +262,28 @@ class Maintainer:
         if opened is None:
             return None
         with _told(opened.uri):
-            return next_piece(opened.files(), self._today(), self._now(), self._keep[name], limits)
+            return next_piece(opened.files(), self._today(), self._now(), self._keep[name], limits, self._is_held(name))
+
+    def _is_held(self, name: str) -> Callable[[date], bool]:
+        """Whether retention must wait for the history of a day; notes that it does."""
+        if name not in ROLLED_UP:
+            return lambda _: False
+        owed = self._rollups.owed()
+        last = self._today() - timedelta(days=self._keep[name] + _LONGEST_WAIT_DAYS)
+
+        def is_held(day: date) -> bool:
+            if day not in owed or day < last:
+                return False
+            self._held.add(name)
+            return True
+
+        return is_held
 
     def _do(self, name: str, piece: _Piece) -> Done:
         if isinstance(piece, Hour | Day):
             with _told(self._lake):
                 written = self._rollups.do(piece)
+            self._rolled_up = True
             hour = piece.start if isinstance(piece, Hour) else None
             of = "group_daily" if isinstance(piece, Day) else "group_hourly"
             return Done(

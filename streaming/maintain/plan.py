@@ -8,7 +8,7 @@ fewer files, and a day that retention has looked at is left alone for a while.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
@@ -125,7 +125,12 @@ def day_of_clock(now: int) -> date:
 
 
 def next_piece(
-    files: Iterable[File], today: date, now: int, keep_days: int, limits: Limits
+    files: Iterable[File],
+    today: date,
+    now: int,
+    keep_days: int,
+    limits: Limits,
+    is_held: Callable[[date], bool] = lambda _: False,
 ) -> Compaction | Expiry | None:
     """The next piece of work on a table; None when there is nothing to do.
 
@@ -135,11 +140,14 @@ def next_piece(
         now: The clock, ms since the epoch; only compared with `File.written` and `File.looked_at`.
         keep_days: Days before today whose rows are kept.
         limits: The limits.
+        is_held: Whether a day past its time must wait, and with it all later ones.
     """
     first_kept = today - timedelta(days=keep_days)
     by_day = _by_day(files)
     # The oldest day first: an `ended` row must outlive the rows before it (see `present.py`).
     for day in sorted(day for day in by_day if day < first_kept):
+        if is_held(day):
+            break
         if any(_is_due(file, now, limits) for file in by_day[day]):
             return Expiry(day, tuple(by_day[day]))
     # The newest day first: readers open its files most often.

@@ -7,7 +7,7 @@ a day of which nothing is new is not opened.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -31,6 +31,9 @@ from streaming.maintain.delta_table import MaintainedTable
 from streaming.tables import DAY, HISTORY_TABLES, DeltaLake, limited, table_named
 
 _SOURCES = {"group_health": "round_time", "rebalance_churn": "record_time", "drift": "record_time"}
+ROLLED_UP = frozenset({*_SOURCES, "lag", "rounds"})
+"""Tables whose rows history needs."""
+
 _PARTITIONS, _HOURLY, _DAILY = (table.name for table in HISTORY_TABLES)
 
 # Rows of files that a query reads at once: these take about half a gigabyte, and more parts read the files more often.
@@ -136,7 +139,19 @@ class RollUps:
         if not self._due:
             return None
         span = self._due[0]
-        return self._hour(span.cluster, span.start, today) if isinstance(span.start, datetime) else self._day(span)
+        return self._hour(span.cluster, span.start) if isinstance(span.start, datetime) else self._day(span)
+
+    def owed(self) -> set[date]:
+        """Days that have no history yet, and of which nothing was deleted: retention has to wait for it."""
+        health, daily = self._opened("group_health"), self._opened(_DAILY)
+        days = {file.day for file in health.files()} if health is not None else set()
+        done = {file.day for file in daily.files()} if daily is not None else set()
+        return days - done - self._touched()
+
+    def _touched(self) -> set[date]:
+        """Days of which retention has deleted rows."""
+        health = self._opened("group_health")
+        return {file.day for file in health.files() if file.looked_at is not None} if health is not None else set()
 
     def do(self, due: Hour | Day) -> RolledUp:
         """Compute an hour or day, and write its rows.
@@ -187,14 +202,16 @@ class RollUps:
             return ds.dataset(table_named(name).arrow_schema.empty_table())
         return table.rows_of(first, last, rounds)
 
-    def _hour(self, cluster: str, hour: datetime, today: date) -> Hour:
+    def _hour(self, cluster: str, hour: datetime) -> Hour:
         rounds = self._opened("rounds")
         days = {file.day for file in rounds.files()} if rounds is not None else set()
         day = hour.date()
         since = max((before for before in days if before < day), default=day)
         steps = rounds_around(self._rows_of("rounds", since, day), cluster, hour, self._carry_ms)
         files = rows = 0
-        with_partitions = day > today - timedelta(days=self._keep["lag"])
+        lag = self._opened("lag")
+        of_lag = [file for file in lag.files() if file.day == day] if lag is not None else []
+        with_partitions = bool(of_lag) and all(file.looked_at is None for file in of_lag)
         if (bounds := _bounds(steps)) is not None:
             for name in ("lag", "group_health") if with_partitions else ("group_health",):
                 if (table := self._opened(name)) is not None:
@@ -212,13 +229,14 @@ class RollUps:
         """What is due: hours, then days all of whose hours are done."""
         newest = self._newest_rounds(today)
         now = datetime.fromtimestamp(self._now() / 1000, UTC)
-        # (The first day that is kept may lack the values that it began with.)
+        # Late rows count as long as all rows are kept. (The first day may lack the values that it began with.)
         first = today - timedelta(days=min(self._keep[name] for name in _SOURCES) - 1)
-        daily = self._written(_DAILY, first)
+        owed = self.owed()
+        daily = self._written(_DAILY, min(owed | {first}))
         self._source_rows = {}
         hours: list[Span] = []
         days: list[Span] = []
-        for day, rows in self._unsettled(first, daily).items():
+        for day, rows in self._unsettled(first, owed, daily).items():
             # (A row without a valid time belongs to no hour, so its day differs for good: it is opened once an hour.)
             state = (rows, now.replace(minute=0, second=0, microsecond=0))
             if day != today and self._settled.get(day) == state:
@@ -226,6 +244,8 @@ class RollUps:
             sources = self._rows_by_hour(day)
             hourly = self._written(_HOURLY, day, day)
             found = due_hours(sources, hourly, newest, now)
+            if day < first:
+                found = [span for span in found if span not in hourly]
             self._source_rows |= sources
             hours += found
             if not found:
@@ -233,13 +253,13 @@ class RollUps:
                 days += due_days(_by_day(hourly), daily, newest, now)
         return [*hours, *days]
 
-    def _unsettled(self, first: date, daily: Mapping[Span, Written]) -> dict[date, int]:
+    def _unsettled(self, first: date, owed: Collection[date], daily: Mapping[Span, Written]) -> dict[date, int]:
         """Days whose source rows, counted by the log, are not all in `group_daily`: with their number."""
         counted: dict[date, int] = defaultdict(int)
         for name in _SOURCES:
             if (table := self._opened(name)) is not None:
                 for file in table.files():
-                    if file.day >= first:
+                    if file.day >= first or file.day in owed:
                         counted[file.day] += file.rows
         hourly = self._opened(_HOURLY)
         have_hours = {file.day for file in hourly.files()} if hourly is not None else set()

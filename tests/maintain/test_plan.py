@@ -88,6 +88,16 @@ def test_the_oldest_day_past_its_time_goes_first_and_whole() -> None:
     assert piece_of([file("c", 36), *old]) == Expiry(TODAY - timedelta(days=37), tuple(old))
 
 
+def test_a_day_that_must_wait_holds_back_all_later_ones() -> None:
+    files = [file(name, days_ago) for name, days_ago in (("a", 50), ("b", 49), ("c", 48))]
+
+    def next_of(left: list[File]) -> Compaction | Expiry | None:
+        return next_piece(left, TODAY, NOW, 35, LIMITS, lambda day: day == files[1].day)
+
+    assert next_of(files) == Expiry(files[0].day, (files[0],))
+    assert next_of(files[1:]) is None
+
+
 def test_the_last_day_that_is_kept_stays() -> None:
     assert piece_of([file("a", 35)]) is None
     assert piece_of([file("a", 36)]) == Expiry(TODAY - timedelta(days=36), (file("a", 36),))

@@ -65,9 +65,7 @@ def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
 
 
 def some_hours(lake: DeltaLake, hours: int = 4) -> int:
-    writer = Writer(lake)
-    for batch in life(random.Random(1), YESTERDAY, hours):
-        write(writer, batch)
+    write(Writer(lake), in_one(list(life(random.Random(1), YESTERDAY, hours))))
     return YESTERDAY + hours * HOUR_MS - 1
 
 
@@ -127,23 +125,46 @@ def test_two_clusters_close_their_hours_apart(lake: DeltaLake) -> None:
 
 
 def test_what_lag_no_longer_has_stays_in_the_history(lake: DeltaLake) -> None:
-    now = some_hours(lake)
-    maintain(lake, now)
-    before = rows_of(lake, "partition_hourly")
+    some_hours(lake)
     writer = Writer(lake)
     writer.batch = 1_000
-    days = 3
-    today = YESTERDAY + days * DAY_MS
+    today = YESTERDAY + 3 * DAY_MS
     writer.append("rounds", at("rounds", today, round=10_000))
+    assert ("lag", "retention") in {(done.table, done.what) for done in maintain(lake, today, {"lag": 2})}
+    before = rows_of(lake, "partition_hourly")
     # A revision that comes after the rows of `lag` are gone.
     late = at(
         "rebalance_churn", YESTERDAY + 1, group_id="a", decision=1, revision=9, kind="rebalance", partitions_moved=7
     )
     writer.append("rebalance_churn", late)
     done = maintain(lake, today, {"lag": 2})
-    assert ("lag", "retention") in {(d.table, d.what) for d in done}
     assert ("group_hourly", "history") in {(d.table, d.what) for d in done}
     assert rows_of(lake, "partition_hourly") == before
+
+
+def test_retention_waits_for_the_history_of_a_day_but_not_for_ever(
+    lake: DeltaLake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some_hours(lake)
+    keep = {table.name: 5 for table in TABLES}
+    writer = Writer(lake)
+    writer.batch = 1_000
+
+    def days_later(days: int) -> list[str]:
+        now = YESTERDAY + days * DAY_MS
+        writer.append("rounds", at("rounds", now, round=10_000 + days))
+        return [done.what for done in maintain(lake, now, keep) if done.table in {"lag", "group_hourly"}]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "group_hours", lambda *_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            days_later(20)
+    assert LakeReader(lake.root).count("lag") > 10, "nothing is deleted before it has its history"
+    done = days_later(22)
+    assert done.index("history") < done.index("retention")
+    reader = LakeReader(lake.root)
+    assert (reader.count("group_hourly"), reader.count("group_daily")) == (2 * 4, 2)
+    assert reader.count("lag") == 2, "the present"
 
 
 def test_rows_without_their_rounds_are_not_tried_for_ever(lake: DeltaLake) -> None:
