@@ -16,6 +16,7 @@ from streaming.alerts import Alerter
 from streaming.alerts.exceptions import LostTrackError
 from streaming.config import JobSettings, Settings
 from streaming.config.settings import AlertSettings
+from streaming.tables import append_once
 from tests.alerts.build import DRIFT, INTERVAL, SILENCE, START, UNEVEN, Notebook, Writer, rules, time_of
 
 pytestmark = pytest.mark.turn(3)
@@ -222,7 +223,7 @@ def test_what_cannot_be_written_is_delivered_directly_once_and_written_later_wit
     with watched.alerter as alerter:
         watched.round(0)
         with monkeypatch.context() as disk:
-            disk.setattr("streaming.alerts.decisions.write_deltalake", full)
+            disk.setattr("streaming.alerts.decisions.append_once", full)
             assert watched.round(1, drift=_drifted("a")) == []
             assert watched.round(2) == []
             assert watched.round(3) == []
@@ -247,7 +248,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
     watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made_and_failed(*given: Any, **named: Any) -> None:
-        write_deltalake(*given, **named)
+        append_once(*given, **named)
         message = "the connection broke before the answer"
         raise OSError(message)
 
@@ -258,7 +259,7 @@ def test_what_was_committed_behind_our_back_is_delivered_though_the_next_look_fa
     with watched.alerter as alerter:
         watched.round(0)
         with monkeypatch.context() as store:
-            store.setattr("streaming.alerts.decisions.write_deltalake", made_and_failed)
+            store.setattr("streaming.alerts.decisions.append_once", made_and_failed)
             assert watched.round(1, drift=_drifted("a")) == []
         with monkeypatch.context() as table:
             table.setattr(alerter._evaluation._feed, "look", lost)

@@ -14,13 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import write_deltalake
 
 from streaming.alerts import Alerter, open_targets, send_test
 from streaming.config import JobSettings, Settings
 from streaming.config.settings import AlertSettings
 from streaming.exceptions import SetupError
-from streaming.tables import LakeReader
+from streaming.tables import LakeReader, append_once
 from tests.alerts.build import DRIFT, Writer, rules
 from tests.alerts.receiver import Receiver
 
@@ -196,7 +195,7 @@ def test_a_commit_that_fails_after_it_was_made_is_delivered_all_the_same(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def made_and_failed(*given: Any, **named: Any) -> None:
-        write_deltalake(*given, **named)
+        append_once(*given, **named)
         message = "the connection broke before the answer"
         raise OSError(message)
 
@@ -205,7 +204,7 @@ def test_a_commit_that_fails_after_it_was_made_is_delivered_all_the_same(
         alerter.look()
         lake.write(a="drifted")
         with monkeypatch.context() as broken:
-            broken.setattr("streaming.alerts.decisions.write_deltalake", made_and_failed)
+            broken.setattr("streaming.alerts.decisions.append_once", made_and_failed)
             assert alerter.look() == []
         alerter.look()
         _until_idle(alerter)
