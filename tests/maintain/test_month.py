@@ -108,7 +108,8 @@ def test_a_month_of_kills_in_maintenance_leaves_the_tables_of_an_undisturbed_one
     for table in HISTORY_TABLES:
         assert rows_of(lake, table.name) == rows_of(undisturbed, table.name), table.name
     reader = LakeReader(lake.root)
-    assert reader.count("group_hourly") == 2 * (24 * DAYS - 1)
+    # (A group that was not observed for an hour has no row.)
+    assert 2 * 24 * (DAYS - 2) < reader.count("group_hourly") <= 2 * (24 * DAYS - 1)
     assert reader.count("lag") < LakeReader(undisturbed.root).count("lag"), "retention has deleted nothing"
     assert maintainer.kills > 20
     print(f"{maintainer.kills} kills, seed {seed}")
