@@ -268,11 +268,10 @@ class Maintainer:
         """Whether retention must wait for the history of a day; notes that it does."""
         if name not in ROLLED_UP:
             return lambda _: False
-        owed = self._rollups.owed()
         last = self._today() - timedelta(days=self._keep[name] + _LONGEST_WAIT_DAYS)
 
         def is_held(day: date) -> bool:
-            if day not in owed or day < last:
+            if day < last or day not in self._rollups.owed():
                 return False
             self._held.add(name)
             return True

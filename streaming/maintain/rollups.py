@@ -144,14 +144,10 @@ class RollUps:
     def owed(self) -> set[date]:
         """Days that have no history yet, and of which nothing was deleted: retention has to wait for it."""
         health, daily = self._opened("group_health"), self._opened(_DAILY)
-        days = {file.day for file in health.files()} if health is not None else set()
+        files = health.files() if health is not None else []
         done = {file.day for file in daily.files()} if daily is not None else set()
-        return days - done - self._touched()
-
-    def _touched(self) -> set[date]:
-        """Days of which retention has deleted rows."""
-        health = self._opened("group_health")
-        return {file.day for file in health.files() if file.looked_at is not None} if health is not None else set()
+        touched = {file.day for file in files if file.looked_at is not None}
+        return {file.day for file in files} - done - touched
 
     def do(self, due: Hour | Day) -> RolledUp:
         """Compute an hour or day, and write its rows.
