@@ -1,4 +1,4 @@
-"""What every Spark session of the tests would otherwise do anew: compile pyspark, and load its classes.
+"""Work that every Spark session of the tests would otherwise repeat: compile pyspark, and load its classes.
 
 Spark lets its Python processes import pyspark from `pyspark.zip` in its home, where Python finds no bytecode: each of
 the eight processes of a job compiles the same modules again. So the tests have a home in `.cache/tests` that has
