@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
+from streaming.terminal import age
+
 __all__ = [
     "DASH",
     "Clock",
     "Reason",
-    "age",
     "calm",
     "cause",
     "cut",
@@ -108,19 +109,6 @@ def seconds(value: float | None) -> str:
     if value is None:
         return DASH
     return f"{value:.1f}" if value < 10 else f"{value:,.0f}"
-
-
-def age(span: timedelta) -> str:
-    """A span in one unit or two: "40 s", "3 min", "2 h 10 min", "3 days"."""
-    total = max(0, int(span.total_seconds()))
-    if total < 120:
-        return f"{total} s"
-    if total < 7200:
-        return f"{total // 60} min"
-    if total < 172_800:
-        hours, minutes = divmod(total // 60, 60)
-        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-    return f"{total // 86_400} days"
 
 
 def visible(name: str) -> str:

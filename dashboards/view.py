@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
-from dashboards.format import Clock, age, visible
+from dashboards.format import Clock, visible
 from dashboards.html import board, render
 from dashboards.lake import PageLake, since
+from streaming.terminal import age
 
 __all__ = ["HEALTH", "View", "head"]
 

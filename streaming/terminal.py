@@ -1,6 +1,8 @@
-"""Text that is safe to print on a terminal: names come from records and brokers, and anybody may have written them."""
+"""Text for people: names that are safe to print, since anybody may have written them, and spans of time."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 # A group id can have 32 KB. Nobody reads a line that long, and both ends of a name distinguish it from others.
 _LONGEST = 200
@@ -20,6 +22,19 @@ def visible(text: str, longest: int = _LONGEST) -> str:
     """
     # (Cut again: escaped characters take more room.)
     return _cut(printable(_cut(text, longest)), longest)
+
+
+def age(span: timedelta) -> str:
+    """A span in one unit or two: "40 s", "3 min", "2 h 10 min", "3 days"."""
+    total = max(0, int(span.total_seconds()))
+    if total < 120:
+        return f"{total} s"
+    if total < 7200:
+        return f"{total // 60} min"
+    if total < 172_800:
+        hours, minutes = divmod(total // 60, 60)
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    return f"{total // 86_400} days"
 
 
 def _cut(text: str, longest: int) -> str:

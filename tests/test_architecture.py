@@ -85,7 +85,9 @@ ROOMS = {
         "streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
-        "jinja2 streamlit", "streaming.config streaming.exceptions streaming.tables", "dashboards.serve"
+        "jinja2 streamlit",
+        "streaming.config streaming.exceptions streaming.tables streaming.terminal",
+        "dashboards.serve",
     ),
     "streaming.cluster": room(
         # (pyspark only to find its spark-submit.)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table as Grid
 
 from streaming.catalog.contents import Contents, columns_of, contents, faults
@@ -15,7 +16,7 @@ from streaming.catalog.exceptions import LakeIncompleteError
 from streaming.catalog.statements import Dialect, statements, views_of
 from streaming.exceptions import SetupError
 from streaming.tables import VIEWS
-from streaming.terminal import visible
+from streaming.terminal import age, visible
 
 
 def list_tables(
@@ -96,7 +97,7 @@ def _show(found: Sequence[Contents], console: Console, now: datetime) -> None:
     console.print(grid, highlight=False)
     for one in found:
         if one.table == "rounds" and (at := one.newest_round_time) is not None:
-            console.print(f"Newest round: {at:%Y-%m-%d %H:%M:%S} UTC, {_age(now - at)}.", highlight=False)
+            console.print(f"Newest round: {at:%Y-%m-%d %H:%M:%S} UTC, {age(now - at)} ago.", highlight=False)
 
 
 def _cells(one: Contents, now: datetime) -> tuple[str, ...]:
@@ -104,9 +105,9 @@ def _cells(one: Contents, now: datetime) -> tuple[str, ...]:
     return (
         f"{one.rows:,}",
         f"{one.files:,}",
-        _size(one.size or 0),
+        decimal(one.size or 0),
         " to ".join(dict.fromkeys(days)) or "-",
-        "-" if one.newest_commit is None else _age(now - one.newest_commit),
+        "-" if one.newest_commit is None else f"{age(now - one.newest_commit)} ago",
     )
 
 
@@ -142,27 +143,7 @@ def _sentence(lake: str, wrong: Sequence[Contents]) -> str:
     ]
     if gone := [one.table for one in wrong if one.state == "missing"]:
         lines.append(
-            f"Missing in {lake}: {', '.join(gone)}. Who writes them creates them at the next start (the alerter "
-            "`alerts` and `alert_deliveries`, the job all others)."
+            f"Missing in {lake}: {', '.join(gone)}. The alerter creates `alerts` and `alert_deliveries` when it starts "
+            "again, the next maintenance the tables of history, and the job all others when it starts again."
         )
     return "\n".join(lines)
-
-
-# From which number of seconds on an age is told in this unit.
-_UNITS = ((2 * 86_400, 86_400, "d"), (2 * 3_600, 3_600, "h"), (120, 60, "min"))
-
-
-def _age(age: timedelta) -> str:
-    # (A round's time is the brokers', a commit's the writer's: their clocks may be ahead of ours.)
-    seconds = max(0, int(age.total_seconds()))
-    for least, unit, name in _UNITS:
-        if seconds >= least:
-            return f"{seconds // unit} {name} ago"
-    return f"{seconds} s ago"
-
-
-def _size(number: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6)):
-        if number >= factor:
-            return f"{number / factor:,.1f} {unit}"
-    return f"{number / 1000:,.1f} kB"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table as Grid
 
@@ -66,7 +67,8 @@ def line_of(done: Done) -> str:
     """One piece of work as a line for people."""
     match done.what:
         case "compaction":
-            told = f"{_files(done.files)} of {done.day} joined into one, {_size(done.size)} to {_size(done.size_after)}"
+            sizes = f"{decimal(done.size)} to {decimal(done.size_after)}"
+            told = f"{_files(done.files)} of {done.day} joined into one, {sizes}"
         case "retention":
             gone = done.rows - done.rows_after
             told = f"{gone:,} rows of {done.day} deleted, {done.rows_after:,} stay"
@@ -74,7 +76,7 @@ def line_of(done: Done) -> str:
             span = f"{done.day}" if done.hour is None else f"{done.hour:%Y-%m-%d %H:00}"
             told = f"{span} rolled up, {done.rows_after:,} rows from {done.rows:,}"
         case "vacuum":
-            told = f"{_files(done.files)} deleted that no reader needs any more, {_size(done.size)}"
+            told = f"{_files(done.files)} deleted that no reader needs any more, {decimal(done.size)}"
         case _:
             told = f"checkpoint of the log after {done.files:,} commits"
     return f"{done.table:<18} {told} ({done.seconds:.1f} s)"
@@ -91,7 +93,7 @@ def _summary(done: list[Done]) -> str:
     if expired := [d for d in done if d.what == "retention"]:
         parts.append(f"{sum(d.rows - d.rows_after for d in expired):,} rows past their retention deleted")
     if vacuumed := [d for d in done if d.what == "vacuum"]:
-        parts.append(f"{_size(sum(d.size for d in vacuumed))} of disk freed")
+        parts.append(f"{decimal(sum(d.size for d in vacuumed))} of disk freed")
     if not parts:
         parts.append("checkpoints written")
     return f"Done in {sum(d.seconds for d in done):.1f} s: {', '.join(parts)}."
@@ -112,7 +114,7 @@ def _show(found: list[Outlook], console: Console) -> None:
         grid.add_row(
             one.table,
             f"{one.files:,}",
-            _size(one.size),
+            decimal(one.size),
             f"{one.rows:,}",
             f"{one.keep_days} d",
             "; ".join(_would(one)) or "nothing",
@@ -125,13 +127,13 @@ def _would(one: Outlook) -> list[str]:
     if one.expired_days:
         days = "day" if one.expired_days == 1 else "days"
         parts.append(
-            f"delete {one.expired_rows:,} rows of {one.expired_days} {days} ({_size(one.expired_size)}), except for "
+            f"delete {one.expired_rows:,} rows of {one.expired_days} {days} ({decimal(one.expired_size)}), except for "
             "the present"
         )
     if one.compactions:
-        parts.append(f"join {_files(one.compacted_files)} ({_size(one.compacted_size)}) into {one.compactions:,}")
+        parts.append(f"join {_files(one.compacted_files)} ({decimal(one.compacted_size)}) into {one.compactions:,}")
     if one.vacuumed_files:
-        parts.append(f"vacuum {_files(one.vacuumed_files)} ({_size(one.vacuumed_size)})")
+        parts.append(f"vacuum {_files(one.vacuumed_files)} ({decimal(one.vacuumed_size)})")
     if one.checkpoint:
         parts.append("checkpoint the log")
     return parts
@@ -139,13 +141,6 @@ def _would(one: Outlook) -> list[str]:
 
 def _files(number: int) -> str:
     return f"{number:,} file" if number == 1 else f"{number:,} files"
-
-
-def _size(number: int) -> str:
-    for unit, factor in (("GB", 10**9), ("MB", 10**6)):
-        if number >= factor:
-            return f"{number / factor:,.1f} {unit}"
-    return f"{number / 1000:,.1f} kB"
 
 
 def _no_lake(lake: str) -> SetupError:

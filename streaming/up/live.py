@@ -17,7 +17,7 @@ from rich.text import Text
 
 from streaming.config import Thresholds
 from streaming.tables import TABLES, LakeReader
-from streaming.terminal import printable
+from streaming.terminal import age, printable
 
 # Colours that a colour-blind person can distinguish, each with a sign, so that colour is never the only mark.
 _VERDICTS = {
@@ -108,7 +108,9 @@ def render(
         return lines(f"{waiting}\n{notice}")
     groups = reader.rows(_GROUPS, [max(5, height - fixed)])
     total = reader.count("group_health_current")
-    head = Text(f"newest round {_age(newest['newest'])}, {newest['n']} rounds, {total} groups", style="bold")
+    at = newest["newest"]
+    ago = "of unknown age" if at is None else f"{age(datetime.now(UTC) - at)} ago"
+    head = Text(f"newest round {ago}, {newest['n']} rounds, {total} groups", style="bold")
     quiet_s = quiet.saw(newest["round"]) if quiet is not None else 0.0
     if quiet_s > bounds.silent_after_s(newest["interval_ms"]):
         head.append(f"\nno new round for {quiet_s:.0f} s: check that probe and job are running", style="bold red")
@@ -181,13 +183,6 @@ def _imbalance(value: float | None, least: float | None, bound: float) -> Text:
     # Three partitions on two members are uneven, but no assignment is more even: only the difference is remarkable, if
     # it is known (as in groups.sql and in the rule).
     return Text(f"{value:.2f}", style="bold red" if least is not None and value - least > bound else "")
-
-
-def _age(moment: datetime | None) -> str:
-    if moment is None:
-        return "of unknown age"
-    seconds = max(0.0, (datetime.now(UTC) - moment).total_seconds())
-    return f"{seconds:.0f} s ago" if seconds < 120 else f"{seconds / 60:.0f} min ago"
 
 
 def print_summary(console: Console, reader: LakeReader) -> None:

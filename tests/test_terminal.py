@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streaming.terminal import visible
+from streaming.terminal import age, visible
 
 
 @pytest.mark.parametrize(
@@ -28,3 +30,16 @@ def test_any_text_comes_on_one_short_line_that_can_be_encoded(text: str, longest
     assert shown.isprintable()
     assert len(shown) <= longest
     shown.encode("utf-8")
+
+
+def test_a_span_has_a_unit_or_two() -> None:
+    spans = {
+        -5: "0 s",
+        40: "40 s",
+        119: "119 s",
+        180: "3 min",
+        7_800: "2 h 10 min",
+        169_200: "47 h",
+        3 * 86_400: "3 days",
+    }
+    assert {seconds: age(timedelta(seconds=seconds)) for seconds in spans} == spans
