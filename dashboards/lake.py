@@ -16,7 +16,7 @@ from typing import Any
 from dashboards.query import columns_read, queries
 from streaming.config import Thresholds
 from streaming.exceptions import EvenkeelError
-from streaming.tables import ALL_TABLES, TableCache, Wanted
+from streaming.tables import ALL_TABLES, TableCache, Wanted, reach_of_living
 
 __all__ = ["PageLake"]
 
@@ -79,8 +79,7 @@ class PageLake:
         self.thresholds = thresholds or Thresholds()
         self._steady = steady
         self._rounds: dict[str, _Newest] = {}
-        # A living group and partition has a row every heartbeat; the rest is tolerance for slow rounds.
-        self.reach = 1.25 * heartbeat + timedelta(minutes=1)
+        self.reach = reach_of_living(heartbeat)
         self.problem: str | None = None
         self._refresh_s = refresh.total_seconds()
         self._cache = TableCache(root, _wanted(past, self.reach), past)

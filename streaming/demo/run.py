@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 from collections import deque
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,15 @@ def demo(console: Console, seconds: int | None, lake: Path | None) -> int:
             programs.start(program)
         if seconds is None:
             programs.start(PAGE)
-            page = f"page at {page_url(_settings(broker.bootstrap, tables, port))}"
+            settings = _settings(broker.bootstrap, tables, port)
+            page = f"page at {page_url(settings)}"
             console.print(lines(page), soft_wrap=True)
 
             def look() -> str:
                 return "\n".join(filter(None, [page, _look(programs, notices)]))
 
-            watch(str(tables), console, stop, look, programs.note)
+            heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
+            watch(str(tables), console, stop, look, programs.note, heartbeat)
             console.print("stopping: the job ends between two batches …")
             return 0
         quiet = _play(console, stop, programs, notices, folder / "journal.jsonl", seconds)

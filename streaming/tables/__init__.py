@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.tables.cache import TableCache, Wanted
+from streaming.tables.cache import TableCache, Wanted, reach_of_living
 from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
 from streaming.tables.lake import DeltaLake, Lake, append_once, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
@@ -39,6 +39,7 @@ __all__ = [
     "limited",
     "named_to_arrow",
     "parsed",
+    "reach_of_living",
     "reads",
     "refuse_features",
     "table_named",

@@ -50,6 +50,15 @@ class Wanted:
     reach: timedelta | None = None
 
 
+def reach_of_living(heartbeat: timedelta) -> timedelta:
+    """How far the newest row of a living group, or of its partition, can lie behind the newest round.
+
+    Args:
+        heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`). Slow rounds add to it.
+    """
+    return 1.25 * heartbeat + timedelta(minutes=1)
+
+
 @dataclass(slots=True)
 class _Held:
     table: Table

@@ -103,8 +103,8 @@ class LakeReader:
                 self._connection.execute(f"CREATE TEMP VIEW {name} AS {sql}")
             self._have_views = True
 
-    def rows(self, sql: str, parameters: list[Any] | None = None) -> list[dict[str, Any]]:
-        """Run a query; one dict per row."""
+    def rows(self, sql: str, parameters: list[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+        """Run a query; one dict per row. Parameters are `?` in a list, or `$name` by name."""
         cursor = self._connection.execute(sql, parameters or [])
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.config import Thresholds
-from streaming.tables import TABLES, LakeReader
+from streaming.tables import TABLES, LakeReader, TableCache, Wanted, reach_of_living
 from streaming.terminal import age, printable
 
 # Colours that a colour-blind person can distinguish, each with a sign, so that colour is never the only mark.
@@ -29,15 +29,22 @@ _VERDICTS = {
 }
 _BAD_LAG = {"stopped", "stalled", "falling_behind", "rewound", "ahead"}
 
-_GROUPS = """
-SELECT group_id, state, strategy, members, generation, verdict, verdict_reason, drifted_count, lag_total, lag_status,
-       imbalance, imbalance_optimal, findings
-FROM group_health_current ORDER BY (verdict <> 'drifted'), (lag_status IN ('ok', 'no_commit')), group_id LIMIT ?
-"""
+_HEALTH = (
+    "group_id", "state", "strategy", "members", "generation", "verdict", "lag_total", "lag_status", "imbalance",
+    "imbalance_optimal", "findings",
+)  # fmt: skip
+_GROUPS = f"""
+SELECT {", ".join(_HEALTH)}
+FROM group_health_current ORDER BY (verdict <> 'drifted'), (lag_status IN ('ok', 'no_commit')), group_id LIMIT $most
+"""  # noqa: S608
+_DECIDED = (
+    "record_time", "group_id", "kind", "generation", "joined", "left", "partitions_moved", "partitions_moved_optimal",
+    "unassigned_partition_seconds_max",
+)  # fmt: skip
 _CHURN = """
 SELECT record_time, group_id, kind, generation, len(joined) AS joined, len("left") AS gone, partitions_moved,
        partitions_moved_optimal, unassigned_partition_seconds_max AS cost
-FROM rebalance_churn_current ORDER BY record_time DESC LIMIT ?
+FROM rebalance_churn_current ORDER BY record_time DESC LIMIT $most
 """
 _ALL_GROUPS = """
 WITH churn AS (
@@ -59,9 +66,28 @@ WHERE age = 1 ORDER BY h.group_id
 """
 _NEWEST = """
 SELECT max(round) AS round, arg_max(round_time, round) AS newest, arg_max(interval_ms, round) AS interval_ms,
-       count(*) AS n
-FROM rounds
+       (SELECT count(*) FROM group_health_current) AS groups
+FROM rounds_current
 """
+
+# Decisions older than this are not on the live view; the page and SQL have them.
+_DECISIONS = timedelta(days=1)
+
+
+def live_rows(lake: str, heartbeat: timedelta) -> TableCache:
+    """The rows that the live view shows, read once and then from new files alone, however large the lake is.
+
+    Args:
+        lake: Folder or URI.
+        heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
+    """
+    wanted = {
+        "group_health": Wanted(frozenset(_HEALTH), reach=reach_of_living(heartbeat)),
+        "rebalance_churn": Wanted(frozenset(_DECIDED), reach=_DECISIONS),
+        "rounds": Wanted(frozenset({"round", "round_time", "interval_ms"}), reach=timedelta(minutes=1)),
+    }
+    return TableCache(lake, wanted, past=timedelta(0))
+
 
 _WIDTH = 48
 """Enough for the names that people give; in a longer one both ends are more useful than the middle."""
@@ -88,12 +114,16 @@ class Quiet:
 
 
 def render(
-    reader: LakeReader, height: int, notice: str = "", thresholds: Thresholds | None = None, quiet: Quiet | None = None
+    reader: TableCache | LakeReader,
+    height: int,
+    notice: str = "",
+    thresholds: Thresholds | None = None,
+    quiet: Quiet | None = None,
 ) -> RenderableType:
     """Draw the present contents of the tables.
 
     Args:
-        reader: The lake.
+        reader: The lake, or what `live_rows` has of it.
         height: Lines at the most.
         notice: The caller's lines, shown below the head.
         thresholds: Limits of the alert rules, used for colours; None for the defaults.
@@ -103,14 +133,14 @@ def render(
     rebalances = 6
     fixed = 2 + 4 + rebalances + 5 + (notice.count("\n") + 1 if notice else 0)
     newest = reader.rows(_NEWEST)[0]
-    if not newest["n"]:
+    if newest["round"] is None:
         waiting = "waiting for the first round: the probe and Spark need about half a minute …"
         return lines(f"{waiting}\n{notice}")
-    groups = reader.rows(_GROUPS, [max(5, height - fixed)])
-    total = reader.count("group_health_current")
+    groups = reader.rows(_GROUPS, {"most": max(5, height - fixed)})
+    total = newest["groups"]
     at = newest["newest"]
     ago = "of unknown age" if at is None else f"{age(datetime.now(UTC) - at)} ago"
-    head = Text(f"newest round {ago}, {newest['n']} rounds, {total} groups", style="bold")
+    head = Text(f"newest round {ago}, {total} groups", style="bold")
     quiet_s = quiet.saw(newest["round"]) if quiet is not None else 0.0
     if quiet_s > bounds.silent_after_s(newest["interval_ms"]):
         head.append(f"\nno new round for {quiet_s:.0f} s: check that probe and job are running", style="bold red")
@@ -118,7 +148,7 @@ def render(
         head.append(f" ({len(groups)} shown)", style="dim")
     if notice:
         head.append("\n").append(lines(notice, style="yellow not bold"))
-    return Group(head, _groups_table(groups, bounds.imbalance), _churn_table(reader.rows(_CHURN, [rebalances])))
+    return Group(head, _groups_table(groups, bounds.imbalance), _churn_table(reader.rows(_CHURN, {"most": rebalances})))
 
 
 def _groups_table(groups: list[dict[str, Any]], bound: float) -> Table:

@@ -6,10 +6,12 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
+from datetime import timedelta
 from pathlib import Path
 
 import duckdb
@@ -22,9 +24,9 @@ from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import check
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
-from streaming.tables import LakeReader, LakeUnreadableError
+from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
-from streaming.up.live import Quiet, lines, render
+from streaming.up.live import Quiet, lines, live_rows, render
 
 # Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
@@ -41,6 +43,9 @@ PROGRAMS = (PROBE, JOB, ALERTER, PAGE)
 """In starting order; they stop in reverse."""
 
 _REFRESH_S = 2.0
+
+# The rows of the live view are cleared of what is too old now and then.
+_TIDY_EVERY_S = 1_800.0
 
 # Errors of the tables while a store is away, or after somebody turned on a feature that none of our readers has.
 _PASSING = (OSError, DeltaError, duckdb.Error, LakeUnreadableError)
@@ -80,7 +85,8 @@ def up(settings: Settings, console: Console) -> None:
                     logged.look()
                 return "\n".join([f"page at {page}", *notices])
 
-            watch(settings.lake, console, stop, look, programs.note, thresholds)
+            heartbeat = timedelta(milliseconds=settings.job.heartbeat_ms)
+            watch(settings.lake, console, stop, look, programs.note, heartbeat, thresholds)
             console.print("stopping: the job ends between two batches; a second Ctrl-C stops everything at once …")
         if console.is_terminal:
             for notice in notices:
@@ -106,6 +112,7 @@ def watch(
     stop: threading.Event,
     look: Callable[[], str],
     note: Callable[[str], None],
+    heartbeat: timedelta,
     thresholds: Thresholds | None = None,
 ) -> None:
     """Show the tables until asked to stop; without a terminal only wait. A table that cannot be drawn ends nothing.
@@ -116,13 +123,14 @@ def watch(
         stop: Ends the view.
         look: Called at every refresh; its result is shown as a notice.
         note: Called, once for each kind of error, with the reason why the tables could not be drawn.
+        heartbeat: How often the job repeats rows that do not change (`job.heartbeat_ms`).
         thresholds: Limits of the alert rules, used for colours; None for the defaults.
     """
     if not console.is_terminal:
         while not stop.wait(_REFRESH_S):
             look()
         return
-    view = _View(lake, thresholds)
+    view = _View(lake, heartbeat, thresholds)
     noted: set[type[Exception]] = set()
     with Live(console=console, auto_refresh=False, screen=True) as live:
         while not stop.is_set():
@@ -147,19 +155,21 @@ def _undrawn(error: Exception) -> str:
 class _View:
     """The live view. The least important part here: on an error it shows one sentence and tries again."""
 
-    def __init__(self, lake: str, thresholds: Thresholds | None = None) -> None:
-        self._lake = lake
+    def __init__(self, lake: str, heartbeat: timedelta, thresholds: Thresholds | None = None) -> None:
+        self._rows = live_rows(lake, heartbeat)
         self._thresholds = thresholds
         self._quiet = Quiet()
-        self._reader: LakeReader | None = None
+        self._tidy_at = time.monotonic() + _TIDY_EVERY_S
 
     def draw(self, height: int, notice: str) -> RenderableType:
         try:
-            if self._reader is None:
-                self._reader = LakeReader(self._lake)
-            else:
-                self._reader.refresh()
-            return render(self._reader, height, notice, self._thresholds, self._quiet)
+            self._rows.update()
+            while self._rows.behind:
+                self._rows.read_on()
+            if time.monotonic() > self._tidy_at:
+                self._rows.tidy()
+                self._tidy_at = time.monotonic() + _TIDY_EVERY_S
+            return render(self._rows, height, notice, self._thresholds, self._quiet)
         except _PASSING as error:
             why = next(iter(str(error).splitlines()), type(error).__name__)
             return lines(f"the tables cannot be read now: {why}\n{notice}")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import re
 import threading
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,8 @@ from streaming.tables import DeltaLake, LakeReader, table_named
 from streaming.up import print_summary, watch
 from streaming.up.live import Quiet, cell, render
 from streaming.up.run import _View
+
+HEARTBEAT = timedelta(minutes=10)
 
 _HOSTILE = ("[bold red]markup[/]", "[/x]", "\x1b[31mred\x07", "two\nlines", "\u202eright to left", "x" * 32_000)
 
@@ -41,12 +43,12 @@ def _drawn_by_up(view: _View) -> str:
 
 def test_tables_that_cannot_be_read_for_a_while_are_a_sentence_too(tmp_path: Path) -> None:
     DeltaLake(str(tmp_path)).create()
-    view = _View(str(tmp_path))
+    view = _View(str(tmp_path), HEARTBEAT)
     assert "waiting for the first round" in _drawn_by_up(view)
     rounds, away = tmp_path / "rounds", tmp_path / "rounds.away"
     rounds.rename(away)
     rounds.write_text("a broken store")
-    for told in (_drawn_by_up(view), _drawn_by_up(_View(str(tmp_path)))):
+    for told in (_drawn_by_up(view), _drawn_by_up(_View(str(tmp_path), HEARTBEAT))):
         assert told.startswith("the tables cannot be read now: ")
         assert "page at http://127.0.0.1:8501" in told
     rounds.unlink()
@@ -59,7 +61,32 @@ def test_a_feature_that_no_reader_has_does_not_end_everything(tmp_path: Path) ->
     DeltaTable(str(tmp_path / "rounds")).alter.add_feature(
         TableFeatures.DeletionVectors, allow_protocol_versions_increase=True
     )
-    assert "turn that feature off" in _drawn_by_up(_View(str(tmp_path)))
+    assert "turn that feature off" in _drawn_by_up(_View(str(tmp_path), HEARTBEAT))
+
+
+def test_a_refresh_reads_new_files_alone(tmp_path: Path) -> None:
+    lake = DeltaLake(str(tmp_path))
+    lake.create()
+
+    def write(batch: int, groups: list[str]) -> None:
+        now = {"cluster": "c", "round": batch, "round_time": 1_000 * batch, "event_date": 0}
+        health = [now | {"group_id": group, "ended": False, "findings": []} for group in groups]
+        lake.append("group_health", named_rows("group_health", health), "job", batch)
+        lake.append("rounds", named_rows("rounds", [now]), "job", batch)
+
+    write(1, ["steady", "moving"])
+    view = _View(str(tmp_path), HEARTBEAT)
+    assert "2 groups" in _drawn_by_up(view)
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    write(2, ["new"])
+    drawn = _drawn_by_up(view)
+    assert "3 groups" in drawn
+    assert all(name in drawn for name in ("steady", "moving", "new"))
+
+
+def named_rows(table: str, rows: list[dict[str, Any]]) -> list[list[Any]]:
+    return [[row.get(column.name) for column in table_named(table).columns] for row in rows]
 
 
 def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tmp_path: Path) -> None:
@@ -67,8 +94,7 @@ def test_hostile_names_are_text_and_no_control_character_reaches_the_terminal(tm
     lake.create()
 
     def append(table: str, rows: list[dict[str, Any]]) -> None:
-        columns = [column.name for column in table_named(table).columns]
-        lake.append(table, [[row.get(column) for column in columns] for row in rows], "query", 0)
+        lake.append(table, named_rows(table, rows), "query", 0)
 
     health = {"cluster": "c", "round": 1, "round_time": 1_000, "event_date": 0, "ended": False, "state": "Stable",
               "verdict": "drifted", "members": 1, "findings": [], "lag_status": "ok"}  # fmt: skip
@@ -122,6 +148,7 @@ class _Rows:
                    "gone", "partitions_moved", "partitions_moved_optimal", "cost", "rebalances", "replaced", "n",
                    "round", "interval_ms"]  # fmt: skip
         row = dict.fromkeys(texts, _TEXTS) | dict.fromkeys(numbers, _NUMBERS)
+        row |= {"groups": st.integers(min_value=0)}
         row |= {"record_time": _TIMES, "newest": _TIMES, "findings": st.none() | st.lists(_findings, max_size=2)}
         count = 1 if "newest" in sql else 2
         return self._data.draw(st.lists(st.fixed_dictionaries(row), min_size=count, max_size=count))
@@ -177,7 +204,7 @@ def test_what_cannot_be_drawn_is_noted_once_and_the_view_goes_on(
     monkeypatch.setattr("streaming.up.run.render", broken)
     monkeypatch.setattr("streaming.up.run._REFRESH_S", 0.0)
     console = Console(file=io.StringIO(), width=160, height=20, force_terminal=True)
-    watch(str(tmp_path), console, stop, lambda: "page at http://127.0.0.1:8501", noted.append)
+    watch(str(tmp_path), console, stop, lambda: "page at http://127.0.0.1:8501", noted.append, HEARTBEAT)
     assert len(drawn) == 6
     assert [re.sub(r"\(.*", "", line) for line in noted] == ["the tables cannot be drawn "] * 2
     assert "MarkupError" in noted[0]
@@ -194,7 +221,7 @@ def test_silence_and_imbalance_are_told_by_the_bounds_of_the_alert_rules(tmp_pat
 
     def write(table: str, batch: int, **values: Any) -> None:
         named = {"cluster": "c", "round": batch, "round_time": now, "event_date": now // 86_400_000, **values}
-        lake.append(table, [[named.get(column.name) for column in table_named(table).columns]], "job", batch)
+        lake.append(table, named_rows(table, [named]), "job", batch)
 
     # (A broker whose clock is a day ahead: its round still counts as new, and the next one is newer.)
     write("rounds", 1, interval_ms=10_000, round_time=now + 86_400_000)
