@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.alerts.firing import passed_ms
-from streaming.alerts.new_rows import File, WaitingRows, newest_first
+from streaming.alerts.new_rows import WaitingRows, newest_first
 from streaming.alerts.rules.expressions import fetched
-from streaming.tables import in_memory, table_named
+from streaming.tables import DataFile, in_memory, table_named
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
 _CHUNK_ROUNDS = 120
@@ -141,7 +141,9 @@ class Feed:
         until = rounds[-1].number
         return Chunk(rounds, {name: table.take(until) for name, table in self._tables.items()})
 
-    def _rounds(self, found: list[File], since: int | None, look_back_ms: int) -> tuple[int | None, tuple[Round, ...]]:
+    def _rounds(
+        self, found: Sequence[DataFile], since: int | None, look_back_ms: int
+    ) -> tuple[int | None, tuple[Round, ...]]:
         """Rounds from one on, or of the last `look_back_ms`.
 
         Returns:
@@ -168,14 +170,14 @@ class Feed:
             begin = _begin(rounds, None, look_back_ms) or 0
         return None, tuple(rounds[begin:])
 
-    def _current(self, name: str, found: list[File], at: int, before: int | None) -> pa.Table:
+    def _current(self, name: str, found: Sequence[DataFile], at: int, before: int | None) -> pa.Table:
         """The newest row of each key at a round, ended keys included; `before` as `_rounds` returns it."""
         oldest = before if name in _WITH_HEARTBEAT else None
         if name == "rounds":
             oldest = at - 1
         return _newest_of(name, self._tables[name].rows(found, oldest, at))
 
-    def _current_drift(self, found: list[File], at: int, health: pa.Table) -> pa.Table:
+    def _current_drift(self, found: Sequence[DataFile], at: int, health: pa.Table) -> pa.Table:
         """The newest verdict of each present group, but not of an earlier group with the same name."""
         with in_memory() as connection:
             connection.register("health", health)
@@ -197,7 +199,7 @@ class Feed:
                     break
         return _of_living(rows, health)
 
-    def _keep(self, name: str, found: list[File], after: int) -> None:
+    def _keep(self, name: str, found: Sequence[DataFile], after: int) -> None:
         table = self._tables[name]
         table.keep(table.rows(found, after, None), after)
 

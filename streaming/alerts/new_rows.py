@@ -7,14 +7,10 @@ committed with the decisions that follow from its rows (`decisions.py`): so a re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
-from typing import Any
-from urllib.parse import unquote
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable
 
 from streaming.alerts.exceptions import LostTrackError
 from streaming.lifecycle import room_log
@@ -22,28 +18,16 @@ from streaming.tables import DataFile, DeltaLogTail, LakeUnreadableError, Table,
 
 _LOG = room_log(__name__)
 
-_FILE_COLUMNS = ("path", "partition.event_date", "min.cluster", "max.cluster", "min.round", "max.round")
-
 _ANY_ROUND = 2**63 - 1
 
 # Time columns of the tables; the tail requires them, but nothing here uses them.
 _TIMES = {"gaps": "to_time", "quarantine": "record_time", "alert_deliveries": "attempt_time"}
 
 
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file with the first and last round of its rows; None where Delta does not know them."""
-
-    data: DataFile
-    oldest: int | None
-    newest: int | None
-
-
 class WaitingRows:
     """The rows of one table that wait for their round: at a start in the relevant files, then in new ones only."""
 
     def __init__(self, lake: str, table: Table, columns: tuple[str, ...], cluster: str) -> None:
-        self._location = f"{lake}/{table.name}"
         self._schema = pa.schema([table.arrow_schema.field(name) for name in columns])
         self._cluster = cluster
         self._log_tail = DeltaLogTail(lake, table, "round_time")
@@ -51,26 +35,22 @@ class WaitingRows:
         self._after = -1
         self.waiting = self._schema.empty_table()
 
-    def snapshot(self) -> list[File]:
+    def snapshot(self) -> Sequence[DataFile]:
         """The present files, from which `read` continues; none if there is no table yet."""
         self.waiting = self._schema.empty_table()
         self._log_tail.forget()
-        self._is_there = self._log_tail.look().is_snapshot
-        if not self._is_there:
-            return []
-        # (Opened after the tail, so it may contain a file more, which then comes again: `keep` handles that.)
-        actions = pa.table(DeltaTable(self._location).get_add_actions(flatten=True))
-        wanted = [name for name in _FILE_COLUMNS if name in actions.column_names]
-        return [_file_of(action) for action in actions.select(wanted).to_pylist()]
+        found = self._log_tail.look()
+        self._is_there = found.is_snapshot
+        return found.files
 
-    def rows(self, files: Collection[File], after: int | None, until: int | None) -> pa.Table:
+    def rows(self, files: Collection[DataFile], after: int | None, until: int | None) -> pa.Table:
         """Rows of the cluster in files, after a round and up to another (numbers, None for no bound)."""
         # (Delta need not know the bounds of a file: then it is read.)
         chosen = [
-            file.data
+            file
             for file in files
-            if (after is None or file.newest is None or file.newest > after)
-            and (until is None or file.oldest is None or file.oldest <= until)
+            if file.rounds is None
+            or ((after is None or file.rounds[1] > after) and (until is None or file.rounds[0] <= until))
         ]
         if not chosen:
             return self._schema.empty_table()
@@ -91,12 +71,11 @@ class WaitingRows:
         try:
             new = self._log_tail.look()
             if new.is_snapshot and self._is_there:
-                message = f"{self._location} is another table than before, or its commits were cleaned up"
+                message = f"The table {self._log_tail.uri} is another table than before, or its commits were cleaned up"
                 raise LostTrackError(message)
             self._is_there = self._is_there or new.is_snapshot
             if new.files:
-                files = [File(file, None, None) for file in new.files]
-                self.waiting = pa.concat_tables([self.waiting, self.rows(files, self._after, None)])
+                self.waiting = pa.concat_tables([self.waiting, self.rows(new.files, self._after, None)])
         except LakeUnreadableError as error:
             raise LostTrackError(str(error)) from error
 
@@ -110,16 +89,9 @@ class WaitingRows:
         return taken
 
 
-def _file_of(action: dict[str, Any]) -> File:
-    clusters = (action.get("min.cluster"), action.get("max.cluster"))
-    known = None if None in clusters else (str(clusters[0]), str(clusters[1]))
-    data = DataFile(unquote(action["path"]), action.get("partition.event_date"), known, None, 0)
-    return File(data, action.get("min.round"), action.get("max.round"))
-
-
-def newest_first(file: File) -> int:
+def newest_first(file: DataFile) -> int:
     """A key that sorts files, reversed, with the newest first, and before them those of unknown age."""
-    return file.newest if file.newest is not None else _ANY_ROUND
+    return file.rounds[1] if file.rounds is not None else _ANY_ROUND
 
 
 class EventFeed:

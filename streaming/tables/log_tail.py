@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -19,6 +19,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
 from streaming.tables.schema import Table
+
+_T = TypeVar("_T")
 
 RETENTION_COMMIT: Final = {"evenkeel": "retention"}
 """Marks, in its `commitInfo`, a commit that deletes rows past their retention.
@@ -37,6 +39,7 @@ class DataFile:
         day: The day that its folder stands for; None where the table is not partitioned.
         clusters: First and last cluster in it; two files of one job have the same.
         newest: Newest time in it; None where the log does not tell.
+        rounds: First and last round in it; None where the log does not tell, or the table has no rounds.
         written: When it was written, ms since the epoch.
     """
 
@@ -44,6 +47,7 @@ class DataFile:
     day: date | None
     clusters: tuple[str, str] | None
     newest: datetime | None
+    rounds: tuple[int, int] | None
     written: int
 
 
@@ -65,6 +69,10 @@ class DeltaLogTail:
 
     Files that were only rewritten (compaction) are no news, because their rows were seen before; nor is that rows are
     gone which were past their retention.
+
+    Attributes:
+        table: The table.
+        uri: Where it is.
     """
 
     def __init__(self, root: str, table: Table, time: str) -> None:
@@ -77,7 +85,7 @@ class DeltaLogTail:
         """
         self.table = table
         self._time = time
-        self._uri = f"{root.rstrip('/')}/{table.name}"
+        self.uri = f"{root.rstrip('/')}/{table.name}"
         self._version = -1
         self._stamp: datetime | None = None
         self._fs: Any = None
@@ -120,7 +128,7 @@ class DeltaLogTail:
     def go_on_after(self, version: int) -> bool:
         """Let the next look find what came after a version; False when that is not there any more, and all will be."""
         try:
-            self._fs = file_system(self._uri)
+            self._fs = file_system(self.uri)
             self._version, self._stamp = version, self._stamp_of(version)
         except OSError:
             self._stamp = None
@@ -142,9 +150,9 @@ class DeltaLogTail:
             raise self._unreadable(error) from error
 
     def _open(self) -> NewFiles:
-        table = DeltaTable(self._uri)
-        refuse_features(table, self._uri)
-        self._fs = file_system(self._uri)
+        table = DeltaTable(self.uri)
+        refuse_features(table, self.uri)
+        self._fs = file_system(self.uri)
         self._version = table.version()
         self._stamp = self._stamp_of(self._version)
         actions = pa.table(table.get_add_actions(flatten=True))
@@ -182,32 +190,33 @@ class DeltaLogTail:
             if add is None or not add.get("dataChange", True):
                 continue
             stats = json.loads(add.get("stats") or "{}")
-            low, high = stats.get("minValues", {}), stats.get("maxValues", {})
+            low, high = stats.get("minValues") or {}, stats.get("maxValues") or {}
             day = add.get("partitionValues", {}).get(DAY)
             found.append(
                 DataFile(
                     path=unquote(add["path"]),
                     day=date.fromisoformat(day) if day else None,
-                    clusters=(low["cluster"], high["cluster"]) if "cluster" in low and "cluster" in high else None,
+                    clusters=_both(low.get("cluster"), high.get("cluster")),
                     newest=_time(high.get(self._time)),
+                    rounds=_both(low.get("round"), high.get("round")),
                     written=add.get("modificationTime", 0),
                 )
             )
         return found
 
     def _file_of(self, row: dict[str, Any]) -> DataFile:
-        clusters = (row.get("min.cluster"), row.get("max.cluster"))
         return DataFile(
             path=unquote(row["path"]),
             day=row.get(f"partition.{DAY}"),
-            clusters=clusters if None not in clusters else None,  # type: ignore[arg-type]
+            clusters=_both(row.get("min.cluster"), row.get("max.cluster")),
             newest=_time(row.get(f"max.{self._time}")),
+            rounds=_both(row.get("min.round"), row.get("max.round")),
             written=_ms(row["modification_time"]),
         )
 
     def _unreadable(self, error: Exception) -> LakeUnreadableError:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"The table {self._uri} cannot be read ({reason[:300]}): check that the lake is whole and readable."
+        message = f"The table {self.uri} cannot be read ({reason[:300]}): check that the lake is whole and readable."
         return LakeUnreadableError(message)
 
 
@@ -216,8 +225,13 @@ def _commit_path(version: int) -> str:
 
 
 def _thin(actions: pa.Table, time: str) -> pa.Table:
-    wanted = ("path", "modification_time", f"partition.{DAY}", "min.cluster", "max.cluster", f"max.{time}")
+    bounds = ("min.cluster", "max.cluster", "min.round", "max.round", f"max.{time}")
+    wanted = ("path", "modification_time", f"partition.{DAY}", *bounds)
     return actions.select([name for name in wanted if name in actions.column_names])
+
+
+def _both(low: _T | None, high: _T | None) -> tuple[_T, _T] | None:
+    return None if low is None or high is None else (low, high)
 
 
 def _time(value: str | datetime | None) -> datetime | None:

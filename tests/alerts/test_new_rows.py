@@ -37,7 +37,7 @@ def test_rows_are_those_after_a_round_and_up_to_another(
 ) -> None:
     _, table = _rows_of_three_files(tmp_path)
     files = table.snapshot()
-    assert sorted((file.oldest, file.newest) for file in files) == [(1, 2), (3, 4), (5, 6)]
+    assert sorted(file.rounds for file in files if file.rounds) == [(1, 2), (3, 4), (5, 6)]
     assert sorted(table.rows(files, after, until)["round"].to_pylist()) == rounds
 
 
@@ -45,8 +45,8 @@ def test_files_without_a_round_that_was_asked_for_are_not_read(tmp_path: Path) -
     writer, table = _rows_of_three_files(tmp_path)
     files = table.snapshot()
     for file in files:
-        if (file.oldest, file.newest) != (3, 4):
-            Path(writer.root, "group_health", file.data.path).unlink()
+        if file.rounds != (3, 4):
+            Path(writer.root, "group_health", file.path).unlink()
     assert sorted(table.rows(files, 2, 4)["round"].to_pylist()) == [3, 4]
     for after, until in ((1, 4), (2, 5), (None, 4), (2, None)):
         with pytest.raises(LakeUnreadableError):
