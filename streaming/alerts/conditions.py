@@ -18,7 +18,17 @@ import pyarrow as pa
 from streaming.alerts.feed import Chunk, Round
 from streaming.alerts.firing import Key, Observed, Seen, Subject
 from streaming.alerts.rules.expressions import connect, fetched
-from streaming.alerts.rules.rules import CLOCK_COLUMNS, SILENT_S, UNJUDGED_REASON, UNJUDGED_S, Rule, fill
+from streaming.alerts.rules.rules import (
+    CLOCK_COLUMNS,
+    MOST_FILES,
+    MOST_FILES_TABLE,
+    SILENT_S,
+    UNJUDGED_REASON,
+    UNJUDGED_S,
+    Rule,
+    fill,
+)
+from streaming.alerts.upkeep import Largest
 
 _Age: TypeAlias = tuple[int, ...]
 """Orders the rows of one key: the larger, the newer."""
@@ -32,11 +42,13 @@ class ByClock:
         silent_s: Seconds since a round with a new number was read.
         unjudged_s: Seconds for which the tables could not be judged; 0 when they can.
         unjudged_reason: Why; None when they can.
+        largest: The table with the most files; None while that is not known.
     """
 
     silent_s: float
     unjudged_s: float = 0.0
     unjudged_reason: str | None = None
+    largest: Largest | None = None
 
 
 class Conditions:
@@ -131,6 +143,9 @@ class Conditions:
         row = row.append_column(SILENT_S, pa.array([known.silent_s], pa.float64()))
         row = row.append_column(UNJUDGED_S, pa.array([known.unjudged_s], pa.float64()))
         row = row.append_column(UNJUDGED_REASON, pa.array([known.unjudged_reason], pa.string()))
+        largest = known.largest
+        row = row.append_column(MOST_FILES, pa.array([largest and largest.files], pa.int64()))
+        row = row.append_column(MOST_FILES_TABLE, pa.array([largest and largest.table], pa.string()))
         seen = [
             found
             for rule in self._rules

@@ -22,8 +22,9 @@ from streaming.alerts.feed import Feed
 from streaming.alerts.firing import FIRING, Transition
 from streaming.alerts.liveness import Liveness, NewestRound
 from streaming.alerts.new_rows import EventFeed
-from streaming.alerts.rules.rules import SILENT_S, UNJUDGED_S, Rule, load_rules
+from streaming.alerts.rules.rules import MOST_FILES, SILENT_S, UNJUDGED_S, Rule, load_rules
 from streaming.alerts.trouble import PASSING, Trouble, one_line
+from streaming.alerts.upkeep import Upkeep
 from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.lifecycle import exit_code, on_stop_signals, room_log, set_up_log
@@ -75,6 +76,7 @@ class Alerter:
         events = EventFeed(settings.lake, settings.cluster, conditions.event_columns)
         self._evaluation = Evaluation(settings.cluster, rules, conditions, feed, events, self._alerts.look_back_ms)
         self._rounds = NewestRound(settings.lake, settings.cluster)
+        self._upkeep = Upkeep(settings.lake, steady)
         self._liveness = Liveness(steady, self._alerts.start_grace_ms / 1000)
         self._placed_at = self._ms()
         self._behind = True
@@ -123,6 +125,7 @@ class Alerter:
         attempt = self._trouble.attempt
         attempt(self._write_results, None)
         attempt(self._see_rounds, None)
+        self._upkeep.look()
         self._behind = not attempt(self._judge_rounds, False) or self._behind
         self._judge_by_clock()
         nothing: list[Decided] = []
@@ -178,7 +181,7 @@ class Alerter:
         # A silence that fired before our start goes on until a round comes: nobody here knows how long it has lasted.
         goes_on = self._evaluation.is_silent and not self._liveness.has_seen_new
         silent_s = math.inf if goes_on else self._liveness.silent_s
-        now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason)
+        now = ByClock(silent_s, self._trouble.lasts_s, self._trouble.reason, self._upkeep.largest)
         self._add(self._evaluation.judge_by_clock(self._ms(), now))
 
     def _add(self, found: Sequence[Transition]) -> None:
@@ -325,9 +328,13 @@ def check_settings(settings: Settings, say: Callable[[str], None]) -> None:
 
 
 def _unwatched(rules: Sequence[Rule]) -> list[str]:
-    """Conditions that silence all rules, but that no rule reports."""
+    """Conditions that would harm all rules, but that no rule reports."""
     read = {column for rule in rules for column in rule.when.columns}
-    what = {SILENT_S: "no more rounds arrive", UNJUDGED_S: "the tables cannot be evaluated"}
+    what = {
+        SILENT_S: "no more rounds arrive",
+        UNJUDGED_S: "the tables cannot be evaluated",
+        MOST_FILES: "the lake is not maintained",
+    }
     return [f"no rule reads {name}: nobody is alerted when {then}" for name, then in what.items() if name not in read]
 
 

@@ -42,15 +42,19 @@ from streaming.times import DAY_MS
 SEVERITIES = ("info", "warning", "critical")
 
 SILENT_S, UNJUDGED_S, UNJUDGED_REASON = "silent_s", "unjudged_s", "unjudged_reason"
+MOST_FILES, MOST_FILES_TABLE = "most_files", "most_files_table"
 
-CLOCK_COLUMNS = frozenset({SILENT_S, UNJUDGED_S, UNJUDGED_REASON})
-"""Columns that `rounds_current` has for rules only, by the alerter's own steady time: seconds since a round with a new
-number was read; seconds for which the tables could not be judged (0 when they can), and why."""
+CLOCK_COLUMNS = frozenset({SILENT_S, UNJUDGED_S, UNJUDGED_REASON, MOST_FILES, MOST_FILES_TABLE})
+"""Columns that `rounds_current` has for rules only, by what the alerter itself observes: seconds since a round with a
+new number was read; seconds for which the tables could not be judged (0 when they can), and why; the number of files of
+the table that has the most, and its name (counted every ten minutes)."""
 
 _CLOCK_FIELDS = (
     pa.field(SILENT_S, pa.float64()),
     pa.field(UNJUDGED_S, pa.float64()),
     pa.field(UNJUDGED_REASON, pa.string()),
+    pa.field(MOST_FILES, pa.int64()),
+    pa.field(MOST_FILES_TABLE, pa.string()),
 )
 
 # Views whose rows belong to a round: for each row a rule holds or does not.
@@ -235,7 +239,7 @@ def _check_time(rule: Rule, view: str) -> None:
     """Check that a rule's `for` goes with what it reads, and that only a rule by the clock reads the clock."""
     by_clock = sorted(CLOCK_COLUMNS & rule.columns)
     if rule.by_clock and (rule.hold_ms or rule.hold_rounds):
-        _refuse(f"{by_clock[0]} is already a time, so the rule cannot have a for")
+        _refuse(f"{by_clock[0]} belongs to no round, so the rule cannot have a for")
     if by_clock and not rule.by_clock:
         _refuse(f"only a rule with {by_clock[0]} in its when can show it")
     if rule.of_events and (rule.hold_ms or rule.hold_rounds):

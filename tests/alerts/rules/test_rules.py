@@ -91,7 +91,7 @@ def test_for_is_a_duration_or_a_number_of_rounds(tmp_path: Path, text: str, expe
         ({"labels": "[a, b]"}, "labels must be names with values"),
         ({"labels": "{Team: a}"}, "the label 'Team' must be a name"),
         ({"unless": "1"}, "it has no key 'unless'"),
-        ({"view": "rounds_current", "when": "silent_s > 1", "for": "5m"}, "silent_s is already a time"),
+        ({"view": "rounds_current", "when": "silent_s > 1", "for": "5m"}, "silent_s belongs to no round"),
         ({"view": "rounds_current", "when": "groups = 0", "message": "'{silent_s}'"}, "only a rule with silent_s"),
     ],
 )
@@ -172,6 +172,7 @@ def test_check_says_what_the_rules_and_targets_are(tmp_path: Path, monkeypatch: 
         "rules: lag",
         "no rule reads silent_s: nobody is alerted when no more rounds arrive",
         "no rule reads unjudged_s: nobody is alerted when the tables cannot be evaluated",
+        "no rule reads most_files: nobody is alerted when the lake is not maintained",
         "targets: ops",
     ]
     assert done.exit_code == 0
