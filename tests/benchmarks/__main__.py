@@ -18,6 +18,7 @@ from rich.table import Table
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from tests.benchmarks import decode
+from tests.benchmarks.ages import ages
 from tests.benchmarks.alerts import alerts
 from tests.benchmarks.assign import assignments
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
@@ -64,10 +65,11 @@ _ALERTS = "alerts"
 _ASSIGN = "assign"
 _INPUTS = "inputs"
 _HISTORY = "history"
+_AGES = "ages"
 _FILE_WIDTH = 160
 """Width of the table without a terminal: one line per figure."""
 
-_NAMES = [_DECODE, _CORE, _INPUTS, _ASSIGN, *_MEASURES, _HISTORY, _ALERTS, _PAGE]
+_NAMES = [_DECODE, _CORE, _INPUTS, _ASSIGN, *_MEASURES, _HISTORY, _AGES, _ALERTS, _PAGE]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -119,6 +121,8 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
                     figures.extend(assignments(say))
                 elif name == _HISTORY:
                     figures.extend(history(say))
+                elif name == _AGES:
+                    figures.extend(ages(say))
                 elif name == _ALERTS:
                     figures.extend(alerts(say))
                 elif name == _PAGE:

@@ -103,6 +103,7 @@ REBALANCE_CHURN: Final = Table(
     key=("cluster", "group_id", "decision"),
     newest_by=("revision",),
     retention=Retention(400, living=("cluster", "group_id"), with_group=True),
+    every_batch=True,
 )
 
 DRIFT: Final = Table(
@@ -142,6 +143,7 @@ DRIFT: Final = Table(
     key=("cluster", "group_id", "topic"),
     newest_by=("round", "decision"),
     retention=Retention(400, living=("cluster", "group_id", "topic"), with_group=True),
+    every_batch=True,
 )
 
 MEMBERS: Final = Table(
@@ -176,6 +178,7 @@ MEMBERS: Final = Table(
     key=("cluster", "group_id", "member_id"),
     newest_by=("decision",),
     retention=Retention(90, living=("cluster", "group_id", "member_id")),
+    every_batch=True,
     closes=True,
 )
 
@@ -223,4 +226,5 @@ WHAT_IF: Final = Table(
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),
     retention=Retention(90, living=("cluster", "group_id", "strategy"), with_group=True),
+    every_batch=True,
 )

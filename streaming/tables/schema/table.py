@@ -126,7 +126,7 @@ class Table:
         retention: How long rows are kept by default.
         closes: A row with `closed` ends its key.
         partition_by: Partition columns.
-        every_batch: Nearly every batch writes it.
+        every_batch: Nearly every batch of a busy cluster writes it.
     """
 
     name: str
