@@ -56,7 +56,7 @@ def _reader(root: str, _folder: str, _batches: int) -> dict[str, Any]:
         table = "group_health" if name == "health" else "lag"
         began = time.perf_counter()
         rows = reader.rows(
-            f"SELECT event_date, {columns}, count(*) AS n FROM {table} "  # noqa: S608
+            f"SELECT event_date, {columns}, count(*) AS n FROM {table} "
             "WHERE group_id = ? AND event_date >= ? GROUP BY 1",
             [_GROUP, since],
         )
