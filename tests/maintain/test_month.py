@@ -1,9 +1,14 @@
-"""A month of a lake whose maintainer is killed again and again while the job writes, against an undisturbed one."""
+"""A month of a lake whose job and maintainer are killed again and again, against an undisturbed one.
+
+The job is its writing end: a real one, with Spark, is killed in `tests/e2e/test_kills.py`.
+"""
 
 from __future__ import annotations
 
 import os
+import pickle
 import random
+import select
 import signal
 import subprocess
 import sys
@@ -22,7 +27,7 @@ from tests.maintain.lives import in_one, life, newest, write
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(3_600)]
 
-DAYS = 30
+DAYS = int(os.environ.get("DAYS", "30"))
 KEEP = 10
 INTERVAL_MS = 1_800_000
 CARRY_MS = 2 * INTERVAL_MS
@@ -44,56 +49,115 @@ while True:
 """
 
 
+# As the job does after a kill: it begins again with the batch that was not finished.
+_JOB = """
+import pickle
+import sys
+from pathlib import Path
+from streaming.tables import DeltaLake
+
+root, file, first = sys.argv[1:]
+lake = DeltaLake(root)
+batches = pickle.loads(Path(file).read_bytes())
+print("ready", flush=True)
+for number in range(int(first), len(batches)):
+    for name, rows in batches[number].items():
+        if rows:
+            lake.append(name, rows, "query", number)
+    print(number, flush=True)
+"""
+
+
 class Killed:
-    """A maintainer in a process of its own, which is killed after a random time of work, and started again."""
+    """A program that is killed after a random time of work, and started again."""
 
-    def __init__(self, root: str, clock: Path, chance: random.Random) -> None:
+    def __init__(self, program: str, *arguments: str, longest_s: float, chance: random.Random) -> None:
         self.kills = 0
-        self._command = [sys.executable, "-c", _MAINTAINER, root, str(clock)]
+        self._command = [sys.executable, "-c", program, *arguments]
         self._environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-        self._chance = chance
-        self._start()
+        self._longest_s, self._chance = longest_s, chance
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE, env=self._environment)
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
-        self._until = time.monotonic() + self._chance.uniform(0.05, 3.0)
+    def start(self, *more: str) -> None:
+        self._process = subprocess.Popen([*self._command, *more], stdout=subprocess.PIPE, env=self._environment)
+        self._out = Lines(self._process)
+        assert self._out.next(timeout_s=60) == "ready"
+        self._until = time.monotonic() + self._chance.uniform(0.05, self._longest_s)
 
-    def look(self) -> None:
-        """Kill it where its time has come."""
-        if time.monotonic() >= self._until:
-            self.end()
-            self.kills += 1
-            self._start()
+    @property
+    def is_due(self) -> bool:
+        return time.monotonic() >= self._until
+
+    def next_line(self) -> str | None:
+        """What it says next; None when its time has come before."""
+        return self._out.next(max(0.0, self._until - time.monotonic()))
+
+    def kill(self) -> None:
+        assert self._process.poll() is None, "it must not end by itself"
+        self.end()
+        assert self._process.returncode == -signal.SIGKILL
+        self.kills += 1
 
     def end(self) -> None:
-        assert self._process.poll() is None, "it must not end by itself"
         self._process.kill()
-        assert self._process.wait() == -signal.SIGKILL
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._process.wait()
+        self._out.close()
 
 
-def test_a_month_of_kills_in_maintenance_leaves_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
+class Lines:
+    """Lines of a process's output, awaited with a limit."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        self._pipe = process.stdout
+        self._rest = b""
+
+    def next(self, timeout_s: float) -> str | None:
+        until = time.monotonic() + timeout_s
+        while b"\n" not in self._rest:
+            if not select.select([self._pipe], [], [], max(0.0, until - time.monotonic()))[0]:
+                return None
+            more = os.read(self._pipe.fileno(), 4096)
+            assert more, "it has ended by itself"
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode()
+
+    def close(self) -> None:
+        self._pipe.close()
+
+
+def test_a_month_of_kills_of_job_and_maintenance_leaves_the_tables_of_an_undisturbed_one(tmp_path: Path) -> None:
     seed = int(os.environ.get("SEED", "1"))
     batches = list(life(random.Random(seed), (TODAY - DAYS) * DAY_MS, DAYS * 24, INTERVAL_MS))
     lake, undisturbed = DeltaLake(str(tmp_path / "lake")), DeltaLake(str(tmp_path / "undisturbed"))
     for one in (lake, undisturbed):
         one.create(TABLES)
-    clock = tmp_path / "clock"
+    clock, file = tmp_path / "clock", tmp_path / "batches"
     clock.write_text(str(newest(batches[0])))
-    maintainer = Killed(lake.root, clock, random.Random(seed))
-    writer = Writer(lake)
+    file.write_bytes(pickle.dumps(batches))
+    chance = random.Random(seed)
+    maintainer = Killed(_MAINTAINER, lake.root, str(clock), longest_s=3.0, chance=chance)
+    job = Killed(_JOB, lake.root, str(file), longest_s=10.0, chance=chance)
+    maintainer.start()
+    job.start("0")
     try:
-        for batch in batches:
-            write(writer, batch)
-            partial = clock.with_suffix(".new")
-            partial.write_text(str(newest(batch)))
-            partial.replace(clock)
-            maintainer.look()
+        written = -1
+        while written < len(batches) - 1:
+            line = job.next_line()
+            if line is None:
+                job.kill()
+                job.start(str(written + 1))
+            else:
+                written = int(line)
+                partial = clock.with_suffix(".new")
+                partial.write_text(str(newest(batches[written])))
+                partial.replace(clock)
+            if maintainer.is_due:
+                maintainer.kill()
+                maintainer.start()
     finally:
         maintainer.end()
+        job.end()
     write(Writer(undisturbed), in_one(batches))
     now = newest(batches[-1])
     keep = {table.name: KEEP for table in TABLES}
@@ -112,7 +176,8 @@ def test_a_month_of_kills_in_maintenance_leaves_the_tables_of_an_undisturbed_one
     assert 2 * 24 * (DAYS - 2) < reader.count("group_hourly") <= 2 * (24 * DAYS - 1)
     assert reader.count("lag") < LakeReader(undisturbed.root).count("lag"), "retention has deleted nothing"
     assert maintainer.kills > 20
-    print(f"{maintainer.kills} kills, seed {seed}")
+    assert job.kills > 10
+    print(f"{maintainer.kills} kills of the maintainer, {job.kills} of the job, seed {seed}")
 
 
 def _since(lake: DeltaLake, table: str, first: date) -> Counter[str]:
