@@ -1,4 +1,7 @@
-"""The printed statements in a real Spark with Delta's catalog and a metastore on disk; DuckDB and Polars beside it."""
+"""The printed statements in a real Spark with Delta's catalog and a metastore on disk; DuckDB and Polars beside it.
+
+A metastore on disk takes two Spark sessions a minute. `tests/tables/test_spark.py` parses the same statements.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ from streaming.jars import classpath
 from streaming.java import find_java
 from streaming.tables import ALL_TABLES, VIEWS, DeltaLake, LakeReader, table_named
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
 
 # Names that each engine quotes in its own way.
 LAKE = "l'a \"k` e"

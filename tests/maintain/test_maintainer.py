@@ -31,6 +31,7 @@ from streaming.tables import (
     table_named,
     to_arrow,
 )
+from tests.examples import examples
 from tests.maintain.build import (
     SMALL,
     Writer,
@@ -62,7 +63,7 @@ _WRITES = st.lists(
 )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(_WRITES)
 def test_whatever_is_written_when_the_present_and_the_recent_past_stay_and_nothing_appears_twice(
     tmp_path_factory: pytest.TempPathFactory, writes: list[tuple[str, int, list[dict[str, Any]], str]]

@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
 _SPARK = """
 import json, sys, traceback
 from pyspark.sql import SparkSession
+from streaming.catalog.statements import statements
 from streaming.jars import classpath
 from streaming.tables import ALL_TABLES, ddl
 from streaming.tables.read import VIEWS
@@ -74,8 +75,20 @@ def after_maintenance():
     }
 
 
+def statements_that_spark_refuses():
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    present = {t.name: [c.name for c in t.columns] for t in ALL_TABLES}
+    refused = []
+    for statement in statements("spark", "/a lake/of `1'", "evenkeel", present):
+        try:
+            parser.parsePlan(statement)
+        except Exception as error:
+            refused.append(f"{statement}: {error}")
+    return refused
+
+
 answers = {}
-for part in (rows, schemas_that_differ, after_maintenance):
+for part in (rows, schemas_that_differ, after_maintenance, statements_that_spark_refuses):
     try:
         answers[part.__name__] = part()
     except Exception:
@@ -244,3 +257,8 @@ def test_spark_makes_the_same_tables(witness: Witness) -> None:
 def test_spark_reads_a_maintained_table(witness: Witness) -> None:
     expected = [[g, p, n, n] for g in "ab" for p in (0, 1) for n in range(10, 30)] + [["old", 0, 5, 5]]
     assert witness.says("after_maintenance") == {"rows": sorted(expected), "newest": 5 * 4, "one": 20}
+
+
+def test_spark_parses_the_statements_that_register_tables(witness: Witness) -> None:
+    """Running them against a metastore takes a minute: `tests/catalog/test_spark.py`, with the soak tests."""
+    assert witness.says("statements_that_spark_refuses") == []
