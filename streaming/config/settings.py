@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
@@ -162,6 +162,7 @@ class JobSettings(Section):
     heartbeat_ms: int = Field(default=600_000, ge=1_000)
     what_if_max_size: int = Field(default=50_000, ge=0)
     offsets_topic: str = "__consumer_offsets"
+    writer: Literal["delta-rs", "spark", "auto"] = "delta-rs"
     catalog_schema: str | None = Field(default=None, pattern=r"^[^.]+(\.[^.]+)*$")
 
 

@@ -10,6 +10,7 @@ import threading
 from pyspark.sql import SparkSession
 
 from streaming.config import JobSettings
+from streaming.job.delta import delta_settings
 from streaming.java import find_java
 from streaming.job.source import EvenkeelSource
 from streaming.places import shipped_folder
@@ -24,7 +25,7 @@ def start_session(job: JobSettings, name: str) -> SparkSession:
     Without a master from `spark-submit` it runs on this machine, with one thread per core.
 
     Raises:
-        SetupError: There is no usable Java.
+        SetupError: There is no usable Java, or Delta's jars are needed and missing.
     """
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
@@ -37,6 +38,9 @@ def start_session(job: JobSettings, name: str) -> SparkSession:
     builder = SparkSession.builder.appName(name).config("spark.sql.shuffle.partitions", job.shuffle_partitions)
     if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
         builder = builder.master("local[*]")
+    if job.writer != "delta-rs":
+        for setting, value in delta_settings().items():
+            builder = builder.config(setting, value)
     asked = signal.getsignal(signal.SIGINT)
     session = builder.getOrCreate()
     if asked is not None and threading.current_thread() is threading.main_thread():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted
 from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
-from streaming.tables.lake import DeltaLake, Lake, append_once, named_to_arrow, to_arrow
+from streaming.tables.lake import DeltaLake, Lake, append_once, application, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.memory import in_memory, limited
 from streaming.tables.read import VIEWS, LakeReader, has_rows_of
@@ -31,6 +31,7 @@ __all__ = [
     "Wanted",
     "all_rows",
     "append_once",
+    "application",
     "data_set",
     "ddl",
     "file_system",
