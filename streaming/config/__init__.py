@@ -11,6 +11,7 @@ from streaming.config.settings import (
     PageSettings,
     ProbeSettings,
     Settings,
+    Writer,
     load_settings,
     owner_of,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "ProbeSettings",
     "Settings",
     "Thresholds",
+    "Writer",
     "environment_of",
     "load_settings",
     "owner_of",

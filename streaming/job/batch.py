@@ -2,7 +2,7 @@
 
 The operator's output is computed in one action, and all tables are made from the same bytes. Spark would run the
 operator again for every further action, and since 4.1 it fails with `STATE_STORE_COMMIT_VALIDATION_FAILED` unless an
-action reads every state partition.
+action reads every state partition. So a batch is collected at once, or kept where it was computed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pyspark import StorageLevel
+from pyspark.sql import functions
+
 from streaming.job.spark_writer import write_with_spark
 from streaming.job.unpack import rows_by_table
 from streaming.tables import TABLES
@@ -18,15 +21,25 @@ from streaming.tables import TABLES
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from streaming.config import Writer
     from streaming.maintain import Pace
     from streaming.tables import DeltaLake
+
+# `auto`: a batch is collected up to so many packed bytes. A packed row has some 120 bytes, so these are about 100,000
+# rows: 60 MB of the driver's memory.
+_COLLECTED_BYTES = 12_000_000
+
+# `auto`: a table's rows are collected up to this number: below it, Spark's writer costs several times as much
+# (docs/performance.md).
+_COLLECTED_ROWS = 50_000
 
 
 def batch_writer(
     lake: DeltaLake,
     done: Callable[[int, dict[str, int]], None] | None = None,
     pace: Pace | None = None,
-    writer: str = "delta-rs",
+    writer: Writer = "delta-rs",
+    catalog: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Build the function for `foreachBatch`.
 
@@ -34,6 +47,8 @@ def batch_writer(
         lake: Where the rows go.
         done: Called after each batch with its number and the rows written per table.
         pace: Is told when batches begin and end.
+        writer: What writes them, as `job.writer`.
+        catalog: Schema in which the tables are registered; None for none.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -41,8 +56,10 @@ def batch_writer(
             pace.began(time.monotonic())
         # The id belongs to the checkpoint: a new checkpoint begins at batch 0 again and must not be taken for it.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        if writer == "spark":
-            written = write_with_spark(batch, lake, query, number)
+        if writer == "spark" or (writer == "auto" and catalog is not None):
+            written = write_with_spark(batch, lake, query, number, catalog=catalog)
+        elif writer == "auto":
+            written = _write_by_size(batch, lake, query, number)
         else:
             written = _write_here(batch, lake, query, number)
         if pace is not None:
@@ -62,3 +79,15 @@ def _write_here(batch: DataFrame, lake: DeltaLake, query: str, number: int) -> d
         for table in TABLES
         if table.name in tables
     }
+
+
+def _write_by_size(batch: DataFrame, lake: DeltaLake, query: str, number: int) -> dict[str, int]:
+    """The first action computes the batch, and says how large it is."""
+    batch.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        size = batch.select(functions.sum(functions.length("rows"))).collect()[0][0] or 0
+        if size <= _COLLECTED_BYTES:
+            return _write_here(batch, lake, query, number)
+        return write_with_spark(batch, lake, query, number, collected=_COLLECTED_ROWS)
+    finally:
+        batch.unpersist()

@@ -58,6 +58,7 @@ def start_query(
     done: Callable[[int, dict[str, int]], None] | None = None,
     pace: Pace | None = None,
     hold: Path | None = None,
+    catalog: str | None = None,
 ) -> StreamingQuery:
     """Start the query.
 
@@ -71,6 +72,7 @@ def start_query(
         done: Called after each batch with its number and the rows written per table.
         pace: Is told when batches begin and end.
         hold: No batch begins while this file exists.
+        catalog: Schema in which the tables are registered; None for none.
     """
     apply = operator(_without_secrets(settings))
     stream = (
@@ -83,7 +85,7 @@ def start_query(
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
         .option("checkpointLocation", checkpoint or checkpoint_of(settings))
-        .foreachBatch(batch_writer(lake, done, pace))
+        .foreachBatch(batch_writer(lake, done, pace, settings.job.writer, catalog))
     )
     if available_now:
         return writer.trigger(availableNow=True).start()
@@ -121,8 +123,8 @@ def run(
         lake.create()
         try:
             spark = start_session(settings.job, f"evenkeel {settings.cluster}")
-            if settings.job.catalog_schema is not None:
-                register(spark, settings.lake, settings.job.catalog_schema)
+            schema = settings.job.catalog_schema
+            registered = schema is not None and register(spark, settings.lake, schema)
             query = start_query(
                 spark,
                 settings,
@@ -132,6 +134,7 @@ def run(
                 done=done,
                 pace=maintenance.pace,
                 hold=hold,
+                catalog=schema if registered else None,
             )
         except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
             raise QueryEndedError(_GONE) from error

@@ -10,8 +10,8 @@ import threading
 from pyspark.sql import SparkSession
 
 from streaming.config import JobSettings
-from streaming.job.delta import delta_settings
 from streaming.java import find_java
+from streaming.job.delta import delta_settings
 from streaming.job.source import EvenkeelSource
 from streaming.places import shipped_folder
 from streaming.process import SAFE_PATH

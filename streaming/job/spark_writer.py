@@ -4,10 +4,11 @@ The operator's output is unpacked where it is: one action runs the operator, tur
 keeps them on the executors' disks and tells the driver how many there are. Then each table reads its own from there. So
 the driver holds no row, and the operator runs once (see `batch.py`).
 
-The transaction ids are those of `DeltaLake.append`. Delta leaves out a write whose `txnVersion` is not greater than the
-one that the table has for this `txnAppId` (`<=`, DeltaCommand.hasBeenExecuted), which is what `DeltaLake.append` does.
-So either writer completes a batch that the other one began. An append reads nothing of the table: commits that delete
-or join files beside it do not make it fail (ConflictChecker asks for read files, `isBlindAppend`).
+The transaction ids are those of `DeltaLake.append`, so that either writer completes a batch that the other one began.
+Both leave out what the table has already: Delta skips a write whose `txnVersion` is not greater than the table's own
+for that `txnAppId` (`DeltaCommand.hasBeenExecuted` tests `>=`; a test does, too). Commits beside it that delete or join
+files do not make an append fail: it reads nothing of the table, and Delta's `ConflictChecker` compares only with what
+was read.
 """
 
 from __future__ import annotations
@@ -19,19 +20,23 @@ import pyarrow as pa
 from pyspark import StorageLevel
 
 from streaming.job.unpack import tables_in_pieces
-from streaming.tables import TABLES, DeltaLake, Table, application
+from streaming.tables import TABLES, Table, application
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_SPLIT = "table string, count long, rows binary"
+    from streaming.tables import DeltaLake
 
-# Rows of a file: a task each. Fewer files would leave cores idle, more would be work for maintenance. 250,000 rows of
-# `lag` are some 3 MB, and a task takes a few seconds for them.
+_PIECES = "table string, count long, rows binary"
+
+# Rows of a file, written by one task. Larger files would leave cores idle, smaller ones are more work for maintenance
+# and for every reader.
 _FILE_ROWS = 250_000
 
 
-def write_with_spark(batch: DataFrame, lake: DeltaLake, query: str, number: int) -> dict[str, int]:
+def write_with_spark(
+    batch: DataFrame, lake: DeltaLake, query: str, number: int, *, catalog: str | None = None, collected: int = 0
+) -> dict[str, int]:
     """Write the operator's output of one batch.
 
     Args:
@@ -39,56 +44,73 @@ def write_with_spark(batch: DataFrame, lake: DeltaLake, query: str, number: int)
         lake: A lake with its tables, at a place that the executors reach under the same name.
         query: Id of the query.
         number: Number of the batch.
+        catalog: Schema in which the tables are registered: they are written under their names. None writes to their
+            places.
+        collected: A table of at most so many rows is collected, and appended by the driver.
 
     Returns:
         Rows written by table; 0 for a table that had them, and no entry for one without rows.
     """
-    split = batch.mapInArrow(_split, _SPLIT).persist(StorageLevel.DISK_ONLY)
+    pieces = batch.mapInArrow(_pieces, _PIECES).persist(StorageLevel.DISK_ONLY)
     try:
         counts: dict[str, int] = {}
-        for name, count in split.select("table", "count").collect():
+        for name, count in pieces.select("table", "count").collect():
             counts[name] = counts.get(name, 0) + count
         written = {}
         for table in TABLES:
-            if table.name not in counts:
+            count = counts.get(table.name, 0)
+            if not count:
                 continue
-            written[table.name] = 0
-            if not lake.is_written(table.name, query, number):
-                _append(split, table, counts[table.name], lake.path(table.name), application(table.name, query), number)
-                written[table.name] = counts[table.name]
+            own = pieces.where(pieces["table"] == table.name).select("rows")
+            if count <= collected:
+                written[table.name] = lake.append(table.name, _collect(own), query, number)
+            elif lake.is_written(table.name, query, number):
+                written[table.name] = 0
+            else:
+                rows = own.coalesce(-(-count // _FILE_ROWS)).mapInArrow(_columns, _schema(table))
+                _append(rows, table, lake, query, number, catalog)
+                written[table.name] = count
         return written
     finally:
-        split.unpersist()
+        pieces.unpersist()
 
 
-def _append(split: DataFrame, table: Table, count: int, place: str, app: str, number: int) -> None:
-    own = split.where(split["table"] == table.name).select("rows").coalesce(-(-count // _FILE_ROWS))
-    schema = ", ".join(f"`{column.name}` {column.type.sql}" for column in table.columns)
-    (
-        own.mapInArrow(_columns, schema)
-        .write.format("delta")
+def _append(rows: DataFrame, table: Table, lake: DeltaLake, query: str, number: int, catalog: str | None) -> None:
+    writer = (
+        rows.write.format("delta")
         .mode("append")
-        .option("txnAppId", app)
+        .option("txnAppId", application(table.name, query))
         .option("txnVersion", number)
-        .save(place)
     )
+    if catalog is None:
+        writer.save(lake.path(table.name))
+    else:
+        writer.saveAsTable(f"{catalog}.{table.name}")
 
 
-def _split(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Packed rows to a row per table and some thousand of its rows: its name, how many, the rows as an Arrow stream."""
+def _schema(table: Table) -> str:
+    return ", ".join(f"`{column.name}` {column.type.sql}" for column in table.columns)
+
+
+def _pieces(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Packed rows as pieces: name of the table, how many rows, the rows as an Arrow stream."""
     packed = (payload for batch in batches for payload in batch.column("rows").to_pylist())
     for name, rows in tables_in_pieces(packed):
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as stream:
             stream.write_table(rows)
-        yield pa.RecordBatch.from_arrays(
-            [pa.array([name]), pa.array([rows.num_rows]), pa.array([sink.getvalue().to_pybytes()])],
-            names=["table", "count", "rows"],
-        )
+        columns = [pa.array([name]), pa.array([rows.num_rows]), pa.array([sink.getvalue().to_pybytes()])]
+        yield pa.RecordBatch.from_arrays(columns, names=["table", "count", "rows"])
 
 
 def _columns(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of one table, as `_split` packs them."""
+    """The rows of one table's pieces."""
     for batch in batches:
         for packed in batch.column("rows"):
             yield from pa.ipc.open_stream(packed.as_buffer())
+
+
+def _collect(pieces: DataFrame) -> pa.Table:
+    """The same as one table, in this process."""
+    packed = pieces.toArrow()
+    return pa.Table.from_batches(_columns(iter(packed.to_batches())))
