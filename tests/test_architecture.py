@@ -70,12 +70,17 @@ ROOMS = {
         "streaming.config streaming.exceptions streaming.history streaming.process streaming.tables streaming.times",
     ),
     "streaming.catalog": room("deltalake pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
+    "streaming.spark": room(
+        "pyspark",
+        "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
+    ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
-        "streaming.catalog streaming.config streaming.events streaming.exceptions streaming.groups streaming.java "
-        "streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log streaming.places "
-        "streaming.process streaming.record_batches streaming.records streaming.tables streaming.terminal "
+        "streaming.catalog streaming.config streaming.events streaming.exceptions streaming.groups "
+        "streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
+        "streaming.process streaming.record_batches streaming.records streaming.spark streaming.tables "
+        "streaming.terminal "
         "streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
@@ -93,7 +98,7 @@ ROOMS = {
         # (pyspark only to find its spark-submit.)
         "psutil pyspark",
         "streaming.config streaming.exceptions streaming.java streaming.job streaming.lifecycle streaming.places "
-        "streaming.process",
+        "streaming.process streaming.spark",
     ),
     "streaming.up": room(
         "deltalake duckdb rich",
