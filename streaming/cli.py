@@ -176,11 +176,18 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, by table, and change nothing.")
     ] = False,
+    engine: Annotated[
+        Literal["delta-rs", "spark"], typer.Option("--engine", help="What compacts past days, and vacuums.")
+    ] = "delta-rs",
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="spark://HOST:PORT", help="Spark's master; default: this machine.")
+    ] = None,
 ) -> None:
     """Maintain the lake beside a running job: compaction, retention, vacuum (docs/operations.md)."""
     from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
 
-    maintain_lake(_settings(None, lake, None), _console(), dry_run=dry_run)
+    settings = _settings(None, lake, None)
+    maintain_lake(settings, _console(), dry_run=dry_run, with_spark=engine == "spark", master=master)
 
 
 @app.command()

@@ -65,15 +65,16 @@ ROOMS = {
         "streaming.record_batches streaming.terminal",
     ),
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
-    "streaming.maintain": room(
-        "deltalake duckdb numpy pyarrow rich",
-        "streaming.config streaming.exceptions streaming.history streaming.process streaming.tables streaming.times",
-    ),
-    "streaming.catalog": room("deltalake pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
     "streaming.spark": room(
         "pyspark",
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
     ),
+    "streaming.maintain": room(
+        "deltalake duckdb numpy py4j pyarrow pyspark rich",
+        "streaming.config streaming.exceptions streaming.history streaming.process streaming.spark streaming.tables "
+        "streaming.times",
+    ),
+    "streaming.catalog": room("deltalake pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
