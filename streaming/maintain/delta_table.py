@@ -36,6 +36,8 @@ _LEAST_ROW = 10
 _OF_A_FILE = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
 
 _COMMIT = re.compile(r"(\d{20})\.json")
+# Hadoop's own sum of a commit, which Spark leaves beside it on a file system without sums of its own.
+_SUM = re.compile(r"\.(\d{20})\.json\.crc")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 
 
@@ -234,6 +236,10 @@ class MaintainedTable:
         self._opened.update_incremental()
         self._opened.create_checkpoint()
         self._opened.cleanup_metadata()
+        found = {info.base_name for info in self.folder.get_file_info(pa_fs.FileSelector("_delta_log"))}
+        for name in found:
+            if (match := _SUM.fullmatch(name)) and f"{match[1]}.json" not in found:
+                self.folder.delete_file(f"_delta_log/{name}")
 
 
 def open_table(root: str, table: Table) -> MaintainedTable | None:

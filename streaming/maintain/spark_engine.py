@@ -27,17 +27,18 @@ if TYPE_CHECKING:
 
     from streaming.tables import Table
 
-__all__ = ["SparkEngine", "spark_engine"]
+__all__ = ["SETTINGS", "SparkEngine", "spark_engine"]
 
 _GROUP = "group_id"
 
-_SETTINGS = {
+SETTINGS = {
     # Rows of a file in the order that ZORDER has given them, and not as tasks happened to read them.
     "spark.databricks.io.skipping.mdc.sortWithinFiles": "true",
     # Row groups of about 131,072 rows of `lag`, as ours (`rewrite.py`): a reader of one group opens a few of them.
     "spark.hadoop.parquet.block.size": str(4 * 1024 * 1024),
     "spark.sql.parquet.compression.codec": "zstd",
 }
+"""Spark's settings for these commands."""
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def spark_engine(master: str | None) -> Iterator[SparkEngine]:
     Raises:
         SetupError: There is no Java, or Delta's jars have not been downloaded.
     """
-    settings = dict(_SETTINGS)
+    settings = dict(SETTINGS)
     if master is not None:
         os.environ["MASTER"] = master
         # Executors elsewhere connect to the driver.

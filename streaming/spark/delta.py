@@ -20,6 +20,9 @@ _EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _OURS = {
     # A table's log has some hundred files at most: fifty tasks (the default) to read it cost seconds.
     "spark.databricks.delta.snapshotPartitions": "1",
+    # A file beside each commit with sums over the table, which only Delta's own readers use, and which maintenance by
+    # delta-rs would never delete.
+    "spark.databricks.delta.writeChecksumFile.enabled": "false",
     # Spark's default is INT96, which Arrow reads as nanoseconds: a time after 2262 would come back as another one.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }

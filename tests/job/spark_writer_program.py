@@ -18,11 +18,13 @@ from typing import Any
 import msgspec
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import streaming.job.batch
-from streaming.config import JobSettings, Writer
+from streaming.config import JobSettings
+from streaming.config import Writer as Choice
 from streaming.groups import Rows
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
@@ -30,8 +32,11 @@ from streaming.job.session import start_session
 from streaming.job.spark_writer import _append
 from streaming.maintain import Maintainer
 from streaming.maintain.plan import Limits
-from streaming.tables import TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow
+from streaming.maintain.spark_engine import SETTINGS, SparkEngine
+from streaming.tables import ALL_TABLES, TABLES, DeltaLake, DeltaLogTail, table_named, to_arrow
 from tests.job.hostile_rows import hostile_rows
+from tests.maintain.build import KEEP, NOW, SMALL, Writer, new_lake, row
+from tests.maintain.build import rows_of as rows_of_lake
 
 QUERY = "the-query"
 
@@ -96,6 +101,9 @@ class Program:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.spark: SparkSession = start_session(JobSettings(writer="spark", shuffle_partitions=2), "writers")
+        for setting, value in SETTINGS.items():
+            if not setting.startswith("spark.hadoop."):
+                self.spark.conf.set(setting, value)
         # Small queries, each run once: compiling any of them costs more than running it.
         self.spark.conf.set("spark.sql.codegen.wholeStage", "false")
         self.spark.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
@@ -111,7 +119,7 @@ class Program:
         return lake
 
     def write(
-        self, lake: DeltaLake, writer: Writer, number: int, names: Sequence[str], catalog: str | None = None
+        self, lake: DeltaLake, writer: Choice, number: int, names: Sequence[str], catalog: str | None = None
     ) -> dict[str, int]:
         written: dict[str, int] = {}
         write = batch_writer(lake, lambda _, rows: written.update(rows), None, writer, catalog)
@@ -243,6 +251,40 @@ class Program:
             calls.unlink()
         return answers
 
+    def maintained_by_spark(self) -> dict[str, Any]:
+        """Forty files of `lag` on a past day, and tombstones that may go."""
+        lake = new_lake(self.folder / "maintained")
+        writer = Writer(lake)
+        for number in range(40):
+            writer.append("lag", *(row("lag", -2, number, group_id=f"g-{g:02}", lag=g) for g in range(20)))
+        writer.round(0, 100)
+        before = dict(rows_of_lake(lake, "lag"))
+        tail = DeltaLogTail(lake.root, table_named("lag"), "round_time")
+        tail.look()
+        # (Removed files may be vacuumed at once.)
+        table = DeltaTable(lake.path("lag"))
+        table.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 0 seconds"})
+        tail.look()
+        keep = {table.name: KEEP for table in ALL_TABLES}
+        maintainer = Maintainer(lake.root, keep, SMALL, now=lambda: NOW, engine=SparkEngine(self.spark))
+        done = list(maintainer.work())
+        look = tail.look()
+        table.update_incremental()
+        added = [a for a in log_of(lake, "lag") if "add" in a][-1]["add"]
+        return {
+            "done": [[one.table, one.what, one.files, one.rows, one.rows_after] for one in done if one.table == "lag"],
+            "equal": before == dict(rows_of_lake(lake, "lag")),
+            "look": [look.is_snapshot, len(look.files)],
+            "files": [len(table.file_uris()), sum(1 for _ in Path(lake.path("lag")).glob("*=*/*.parquet"))],
+            "groups": pq.read_table(f"{lake.path('lag')}/{added['path']}", partitioning=None)["group_id"].to_pylist(),
+            "by": engines(lake, "lag")[-3:],
+        }
+
+
+def log_of(lake: DeltaLake, table: str) -> list[dict[str, Any]]:
+    commits = sorted(Path(lake.path(table), "_delta_log").glob("*.json"))
+    return [json.loads(line) for commit in commits for line in commit.read_text("utf-8").splitlines()]
+
 
 def named(table: str, marks: list[str]) -> pa.Table:
     one = table_named(table)
@@ -269,6 +311,7 @@ def main(folder: Path) -> None:
         program.in_a_catalog,
         program.a_stateful_query,
         program.switched_between_batches,
+        program.maintained_by_spark,
     )
     answers = {}
     for part in parts:
