@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from streaming.maintain import Pace
     from streaming.tables import DeltaLake
 
-# `auto`: a batch is collected up to so many packed bytes. A packed row has some 120 bytes, so these are about 100,000
-# rows: 60 MB of the driver's memory.
-_COLLECTED_BYTES = 12_000_000
-
-# `auto`: a table's rows are collected up to this number: below it, Spark's writer costs several times as much
+# `auto` collects a batch of up to so many packed bytes, about 400,000 rows of some 150: the driver and its JVM grow by some
+# 500 MB for them. Memory decides, because Spark's writer takes several times the processor time at any size
 # (docs/performance.md).
-_COLLECTED_ROWS = 50_000
+_COLLECTED_BYTES = 60_000_000
+
+# In a larger batch it still collects the tables of up to so many rows. They take the driver 60 MB and 0.5 s, where
+# Spark's writer takes 2 s for a table with one row.
+_COLLECTED_ROWS = 100_000
 
 
 def batch_writer(
