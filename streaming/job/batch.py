@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from streaming.maintain import Pace
     from streaming.tables import DeltaLake
 
-# `auto` collects a batch of up to so many packed bytes, about 400,000 rows of some 150: the driver and its JVM grow by some
+# `auto` collects a batch of up to so many packed bytes, about 400,000 rows: the driver and its JVM grow by some
 # 500 MB for them. Memory decides, because Spark's writer takes several times the processor time at any size
 # (docs/performance.md).
 _COLLECTED_BYTES = 60_000_000
