@@ -34,8 +34,9 @@ _GROUP = "group_id"
 SETTINGS = {
     # Rows of a file in the order that ZORDER has given them, and not as tasks happened to read them.
     "spark.databricks.io.skipping.mdc.sortWithinFiles": "true",
-    # Row groups of about 131,072 rows of `lag`, as ours (`rewrite.py`): a reader of one group opens a few of them.
-    "spark.hadoop.parquet.block.size": str(4 * 1024 * 1024),
+    # Counted before compression: row groups of some 150,000 rows of `lag`, about as many as in ours (`rewrite.py`). A
+    # reader of one group opens one or two of them.
+    "spark.hadoop.parquet.block.size": str(32 * 1024 * 1024),
     "spark.sql.parquet.compression.codec": "zstd",
 }
 """Spark's settings for these commands."""

@@ -166,12 +166,17 @@ class Program:
 
     def only_delta_skips(self) -> dict[str, Any]:
         lake, table = self.lake("skipped"), table_named("gaps")
+        DeltaTable(lake.path(table.name)).alter.set_table_properties({"delta.checkpointInterval": "2"})
         counts = []
         for number in (5, 5, 4, 6):
             rows = self.spark.createDataFrame(named(table.name, [f"{number}"])).coalesce(1)
             _append(rows, table, lake, QUERY, number, None)
             counts.append(count(lake, table.name))
-        return {"counts": counts}
+        return {
+            "counts": counts,
+            "checkpoints": len(list(Path(lake.path(table.name), "_delta_log").glob("*.checkpoint*.parquet"))),
+            "after_it": lake.append(table.name, hostile_rows(table, "6"), QUERY, 6),
+        }
 
     def commits_beside_it(self) -> dict[str, Any]:
         lake, table = self.lake("beside"), table_named("gaps")
