@@ -26,7 +26,7 @@ from streaming.maintain.rewrite import read
 from streaming.tables import TABLES, Table, table_named
 from tests.job.spark_writer_program import ALL, LARGER_LAG, SEVERAL, TWO, packed, rows_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.turn(3)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +68,7 @@ def _expected(name: str, *batches: tuple[int, Sequence[str]]) -> Counter[str]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("writers")
     command = [sys.executable, "-m", "tests.job.spark_writer_program", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=580, cwd=_ROOT, env=os.environ, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=_ROOT, env=os.environ, check=False)
     assert (folder / "answers.json").exists(), done.stderr[-3000:]
     return Made(folder, done.stderr[-6000:])
 
