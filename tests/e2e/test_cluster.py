@@ -20,7 +20,7 @@ from tests.short_lived import SHORT_LIVED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.turn(5)]
 
-_PATIENCE_S = 300.0
+_PATIENCE_S = 420.0
 _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 
 
