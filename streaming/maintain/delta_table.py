@@ -36,8 +36,6 @@ _LEAST_ROW = 10
 _OF_A_FILE = ("path", "size_bytes", "modification_time", "num_records", f"partition.{DAY}")
 
 _COMMIT = re.compile(r"(\d{20})\.json")
-# Hadoop's own sum of a commit, which Spark leaves beside it on a file system without sums of its own.
-_SUM = re.compile(r"\.(\d{20})\.json\.crc")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\b.*\.parquet")
 
 
@@ -237,8 +235,9 @@ class MaintainedTable:
         self._opened.create_checkpoint()
         self._opened.cleanup_metadata()
         found = {info.base_name for info in self.folder.get_file_info(pa_fs.FileSelector("_delta_log"))}
+        # (Hadoop's own sums, which Spark leaves beside what it writes on a file system that has none.)
         for name in found:
-            if (match := _SUM.fullmatch(name)) and f"{match[1]}.json" not in found:
+            if name.startswith(".") and name.endswith(".crc") and name[1:-4] not in found:
                 self.folder.delete_file(f"_delta_log/{name}")
 
 

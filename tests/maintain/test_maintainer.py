@@ -301,11 +301,11 @@ def test_a_piece_that_fits_into_no_gap_begins_in_one(lake: DeltaLake) -> None:
     assert [done.files for done in maintainer.work(left=0.1, whole=0.3)] == [2]
 
 
-def test_a_checkpoint_takes_along_the_sums_that_spark_leaves_beside_commits_which_are_gone(tmp_path: Path) -> None:
+def test_a_checkpoint_takes_along_the_sums_that_spark_has_left_of_files_which_are_gone(tmp_path: Path) -> None:
     lake = new_lake(tmp_path)
     log = Path(lake.path("lag")) / "_delta_log"
-    for version in (0, 7):
-        (log / f".{version:020d}.json.crc").touch()
+    for name in (f"{0:020d}.json", f"{7:020d}.json", f"{7:020d}.checkpoint.parquet"):
+        (log / f".{name}.crc").touch()
     opened = open_table(lake.root, table_named("lag"))
     assert opened is not None
     opened.checkpoint()
