@@ -40,7 +40,14 @@ _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
 ]
-Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder of the tables.")]
+Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder or URI of the tables.")]
+RebuildState = Annotated[
+    bool,
+    typer.Option(
+        "--rebuild-state",
+        help="Move a lost or broken checkpoint aside, read everything again, write what the tables do not have.",
+    ),
+]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
 
 
@@ -90,7 +97,11 @@ def run(
     bootstrap: Bootstrap = None,
     lake: Lake = None,
     cluster: Cluster = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Folder of the job's state.")
+    ] = None,
     available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
+    rebuild_state: RebuildState = False,
 ) -> None:
     """Run the Spark job alone."""
     from streaming.job.log import set_up_log  # noqa: PLC0415
@@ -102,8 +113,14 @@ def run(
     _refuse(check(settings))
     from streaming.job.run import run as run_job  # noqa: PLC0415
 
-    with only_one(JOB, settings.lake, settings.cluster):
-        run_job(settings, available_now=available_now)
+    with only_one(JOB, settings.lake, settings.cluster) as lease:
+        run_job(
+            settings,
+            available_now=available_now,
+            checkpoint=checkpoint,
+            rebuild_state=rebuild_state,
+            check=lease,
+        )
 
 
 @app.command()
@@ -118,6 +135,7 @@ def submit(
         typer.Option("--checkpoint", metavar="URI", help="Folder in which driver and executors keep their state."),
     ] = None,
     available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
+    rebuild_state: RebuildState = False,
     more: Annotated[list[str] | None, typer.Argument(metavar="-- ...", help="More arguments for spark-submit.")] = None,
 ) -> None:
     """Run the Spark job with its tasks on a cluster (docs/cluster.md)."""
@@ -126,7 +144,8 @@ def submit(
 
     settings = _settings(bootstrap, lake, cluster)
     _refuse(check(settings))
-    arguments = ["--available-now"] * available_now + (["--checkpoint", checkpoint] if checkpoint else [])
+    arguments = ["--available-now"] * available_now + ["--rebuild-state"] * rebuild_state
+    arguments += ["--checkpoint", checkpoint] if checkpoint else []
     raise typer.Exit(submit_job(settings, master, python=python, arguments=arguments, more=more or []))
 
 
@@ -176,11 +195,25 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, by table, and change nothing.")
     ] = False,
+    engine: Annotated[
+        Literal["delta-rs", "spark"], typer.Option("--engine", help="What compacts past days, and vacuums.")
+    ] = "delta-rs",
+    master: Annotated[
+        str | None, typer.Option("--master", metavar="spark://HOST:PORT", help="Spark's master; default: this machine.")
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Only take data files that are gone out of their tables.")
+    ] = False,
 ) -> None:
     """Maintain the lake beside a running job: compaction, retention, vacuum (docs/operations.md)."""
     from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
+    from streaming.maintain import repair as repair_lake  # noqa: PLC0415
 
-    maintain_lake(_settings(None, lake, None), _console(), dry_run=dry_run)
+    settings = _settings(None, lake, None)
+    if repair:
+        repair_lake(settings, _console(), dry_run=dry_run)
+        return
+    maintain_lake(settings, _console(), dry_run=dry_run, with_spark=engine == "spark", master=master)
 
 
 @app.command()

@@ -26,6 +26,7 @@ from streaming.java import find_java
 from streaming.lifecycle import on_stop_signals
 from streaming.places import shipped, shipped_folder
 from streaming.process import SAFE_PATH, GuardedProcess
+from streaming.spark import jars_for, names_delta
 
 PACKAGES = ("assignors", "streaming")
 """The packages of ours that executors need."""
@@ -55,7 +56,8 @@ def submit(
         The job's exit code.
 
     Raises:
-        SetupError: No Java, no spark-submit, or a secret that executors would not get.
+        SetupError: No Java, no spark-submit, no jars of Delta where Spark writes, or a secret that executors would not
+            get.
     """
     _refuse_secrets_of_the_environment(settings)
     environment = environment_of(settings)
@@ -80,6 +82,7 @@ def submit(
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
             *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
+            *_delta_jars(settings, more),
             *more,
             str(_ENTRY),
             *arguments,
@@ -101,6 +104,13 @@ def pack(path: Path) -> None:
             for file in sorted((_INSTALLED / package).rglob("*")):
                 if file.is_file() and "__pycache__" not in file.parts:
                     archive.write(file, file.relative_to(_INSTALLED))
+
+
+def _delta_jars(settings: Settings, more: Sequence[str]) -> list[str]:
+    """Arguments that give Delta's jars to driver and executors, where Spark writes and its platform brings none."""
+    if settings.job.writer == "delta-rs" or any(names_delta(argument) for argument in more):
+        return []
+    return ["--jars", jars_for()]
 
 
 def _spark_home() -> Path:

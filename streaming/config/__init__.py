@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.config.checkpoint import checkpoint_of
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.settings import (
@@ -11,6 +12,7 @@ from streaming.config.settings import (
     PageSettings,
     ProbeSettings,
     Settings,
+    Writer,
     load_settings,
     owner_of,
 )
@@ -27,6 +29,8 @@ __all__ = [
     "ProbeSettings",
     "Settings",
     "Thresholds",
+    "Writer",
+    "checkpoint_of",
     "environment_of",
     "load_settings",
     "owner_of",

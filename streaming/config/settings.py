@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
@@ -135,6 +135,10 @@ class ProbeSettings(Section):
     retention_ms: int = 3 * DAY_MS
 
 
+Writer = Literal["delta-rs", "spark", "auto"]
+"""What writes the rows of a batch (`JobSettings.writer`)."""
+
+
 class JobSettings(Section):
     """The Spark job.
 
@@ -150,6 +154,11 @@ class JobSettings(Section):
         what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.
+        writer: delta-rs collects a batch's rows and writes them from the driver; spark writes them from the executors,
+            with Delta's own writer; auto decides by their number, and takes spark where the tables are registered in a
+            catalog (docs/cluster.md).
+        checkpoint: Folder of the query's offsets and state; None for `_checkpoints/<cluster>` in the lake, which
+            must then be a folder.
         catalog_schema: Schema of Spark's catalog in which the job registers the tables when it starts
             (docs/catalogs.md); None registers nothing.
     """
@@ -162,6 +171,8 @@ class JobSettings(Section):
     heartbeat_ms: int = Field(default=600_000, ge=1_000)
     what_if_max_size: int = Field(default=50_000, ge=0)
     offsets_topic: str = "__consumer_offsets"
+    writer: Writer = "delta-rs"
+    checkpoint: str | None = Field(default=None, min_length=1)
     catalog_schema: str | None = Field(default=None, pattern=r"^[^.]+(\.[^.]+)*$")
 
 

@@ -1,77 +1,46 @@
-"""What happens to the rows of a batch: unpacked, sorted by table, appended once.
+"""What happens to the rows of a batch: each table's are appended once, by the driver or by the executors.
 
-The rows are collected in one action, and all tables are built from the same bytes. Spark would run the operator again
-for every further action, and since 4.1 it fails with `STATE_STORE_COMMIT_VALIDATION_FAILED` unless an action reads
-every state partition. A catch-up has a million rows in a batch, a gigabyte as Python values: only some thousands are
-converted at a time, and the rest stay in Arrow.
+The operator's output is computed in one action, and all tables are made from the same bytes. Spark would run the
+operator again for every further action, and since 4.1 it fails with `STATE_STORE_COMMIT_VALIDATION_FAILED` unless an
+action reads every state partition. So a batch is collected at once, or kept where it was computed.
 """
 
 from __future__ import annotations
 
-import gc
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import msgspec
-import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import functions
 
-from streaming.groups import Rows
-from streaming.tables import TABLES, Lake, to_arrow
+from streaming.job.spark_writer import write_with_spark
+from streaming.job.unpack import rows_by_table
+from streaming.tables import TABLES, DeltaLake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from streaming.config import Writer
     from streaming.maintain import Pace
+    from streaming.tables import Lake
 
-# Rows of one table that are Python's values at once, some 800 bytes each. Fewer, and Arrow's cost per call shows.
-_UNPACKED = 20_000
+# `auto` collects a batch of up to so many packed bytes, about 400,000 rows: the driver and its JVM grow by some
+# 500 MB for them. Memory decides, because Spark's writer takes several times the processor time at any size
+# (docs/performance.md).
+_COLLECTED_BYTES = 60_000_000
 
-# Untyped: the rows go straight into Arrow columns, so building the row objects again would be for nothing.
-_DECODER = msgspec.msgpack.Decoder(list[list[list[Any]]])
-
-
-def rows_by_table(packed: Iterable[bytes]) -> dict[str, pa.Table]:
-    """Unpack the operator's output: the rows of each table that has some."""
-    waiting: dict[str, list[list[Any]]] = {name: [] for name in Rows.__struct_fields__}
-    made: dict[str, list[pa.Table]] = {}
-    schemas = {table.name: table for table in TABLES}
-
-    def make(name: str) -> None:
-        made.setdefault(name, []).append(to_arrow(schemas[name], waiting[name]))
-        waiting[name] = []
-
-    with _uncollected():
-        for payload in packed:
-            for name, rows in zip(Rows.__struct_fields__, _DECODER.decode(payload), strict=True):
-                if rows:
-                    waiting[name].extend(rows)
-                    if len(waiting[name]) >= _UNPACKED:
-                        make(name)
-        for name, rows in waiting.items():
-            if rows:
-                make(name)
-    return {name: pa.concat_tables(parts) for name, parts in made.items()}
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Keep the garbage collector away: it would look through every row again and again, for half of the time.
-
-    Nothing here refers to itself, so that all of it goes when the last reference does.
-    """
-    before = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if before:
-            gc.enable()
+# In a larger batch it still collects the tables of up to so many rows. They take the driver 60 MB and 0.5 s, where
+# Spark's writer takes 2 s for a table with one row.
+_COLLECTED_ROWS = 100_000
 
 
 def batch_writer(
-    lake: Lake, done: Callable[[int, dict[str, int]], None] | None = None, pace: Pace | None = None
+    lake: Lake,
+    done: Callable[[int, dict[str, int]], None] | None = None,
+    pace: Pace | None = None,
+    writer: Writer = "delta-rs",
+    catalog: str | None = None,
 ) -> Callable[[DataFrame, int], None]:
     """Build the function for `foreachBatch`.
 
@@ -79,6 +48,8 @@ def batch_writer(
         lake: Where the rows go.
         done: Called after each batch with its number and the rows written per table.
         pace: Is told when batches begin and end.
+        writer: What writes them, as `job.writer`. A lake that looks at the rows, as a rebuild's does, gets them here.
+        catalog: Schema in which the tables are registered; None for none.
     """
 
     def write(batch: DataFrame, number: int) -> None:
@@ -86,15 +57,38 @@ def batch_writer(
             pace.began(time.monotonic())
         # The id belongs to the checkpoint: a new checkpoint begins at batch 0 again and must not be taken for it.
         query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
-        packed = batch.toArrow().column("rows")
-        tables = rows_by_table(payload for chunk in packed.iterchunks() for payload in chunk.to_pylist())
-        written = {}
-        for table in TABLES:
-            if table.name in tables:
-                written[table.name] = lake.append(table.name, tables[table.name], query, number)
+        if writer == "delta-rs" or not isinstance(lake, DeltaLake):
+            written = _write_here(batch, lake, query, number)
+        elif writer == "spark" or catalog is not None:
+            written = write_with_spark(batch, lake, query, number, catalog=catalog)
+        else:
+            written = _write_by_size(batch, lake, query, number)
         if pace is not None:
             pace.ended(time.monotonic())
         if done is not None:
             done(number, written)
 
     return write
+
+
+def _write_here(batch: DataFrame, lake: Lake, query: str, number: int) -> dict[str, int]:
+    """Collect the rows of a batch and append them from this process."""
+    packed = batch.toArrow().column("rows")
+    tables = rows_by_table(payload for chunk in packed.iterchunks() for payload in chunk.to_pylist())
+    return {
+        table.name: lake.append(table.name, tables[table.name], query, number)
+        for table in TABLES
+        if table.name in tables
+    }
+
+
+def _write_by_size(batch: DataFrame, lake: DeltaLake, query: str, number: int) -> dict[str, int]:
+    """The first action computes the batch, and says how large it is."""
+    batch.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        size = batch.select(functions.sum(functions.length("rows"))).collect()[0][0] or 0
+        if size <= _COLLECTED_BYTES:
+            return _write_here(batch, lake, query, number)
+        return write_with_spark(batch, lake, query, number, collected=_COLLECTED_ROWS)
+    finally:
+        batch.unpersist()

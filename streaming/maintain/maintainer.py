@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
+from typing import Protocol
 
 import duckdb
 import pyarrow as pa
@@ -25,7 +26,8 @@ from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
-from streaming.tables import ALL_TABLES, VIEWS, Table, limited, table_named
+from streaming.stores import cause_of
+from streaming.tables import ALL_TABLES, DAY, VIEWS, Table, advice, limited, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
 _VACUUM_EVERY_S = 3_600
@@ -116,6 +118,16 @@ class Outlook:
     checkpoint: bool
 
 
+class Engine(Protocol):
+    """Compacts days and vacuums in place of ours (`spark_engine.py`). Errors are `MaintenanceError`s."""
+
+    def compact(self, table: Table, uri: str, day: date) -> None:
+        """Join all small files of one day."""
+
+    def vacuum(self, uri: str) -> None:
+        """Delete the files that nobody may read any more."""
+
+
 class Maintainer:
     """Maintains one lake. Not thread-safe; one at a time for each lake (`streaming.process.MAINTAINER`)."""
 
@@ -127,6 +139,7 @@ class Maintainer:
         piece_seconds: float | None = None,
         carry_ms: int = 1_260_000,
         now: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        engine: Engine | None = None,
     ) -> None:
         """Prepare; nothing is read yet.
 
@@ -139,7 +152,9 @@ class Maintainer:
             carry_ms: For how long a row of `lag` or `group_health` says what holds, ms of time between rounds: two
                 heartbeats and a minute.
             now: The clock, ms since the epoch.
+            engine: Compacts past days, and vacuums; None does so here.
         """
+        self._engine = engine
         self._lake = lake.rstrip("/")
         self._keep = {table.name: table.retention.days for table in ALL_TABLES} | dict(keep_days or {})
         self._limits = limits or Limits()
@@ -293,6 +308,8 @@ class Maintainer:
         assert opened is not None  # noqa: S101 - it has a piece of work
         table = opened.table
         with _told(opened.uri):
+            if isinstance(piece, Compaction) and self._engine is not None and self._is_past(table, piece.day):
+                return _by_engine(self._engine, opened, piece.day)
             if isinstance(piece, Compaction):
                 rows: pa.Table | None = read(table, piece.files, opened.folder)
             else:
@@ -310,6 +327,10 @@ class Maintainer:
                 rows_after=0 if rows is None else rows.num_rows,
                 size_after=size_after,
             )
+
+    def _is_past(self, table: Table, day: date) -> bool:
+        # (Sorting a day that is still written would sort it again and again.)
+        return DAY in table.partition_by and day < self._today()
 
     def _limits_within(self, whole: float | None) -> Limits:
         """The limits of pieces that should take no longer than `piece_seconds` and the whole gap."""
@@ -355,7 +376,12 @@ class Maintainer:
             return None
         self._vacuumed[name] = time.monotonic()
         with _told(opened.uri):
-            files, size = opened.vacuum(dry_run=False)
+            if self._engine is None:
+                files, size = opened.vacuum(dry_run=False)
+            else:
+                files, size = opened.vacuum(dry_run=True)
+                if files:
+                    self._engine.vacuum(opened.uri)
         return Done(name, "vacuum", files=files, size=size) if files else None
 
     def _checkpoint(self, opened: MaintainedTable) -> Done | None:
@@ -383,6 +409,28 @@ class Maintainer:
             return connection.sql(f"SELECT alert_id FROM ({VIEWS['alerts_current']})").to_arrow_table()  # noqa: S608
 
 
+def _by_engine(engine: Engine, opened: MaintainedTable, day: date) -> Done:
+    before = [file for file in opened.files() if file.day == day]
+    engine.compact(opened.table, opened.uri, day)
+    after = [file for file in opened.files() if file.day == day]
+    if len(after) >= len(before):
+        message = (
+            f"The engine has joined none of {len(before)} files of {day} in the table {opened.uri}: maintain it "
+            "without --engine."
+        )
+        raise MaintenanceError(message)
+    return Done(
+        table=opened.table.name,
+        what="compaction",
+        day=day,
+        files=len(before),
+        size=sum(file.size for file in before),
+        rows=sum(file.rows for file in before),
+        rows_after=sum(file.rows for file in after),
+        size_after=sum(file.size for file in after),
+    )
+
+
 def _weight(piece: _Piece) -> int:
     """How much work a piece is, in rows."""
     if isinstance(piece, Hour | Day):
@@ -396,9 +444,6 @@ def _told(uri: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, pa.ArrowException, duckdb.Error) as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = (
-            f"The table {uri} could not be maintained ({reason[:300]}): check that its folder is whole and writable "
-            "and its disk not full, and try again."
-        )
+        otherwise = "check that its folder is whole and writable and its disk not full, and try again"
+        message = f"The table {uri} could not be maintained ({cause_of(error)}): {advice(error, otherwise)}."
         raise MaintenanceError(message) from error

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from rich.console import Console
@@ -11,41 +13,58 @@ from rich.table import Table as Grid
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.maintain.maintainer import Done, Maintainer, Outlook
+from streaming.maintain.maintainer import Done, Engine, Maintainer, Outlook
 from streaming.maintain.settings import maintainer_of
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
 
 
-def maintain(settings: Settings, console: Console, *, dry_run: bool = False) -> None:
+def maintain(
+    settings: Settings, console: Console, *, dry_run: bool = False, with_spark: bool = False, master: str | None = None
+) -> None:
     """Maintain a lake until nothing is left to do, and say what was done; with `dry_run` only what would be.
 
+    Args:
+        settings: All settings.
+        console: Where it is said.
+        dry_run: Change nothing.
+        with_spark: Spark compacts past days, and vacuums.
+        master: Its master, as of `spark_engine`.
+
     Raises:
-        SetupError: There is no lake, a setting names no table, or another maintainer is at work.
+        SetupError: There is no lake, a setting names no table, another maintainer is at work, or Spark cannot start.
         MaintenanceError: A table could not be maintained.
     """
     lake = settings.lake
-    maintainer = maintainer_of(settings)
     if dry_run:
-        found = maintainer.outlook()
+        found = maintainer_of(settings).outlook()
         if not found:
             raise _no_lake(lake)
         _show(found, console)
         return
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
         raise _no_lake(lake)
-    with only_one(MAINTAINER, lake, None):
+    with only_one(MAINTAINER, lake, None) as check, _engine(master) if with_spark else nullcontext() as engine:
+        maintainer = maintainer_of(settings, engine=engine)
         outlook = maintainer.outlook()
         if not outlook:
             raise _no_lake(lake)
-        done = _run(maintainer, outlook, console)
+        done = _run(maintainer, outlook, console, check)
         console.print(_summary(done), highlight=False)
 
 
-def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> list[Done]:
+def _engine(master: str | None) -> AbstractContextManager[Engine]:
+    # (Spark's own modules take a second to import.)
+    from streaming.maintain.spark_engine import spark_engine  # noqa: PLC0415
+
+    return spark_engine(master)
+
+
+def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check: Callable[[], None]) -> list[Done]:
     if not console.is_terminal:
         done = []
         for piece in maintainer.work():
+            check()
             console.print(line_of(piece), highlight=False)
             done.append(piece)
         return done
@@ -55,6 +74,7 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> li
         size = sum(o.compacted_size + o.expired_size for o in outlook)
         task = progress.add_task("looking at the tables", total=size or None)
         for piece in maintainer.work():
+            check()
             # (Compacted files may be joined once more, so the bar can be full a little early.)
             moved = piece.size if piece.what in {"compaction", "retention"} else 0
             progress.update(task, description=f"{piece.table}: {piece.what}", advance=moved)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.maintain.maintainer import Maintainer
+from streaming.maintain.maintainer import Engine, Maintainer
 from streaming.maintain.plan import Limits
 from streaming.tables import ALL_TABLES
 
@@ -15,12 +15,13 @@ _LEAST_DAYS = 2
 _LEAST_HEARTBEAT_MS = 600_000
 
 
-def maintainer_of(settings: Settings, *, in_job: bool = False) -> Maintainer:
+def maintainer_of(settings: Settings, *, in_job: bool = False, engine: Engine | None = None) -> Maintainer:
     """Prepare a maintainer of the lake.
 
     Args:
         settings: All settings.
         in_job: It works between a job's batches, so its pieces are bounded by time as well (`piece_seconds`).
+        engine: Compacts past days, and vacuums; None does so here.
 
     Raises:
         SetupError: A setting names no table, or keeps one for too short a time.
@@ -32,6 +33,7 @@ def maintainer_of(settings: Settings, *, in_job: bool = False) -> Maintainer:
         _keep_days(settings),
         limits,
         piece_seconds=chosen.piece_seconds if in_job else None,
+        engine=engine,
         carry_ms=2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000,
     )
 

@@ -1,20 +1,26 @@
 """The lake: a folder (or object store URI) with one Delta table per name, written without Spark.
 
 Small appends go through delta-rs: five tables in 0.13 s where Spark's writer needs 4 s. The transaction ids are Delta's
-own, so a later release may write large batches through Spark with the same ids.
+own, so that the job may write large batches through Spark with the same ids (`streaming/job/spark_writer.py`).
 
 Rows of the core first become Arrow columns: ms become TIMESTAMP, days DATE, lists structs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
+from streaming.lifecycle import room_log
+from streaming.stores import cause_of, on_object_store
+from streaming.tables.dataset import LakeUnwritableError
 from streaming.tables.schema import TABLES, Column, Table, table_named
 from streaming.tables.schema.table import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
 from streaming.times import DAY_MS
@@ -24,8 +30,14 @@ from streaming.times import DAY_MS
 _LAST_DAY = 2_932_896
 _LAST_MS = (_LAST_DAY + 1) * DAY_MS - 1
 
+# How long an append waits for a store: a batch that fails costs the job a restart. A lease lasts no longer.
+_PATIENCE_S = 60.0
+_PAUSE_S = 1.0
+
 # Retention commits once for each day that it deletes.
 _ATTEMPTS = 20
+
+_LOG = room_log(__name__)
 
 _BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 
@@ -101,9 +113,18 @@ class DeltaLake:
         root: Folder or URI.
     """
 
-    def __init__(self, root: str, storage_options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, root: str, storage_options: dict[str, str] | None = None, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            root: Folder or URI.
+            storage_options: Options of delta-rs; None leaves all to the environment, as everybody else does.
+            check: Called before each append; raises where this process may not write any more (`only_one`).
+        """
         self.root = root.rstrip("/")
-        self._options = storage_options
+        self._options, self._check = storage_options, check
         self._open: dict[str, DeltaTable] = {}
 
     def path(self, table: str) -> str:
@@ -114,41 +135,103 @@ class DeltaLake:
         """Create the tables that are not there; those that are stay as they are.
 
         Columns that a later release appended are added to an older table.
+
+        Raises:
+            LakeUnwritableError: A table cannot be read or created.
         """
         for table in tables:
-            try:
-                existing = DeltaTable(self.path(table.name), storage_options=self._options)
-            except TableNotFoundError:
-                DeltaTable.create(
-                    self.path(table.name),
-                    schema=table.arrow_schema,
-                    mode="ignore",
-                    partition_by=list(table.partition_by) or None,
-                    name=table.name,
-                    description=table.comment,
-                    configuration=dict(table.properties),
-                    storage_options=self._options,
-                )
-                continue
-            known = {field.name for field in existing.schema().fields}
-            missing = [c for c in table.columns if c.name not in known]
-            if missing:
-                added = pa.schema([table.arrow_schema.field(c.name) for c in missing])
-                existing.alter.add_columns(list(_fields(added)))
+            with told_of_store(self.path(table.name)):
+                self._create(table)
+
+    def _create(self, table: Table) -> None:
+        try:
+            existing = DeltaTable(self.path(table.name), storage_options=self._options)
+        except TableNotFoundError:
+            DeltaTable.create(
+                self.path(table.name),
+                schema=table.arrow_schema,
+                mode="ignore",
+                partition_by=list(table.partition_by) or None,
+                name=table.name,
+                description=table.comment,
+                configuration=dict(table.properties),
+                storage_options=self._options,
+            )
+            return
+        known = {field.name for field in existing.schema().fields}
+        missing = [c for c in table.columns if c.name not in known]
+        if missing:
+            added = pa.schema([table.arrow_schema.field(c.name) for c in missing])
+            existing.alter.add_columns(list(_fields(added)))
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
-        """Append once; see `Lake.append`."""
+        """Append once; see `Lake.append`. A store that is away is waited for, for a minute.
+
+        Raises:
+            LakeUnwritableError: A store could not be written.
+        """
+        columns = rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows)
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            self._check()
+            try:
+                return self._append(table, columns, writer, batch)
+            except LakeUnwritableError as error:
+                if time.monotonic() >= until:
+                    raise
+                _LOG.warning("%s Trying again.", error)
+                time.sleep(_PAUSE_S)
+
+    def _append(self, table: str, rows: pa.Table, writer: str, batch: int) -> int:
+        app = application(table, writer)
+        with told_of_store(self.path(table)):
+            target = self._opened(table)
+            # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
+            is_written = partial(_has_transaction, target, app, batch)
+            return len(rows) if append_once(target, rows, is_written, [Transaction(app, batch)]) else 0
+
+    def is_written(self, table: str, writer: str, batch: int) -> bool:
+        """Whether the table has the rows of a batch, asked before they are written; arguments as of `Lake.append`.
+
+        Raises:
+            LakeUnwritableError: A store could not be read.
+        """
+        self._check()
+        with told_of_store(self.path(table)):
+            target = self._opened(table)
+            target.update_incremental()
+            return _has_transaction(target, application(table, writer), batch)
+
+    def _opened(self, table: str) -> DeltaTable:
         if table not in self._open:
             self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
-        target, app = self._open[table], f"{writer}/{table}"
+        return self._open[table]
 
-        def is_written() -> bool:
-            # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
-            written = target.transaction_version(app)
-            return written is not None and written >= batch
 
-        columns = rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows)
-        return len(rows) if append_once(target, columns, is_written, [Transaction(app, batch)]) else 0
+def application(table: str, writer: str) -> str:
+    """The id under which a table counts the batches of a writer (Delta's `txn.appId`)."""
+    return f"{writer}/{table}"
+
+
+def _has_transaction(table: DeltaTable, app: str, batch: int) -> bool:
+    written = table.transaction_version(app)
+    return written is not None and written >= batch
+
+
+@contextmanager
+def told_of_store(uri: str) -> Iterator[None]:
+    """Turn what fails with a table on an object store into one sentence; errors of folders pass as they are.
+
+    Raises:
+        LakeUnwritableError: A request failed. (Without the error behind it, which can quote what a store has answered.)
+    """
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        if not on_object_store(uri):
+            raise
+        message = f"The table {uri} cannot be written: {cause_of(error)}."
+        raise LakeUnwritableError(message) from None
 
 
 def append_once(
@@ -167,6 +250,7 @@ def append_once(
 
     Raises:
         CommitFailedError: Other programs delete rows all the time.
+        OSError: The store does not answer; the commit may have been made all the same.
     """
     failed = 0
     while True:

@@ -17,7 +17,9 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from streaming.stores import cause_of
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
+from streaming.tables.lost import advice
 from streaming.tables.schema import Table
 
 _T = TypeVar("_T")
@@ -215,8 +217,8 @@ class DeltaLogTail:
         )
 
     def _unreadable(self, error: Exception) -> LakeUnreadableError:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"The table {self.uri} cannot be read ({reason[:300]}): check that the lake is whole and readable."
+        what = advice(error, "check that the lake is whole and readable")
+        message = f"The table {self.uri} cannot be read ({cause_of(error)}): {what}."
         return LakeUnreadableError(message)
 
 

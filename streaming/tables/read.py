@@ -11,12 +11,12 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.dataset as ds
+import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import all_rows
+from streaming.tables.dataset import LakeUnreadableError, all_rows
+from streaming.tables.lost import advice
 from streaming.tables.memory import in_memory
 from streaming.tables.schema import ALL_TABLES, Table
 
@@ -49,26 +49,6 @@ def _ordered() -> list[Table]:
 
 VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
 """SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""
-
-
-def has_rows_of(root: str, table: Table, cluster: str) -> bool:
-    """Whether a table of a lake holds a row of a cluster; False where there is no such table.
-
-    Files that cannot hold one, by their statistics, are not opened.
-    """
-    location = f"{root.rstrip('/')}/{table.name}"
-    try:
-        opened = DeltaTable(location)
-    except TableNotFoundError:
-        return False
-    rows = all_rows(table, opened, location, lambda file: _can_hold(file, cluster))
-    found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == cluster)
-    return bool(found.num_rows)
-
-
-def _can_hold(file: Mapping[str, Any], cluster: str) -> bool:
-    low, high = file.get("min.cluster"), file.get("max.cluster")
-    return bool(low is None or high is None or low <= cluster <= high)
 
 
 class LakeReader:
@@ -104,10 +84,22 @@ class LakeReader:
             self._have_views = True
 
     def rows(self, sql: str, parameters: list[Any] | Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-        """Run a query; one dict per row. Parameters are `?` in a list, or `$name` by name."""
-        cursor = self._connection.execute(sql, parameters or [])
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        """Run a query; one dict per row. Parameters are `?` in a list, or `$name` by name.
+
+        Raises:
+            LakeUnreadableError: A data file is gone.
+            duckdb.Error: Anything else is wrong, such as the query.
+        """
+        try:
+            cursor = self._connection.execute(sql, parameters or [])
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except duckdb.InvalidInputException as error:
+            what = advice(error, "")
+            if not what:
+                raise
+            message = f"The lake {self._root} cannot be read ({str(error)[:300]}): {what}."
+            raise LakeUnreadableError(message) from error
 
     def count(self, table: str) -> int:
         """Rows of a table or view."""

@@ -19,11 +19,12 @@ from deltalake.exceptions import DeltaError
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from streaming.config import KAFKA_SECRETS, Settings, Thresholds, environment_of, secret_variable
+from streaming.config import KAFKA_SECRETS, Settings, Thresholds, checkpoint_of, environment_of, secret_variable
 from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import check
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
+from streaming.stores import cause_of
 from streaming.tables import LakeUnreadableError
 from streaming.terminal import printable
 from streaming.up.live import Quiet, lines, live_rows, render
@@ -31,8 +32,9 @@ from streaming.up.live import Quiet, lines, live_rows, render
 # Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
+_STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
-PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS)
+PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES)
 # (Longer than any batch: the job stops between two.)
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS)
 # (Longer than a slow target may take to answer.)
@@ -64,6 +66,7 @@ def up(settings: Settings, console: Console) -> None:
         SetupError: The cluster cannot be reached, or a right is missing: one sentence each; or the rules file is wrong.
     """
     thresholds = Thresholds.load(settings.alerts.rules)
+    checkpoint_of(settings)  # (refuses a lake on an object store without one)
     problems = check(settings)
     if problems:
         raise SetupError("\n".join(map(str, problems)))
@@ -171,7 +174,7 @@ class _View:
                 self._tidy_at = time.monotonic() + _TIDY_EVERY_S
             return render(self._rows, height, notice, self._thresholds, self._quiet)
         except _PASSING as error:
-            why = next(iter(str(error).splitlines()), type(error).__name__)
+            why = cause_of(error)
             return lines(f"the tables cannot be read now: {why}\n{notice}")
 
 

@@ -34,6 +34,7 @@ from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
 from tests.benchmarks.steady_state import SteadySize, steady_state
 from tests.benchmarks.verdict_inputs import inputs
+from tests.benchmarks.writers import on_a_cluster, scaling, writers
 
 __all__ = ["main"]
 
@@ -44,6 +45,7 @@ _MEASURES: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
     "steady-state": steady_state,
     "delay": delay,
     "lake": lake,
+    "writers": writers,
 }
 """Benchmarks that need a broker, in the order of the table."""
 
@@ -54,6 +56,11 @@ _FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
         figure
         for size in (SteadySize(), SteadySize.resting(), SteadySize.full(), SteadySize.large_group())
         for figure in steady_state(cluster, say, size)
+    ],
+    "writers": lambda cluster, say: [
+        *writers(cluster, say),
+        *on_a_cluster(cluster, say),
+        *scaling(cluster, say),
     ],
 }
 """Benchmarks that `--full` runs at another size."""
@@ -76,7 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the named benchmarks, or all; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
-    parser.add_argument("--full", action="store_true", help="catch-up, downtime, steady-state: at full size (minutes)")
+    parser.add_argument(
+        "--full", action="store_true", help="catch-up, downtime, steady-state, writers: at full size (minutes)"
+    )
     given = parser.parse_args(arguments)
     names = given.names or _NAMES
     if unknown := [name for name in names if name not in _NAMES]:

@@ -11,12 +11,14 @@ from pyspark import cloudpickle
 
 from streaming.cluster import spark_submit, submit
 from streaming.cluster.spark_submit import pack
-from streaming.config import KafkaSettings, Settings
+from streaming.config import JobSettings, KafkaSettings, Settings, Writer
 from streaming.exceptions import SetupError
 from streaming.job.operator import operator
 from streaming.job.run import _without_secrets
 from streaming.job.source import SourceSettings
+from streaming.spark import jars_for
 
+_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 _SECRET = "correct-horse-battery-staple"
 
 
@@ -81,3 +83,14 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
     with spark_submit._passed_on(submitted.pid):
         os.kill(os.getpid(), signal.SIGTERM)
         assert submitted.wait(60) == 7
+
+
+@pytest.mark.parametrize(
+    ("writer", "more", "taken"),
+    [("delta-rs", [], False), ("spark", [], True), ("auto", [], True), ("spark", [f"--conf=x={_EXTENSION}"], False)],
+)
+def test_deltas_jars_go_along_where_spark_may_write_and_the_platform_has_none(
+    writer: Writer, more: list[str], taken: bool
+) -> None:
+    arguments = spark_submit._delta_jars(Settings(job=JobSettings(writer=writer)), more)
+    assert arguments == (["--jars", jars_for()] if taken else [])

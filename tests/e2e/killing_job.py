@@ -107,6 +107,7 @@ class _WatchedLake:
 
     def __init__(self, lake: DeltaLake, killer: _Killer) -> None:
         self._lake, self._killer = lake, killer
+        self._begun: tuple[int, str] | None = None
 
     def append(self, table: str, rows: list[list[Any]], writer: str, batch: int) -> int:
         if self._killer.is_due("in-append") and not self._killer.appended:
@@ -115,6 +116,17 @@ class _WatchedLake:
         self._killer.appended.append(table)
         self._killer.reach(f"after-append-{len(self._killer.appended)}")
         return written
+
+    def is_written(self, table: str, writer: str, batch: int) -> bool:
+        # (Spark's writer asks this before each table, so the one before it is written.)
+        if self._begun is not None and self._begun[0] == batch:
+            self._killer.appended.append(self._begun[1])
+            self._killer.reach(f"after-append-{len(self._killer.appended)}")
+        self._begun = (batch, table)
+        return self._lake.is_written(table, writer, batch)
+
+    def path(self, table: str) -> str:
+        return self._lake.path(table)
 
 
 class _WatchedFrame:
@@ -158,8 +170,8 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
 
         return write_or_die
 
-    def killing_operator(settings: Settings) -> Callable[..., Iterator[Any]]:
-        apply = operator(settings)
+    def killing_operator(settings: Settings, *others: Any) -> Callable[..., Iterator[Any]]:
+        apply = operator(settings, *others)
 
         def apply_or_die(key: tuple[str], frames: Iterator[Any], state: Any) -> Iterator[Any]:
             if killer.takes_flag():

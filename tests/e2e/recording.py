@@ -21,7 +21,7 @@ from pathlib import Path
 from kafka import KafkaAdminClient
 from kafka.admin import MemberToRemove
 
-from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings
+from streaming.config import JobSettings, KafkaSettings, ProbeSettings, Settings, Writer
 from streaming.demo.java_tools import GroupOffset, describe_all_groups
 from streaming.process import GuardedProcess
 from tests.e2e.journal import Played
@@ -71,14 +71,14 @@ class Recording:
     groups: frozenset[str]
 
 
-def settings_for(bootstrap: str, lake: Path, *, max_rounds: int) -> Settings:
+def settings_for(bootstrap: str, lake: Path, *, max_rounds: int, writer: Writer = "delta-rs") -> Settings:
     """Settings of a job (and of the probe) on the recording."""
     return Settings(
         cluster=CLUSTER,
         lake=str(lake),
         kafka=KafkaSettings(bootstrap_servers=bootstrap),
         probe=ProbeSettings(interval_ms=_INTERVAL_MS),
-        job=JobSettings(max_rounds=max_rounds, trigger_ms=0),
+        job=JobSettings(max_rounds=max_rounds, trigger_ms=0, writer=writer),
     )
 
 
@@ -94,6 +94,7 @@ def environment_of(settings: Settings, folder: Path) -> dict[str, str]:
         "EVENKEEL_PROBE__INTERVAL_MS": str(settings.probe.interval_ms),
         "EVENKEEL_JOB__MAX_ROUNDS": str(settings.job.max_rounds),
         "EVENKEEL_JOB__TRIGGER_MS": str(settings.job.trigger_ms),
+        "EVENKEEL_JOB__WRITER": settings.job.writer,
     }
 
 

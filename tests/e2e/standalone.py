@@ -1,4 +1,4 @@
-"""A standalone Spark cluster with one master and one worker, from pyspark's own files."""
+"""A standalone Spark cluster with one master, from pyspark's own files."""
 
 from __future__ import annotations
 
@@ -32,19 +32,28 @@ class StandaloneCluster:
         work: Folder of the executors' output.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, workers: int = 1, cores: int = 2, memory: str = "1g") -> None:
+        """Prepare; `cores` and `memory` are of each worker."""
         self.work = folder / "work"
         self._folder = folder
+        self._workers = workers
+        self._of_each = ("--cores", str(cores), "--memory", memory)
         self._processes: list[GuardedProcess] = []
 
     def __enter__(self) -> Self:
         self._folder.mkdir(parents=True)
         self._start("master", "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", "0")
         self.master = self._told("master", r"Starting Spark master at (spark://\S+)")
-        work = ["--cores", "2", "--memory", "1g", "--work-dir", str(self.work)]
-        self._start("worker", "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *work, self.master)
-        self._told("worker", "(Successfully registered) with master")
+        for number in range(self._workers):
+            name, of_it = f"worker-{number}", [*self._of_each, "--work-dir", str(self.work)]
+            self._start(name, "org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", *of_it, self.master)
+            self._told(name, "(Successfully registered) with master")
         return self
+
+    @property
+    def pids(self) -> list[int]:
+        """Master and workers; executors are below the workers."""
+        return [process.pid for process in self._processes]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -44,12 +44,20 @@ _ELEVEN = (
 _FOUR = ("0:after-append-1:all", "1:after-append-2:driver", "1:in-maintenance:all", "2:in-append:driver")
 
 
+# Each attempt by the other writer; three minutes more on an idle machine.
+_THREE = ("0:after-append-1:all", "0:after-append-2:driver", "1:after-append-1:all")
+
+
 @pytest.mark.parametrize(
-    ("kills_at", "rounds"),
-    [pytest.param(_FOUR, 12, id="four"), pytest.param(_ELEVEN, 3, id="eleven", marks=pytest.mark.soak)],
+    ("kills_at", "rounds", "writers"),
+    [
+        pytest.param(_FOUR, 12, ["delta-rs"], id="four"),
+        pytest.param(_ELEVEN, 3, ["delta-rs"], id="eleven", marks=pytest.mark.soak),
+        pytest.param(_THREE, 24, ["spark", "delta-rs"], id="switching", marks=pytest.mark.soak),
+    ],
 )
 def test_kills_inside_batches_and_maintenance_and_another_read_limit_give_the_same_tables(
-    recorded: Recorded, tmp_path: Path, kills_at: tuple[str, ...], rounds: int
+    recorded: Recorded, tmp_path: Path, kills_at: tuple[str, ...], rounds: int, writers: list[str]
 ) -> None:
     told = tmp_path / "told.jsonl"
     settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=rounds)
@@ -70,7 +78,8 @@ def test_kills_inside_batches_and_maintenance_and_another_read_limit_give_the_sa
                 check=False,
             ).returncode
 
-    for moment in kills_at:
+    for number, moment in enumerate(kills_at):
+        environment["EVENKEEL_JOB__WRITER"] = writers[number % len(writers)]
         # The next run starts at once: an orphaned JVM of the killed run may still exist.
         assert run("tests.e2e.killing_job", moment, str(told), *job) == -signal.SIGKILL, _tail(tmp_path / "job.log")
     assert run("streaming.job", *job) == 0, _tail(tmp_path / "job.log")

@@ -20,6 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streaming.maintain import Maintainer
+from streaming.maintain.delta_table import open_table
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import File
 from streaming.maintain.rewrite import read
@@ -299,3 +300,14 @@ def test_a_piece_that_fits_into_no_gap_begins_in_one(lake: DeltaLake) -> None:
     maintainer = Maintainer(lake.root, limits=replace(TWO_ARE_MANY, piece_rows=40_000))
     # (36,000 rows with opening two files: 0.36 s as far as is known. No piece has to be smaller than 50,000 rows.)
     assert [done.files for done in maintainer.work(left=0.1, whole=0.3)] == [2]
+
+
+def test_a_checkpoint_takes_along_the_sums_that_spark_has_left_of_files_which_are_gone(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path)
+    log = Path(lake.path("lag")) / "_delta_log"
+    for name in (f"{0:020d}.json", f"{7:020d}.json", f"{7:020d}.checkpoint.parquet"):
+        (log / f".{name}.crc").touch()
+    opened = open_table(lake.root, table_named("lag"))
+    assert opened is not None
+    opened.checkpoint()
+    assert [file.name for file in log.glob(".*.crc")] == [f".{0:020d}.json.crc"]

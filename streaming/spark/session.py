@@ -1,0 +1,55 @@
+"""The start of a Spark session."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from streaming.java import find_java
+from streaming.places import shipped_folder
+from streaming.process import SAFE_PATH
+from streaming.spark.delta import delta_settings, refuse_missing_delta
+
+__all__ = ["start_spark"]
+
+
+def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool) -> SparkSession:
+    """Start or join a session.
+
+    Without a master from `spark-submit`, or in the environment (`MASTER`), it runs on this machine, with one thread per
+    core.
+
+    Args:
+        name: Its name, as a cluster's master shows it.
+        settings: Spark's settings, beside those of `conf/spark-defaults.conf`.
+        with_delta: It can write Delta tables, for which it loads Delta's jars.
+
+    Raises:
+        SetupError: There is no usable Java, or Delta's jars are needed and missing.
+    """
+    java = find_java()
+    os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
+    # (spark-defaults.conf and log4j2.properties. On a cluster the packages lack the folder; the environment names it.)
+    if shipped_folder().is_dir():
+        os.environ.setdefault("SPARK_CONF_DIR", str(shipped_folder()))
+    os.environ.update(SAFE_PATH)  # for the workers
+    # Workers must run this very interpreter: another one has neither our packages nor pyarrow.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for setting, value in (dict(settings) | (delta_settings() if with_delta else {})).items():
+        builder = builder.config(setting, str(value))
+    if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
+        builder = builder.master("local[*]")
+    asked = signal.getsignal(signal.SIGINT)
+    session = builder.getOrCreate()
+    if asked is not None and threading.current_thread() is threading.main_thread():
+        # SparkContext installs a SIGINT handler: Ctrl-C would end the job in the middle of a batch, with exit code 130.
+        signal.signal(signal.SIGINT, asked)
+    if with_delta:
+        refuse_missing_delta(session)
+    return session

@@ -1,0 +1,217 @@
+"""Both writers of a batch: what each costs by the number of rows, and a job with Spark's own on a standalone master.
+
+`writers` measures writing alone, with the operator's output in files. `on_a_cluster` measures a whole job whose batch
+has a million rows, and `scaling` the job's parts that Spark shares out, on one core and on two.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import get_args
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from streaming.config import Settings, Writer
+from streaming.groups import Rows, encode_rows
+from streaming.groups.rows import GroupHealthRow, LagRow
+from tests.benchmarks.bench_cluster import BenchCluster
+from tests.benchmarks.figure import Figure, Say
+from tests.benchmarks.made_groups import MadeGroups
+from tests.benchmarks.measured_job import JobReport, measure_job, memory_of
+from tests.benchmarks.measured_writer import Written
+from tests.e2e.standalone import StandaloneCluster
+
+__all__ = ["WriterSizes", "on_a_cluster", "scaling", "writers"]
+
+_PARTITIONS = 10
+_CHECKOUT = Path(__file__).parents[2]
+_LIMIT_S = 900
+
+
+@dataclass(frozen=True, slots=True)
+class WriterSizes:
+    """Sizes of the benchmark.
+
+    Attributes:
+        rows: Rows of `lag` in a batch; `group_health` has a tenth of them.
+        batches: Batches of each size; the first does not count.
+    """
+
+    rows: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    batches: int = 4
+
+
+def writers(cluster: BenchCluster, say: Say, sizes: WriterSizes | None = None) -> list[Figure]:
+    """Measure writing alone; the same files for each writer, each in a process of its own.
+
+    Raises:
+        RuntimeError: A process failed.
+    """
+    sizes = sizes or WriterSizes()
+    figures: list[Figure] = []
+    for rows in sizes.rows:
+        folder = cluster.folder / f"packed-{rows}"
+        say(f"a batch of {rows:,} rows")
+        _write_packed(folder, rows)
+        for writer in get_args(Writer):
+            say(f"{writer}, {rows:,} rows")
+            start, *batches = _measured(writer, cluster.folder / f"written-{writer}-{rows}.json", folder, sizes.batches)
+            figures.extend(_figures(writer, rows, start, batches))
+        shutil.rmtree(folder)
+    return figures
+
+
+def _write_packed(folder: Path, rows: int) -> None:
+    folder.mkdir()
+    payloads = [encode_rows(_rows_of(group)) for group in range(rows // _PARTITIONS)]
+    half = -(-len(payloads) // 2)
+    for part in range(2):
+        table = pa.table({"rows": pa.array(payloads[part * half : (part + 1) * half], pa.binary())})
+        pq.write_table(table, folder / f"{part}.parquet")
+
+
+def _rows_of(number: int) -> Rows:
+    group, topic, now, offset = f"checkout-service-{number}", f"orders-{number // 10}", 1_763_900_000_000, 10**6
+    lag = [
+        LagRow(
+            "bench", group, topic, None, partition, "log", 1_000, now, 20_415, False, offset + number,
+            offset + number + 5, offset + number + 5, 0, 5, 5, 0, 0, "ok", None, 2, now, 0, False, True,
+            f"consumer-{group}-{partition % 2}", "consumer", "/10.0.0.1",
+        )
+        for partition in range(_PARTITIONS)
+    ]  # fmt: skip
+    health = GroupHealthRow(
+        "bench", "id", group, "log", number % 50, 1_000, now, 20_415, False, "Stable", "classic", "consumer", "range",
+        None, None, 1, 1, now, 2, "identical", None, 0, (), 1, 10, 10, 50, 50, 0, 5, 0, "ok", 20, 0.0, 0.0,
+    )  # fmt: skip
+    return Rows(lag=lag, group_health=[health])
+
+
+def _measured(writer: str, report: Path, folder: Path, batches: int) -> list[Written]:
+    command = [sys.executable, "-m", "tests.benchmarks.measured_writer", writer, str(report), *[str(folder)] * batches]
+    done = subprocess.run(command, cwd=_CHECKOUT, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+    if done.returncode:
+        message = f"the writer {writer} failed: {done.stderr.strip()[-500:]}"
+        raise RuntimeError(message)
+    shutil.rmtree(report.with_suffix(".lake"))
+    return msgspec.json.decode(report.read_bytes(), type=list[Written])
+
+
+def _figures(writer: str, rows: int, start: Written, batches: list[Written]) -> list[Figure]:
+    cold, *warm = batches
+    spent = sorted(warm, key=lambda batch: batch.spent.total)[len(warm) // 2].spent
+    memory = {part: held / 2**20 for part, held in batches[-1].memory.items()}
+    return [
+        Figure(
+            f"{writer}, {rows:,} rows of lag: processor time",
+            f"{spent.total:.2f} s",
+            "",
+            f"driver {spent.driver:.2f}, jvm {spent.jvm:.2f}, workers {spent.workers:.2f}; by the clock "
+            f"{median(batch.seconds for batch in warm):.2f} s (median of {len(warm)}); first batch "
+            f"{cold.spent.total:.1f} s; session {start.spent.total:.1f} s",
+        ),
+        Figure(
+            "  memory", f"{sum(memory.values()):,.0f} MB", "", ", ".join(f"{p} {m:,.0f}" for p, m in memory.items())
+        ),
+    ]
+
+
+def on_a_cluster(cluster: BenchCluster, say: Say, groups: int = 100_000, rounds: int = 3) -> list[Figure]:
+    """A job whose batch has eleven rows for each of many groups, with Spark's writer on a master with two cores.
+
+    Raises:
+        RuntimeError: It failed.
+    """
+    settings = _made(cluster, "cluster", groups, rounds, say)
+    with StandaloneCluster(cluster.folder / "standalone", cores=2, memory="2g") as spark:
+        job = measure_job(settings, cluster.folder, say, spark.master, spark.pids)
+    last, before = job.batches[-1], job.batches[-2]
+    spent, progress = last.spent.since(before.spent), job.progress[-1]
+    rows = sum(last.rows.values())
+    return [
+        Figure(
+            f"{groups:,} groups x {_PARTITIONS} partitions on a standalone master",
+            f"{progress['durationMs']['triggerExecution'] / 1000:.1f} s",
+            "under 60 s",
+            f"a batch of {rows:,} rows, writer {settings.job.writer}; processor time {spent.total:.1f} s (executors "
+            f"{spent.workers:.1f}, driver {spent.driver:.2f}, its JVM {spent.jvm:.1f})",
+        ),
+        Figure(
+            "  memory", f"{_driver_memory(job):,.0f} MB", "under 1,024 MB", f"driver with its JVM; {memory_of(job)}"
+        ),
+    ]
+
+
+def _driver_memory(job: JobReport) -> float:
+    return (job.largest_memory["driver"] + job.largest_memory["jvm"]) / 2**20
+
+
+def _made(cluster: BenchCluster, name: str, groups: int, rounds: int, say: Say) -> Settings:
+    settings = cluster.settings(name, max_rounds=1)
+    settings = settings.model_copy(update={"job": settings.job.model_copy(update={"writer": "spark"})})
+    with MadeGroups(settings, groups, _PARTITIONS) as made:
+        made.rebalance(made.groups)
+        for number in range(rounds):
+            say(f"writing round {number + 1} of {rounds}: {made.records:,} records so far")
+            made.commit()
+            made.round()
+    return settings
+
+
+def scaling(cluster: BenchCluster, say: Say, groups: int = 10_000, rounds: int = 6) -> list[Figure]:
+    """The same rounds on one core and on two, of this machine and of a standalone master's workers.
+
+    Raises:
+        RuntimeError: A job failed.
+    """
+    settings = _made(cluster, "scaling", groups, rounds, say)
+    settings = settings.model_copy(update={"job": settings.job.model_copy(update={"writer": "delta-rs"})})
+    seconds: dict[str, float] = {}
+    spent: dict[str, float] = {}
+    notes: dict[str, str] = {}
+
+    def measure(name: str, master: str, pids: Sequence[int]) -> None:
+        shutil.rmtree(settings.lake, ignore_errors=True)
+        job = measure_job(settings, cluster.folder, say, master, pids)
+        shutil.rmtree(settings.lake)
+        warm = list(pairwise(job.batches))[1:]
+        of_batch = [after.spent.since(before.spent) for before, after in warm]
+        seconds[name] = median(p["durationMs"]["addBatch"] / 1000 for p in job.progress[2:])
+        spent[name] = median(one.total for one in of_batch)
+        notes[name] = ", ".join(
+            f"{part} {median(getattr(one, part) for one in of_batch):.2f}" for part in ("driver", "jvm", "workers")
+        )
+
+    for cores in (1, 2):
+        say(f"local[{cores}]")
+        measure(f"local[{cores}]", f"local[{cores}]", ())
+    for workers in (1, 2):
+        name = f"{workers} worker{'s' * (workers > 1)} of one core"
+        with ExitStack() as stack:
+            folder = cluster.folder / f"standalone-{workers}"
+            spark = stack.enter_context(StandaloneCluster(folder, workers=workers, cores=1, memory="2g"))
+            measure(name, spark.master, spark.pids)
+    figures = []
+    for one, two in pairwise(list(seconds)):
+        if one == "local[2]":
+            continue
+        figures.append(
+            Figure(
+                f"{one} to {two}",
+                f"{seconds[one] / seconds[two]:.2f} times",
+                "2 times",
+                f"{groups:,} groups x {_PARTITIONS}: a batch takes {seconds[one]:.2f} and {seconds[two]:.2f} s by the "
+                f"clock, {spent[one]:.2f} ({notes[one]}) and {spent[two]:.2f} s ({notes[two]}) of processor time",
+            )
+        )
+    return figures
