@@ -15,7 +15,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo     a real broker, real consumer groups, and what Evenkeel shows about them (Ctrl-C stops it)"
 	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables"
-	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests);"
+	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests;"
+	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
 	@echo "              WORKERS=8 sets the number of processes (default 3)"
 	@echo "make test-all the same with ten times as much random input, then make soak and make mutants; takes a night"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
@@ -39,6 +40,7 @@ lint: setup
 # make -n would run the tests.)
 test: setup
 	@$(PYTHON) conf/setup.py browser
+	@$(PYTHON) conf/setup.py store
 	@said=$$(mktemp); { $(LINT); } >"$$said" 2>&1 & lint=$$!; \
 	$(BIN)/pytest $(IN_PARALLEL) -m "not soak" --durations=25; tests=$$?; \
 	wait $$lint; linted=$$?; cat "$$said"; rm -f "$$said"; \
@@ -56,6 +58,7 @@ bench: setup
 	@$(BIN)/python -m tests.benchmarks
 
 soak: setup
+	@$(PYTHON) conf/setup.py store
 	$(BIN)/pytest -m soak --durations=25
 
 MUTANTS ?= 500

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
     from streaming.demo.broker import EmbeddedBroker
+    from tests.object_store import ObjectStore
 
 _skipped: list[str] = []
 
@@ -104,3 +105,22 @@ def spark() -> Iterator[SparkSession]:
     session = start_session(JobSettings(), "evenkeel tests")
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session")
+def object_store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    """One real S3 server for the whole run of this process; tests use buckets of their own, and never stop it."""
+    from tests.object_store import ObjectStore, versitygw  # noqa: PLC0415
+
+    if versitygw() is None:
+        pytest.skip("no versitygw: `python3 conf/setup.py store` builds it (make test does), with Go or without")
+    with ObjectStore(tmp_path_factory.mktemp("object-store")) as running:
+        yield running
+
+
+@pytest.fixture
+def s3(object_store: ObjectStore, unique: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """URI of a bucket of one test; this process, and what it starts, can reach it."""
+    for name, value in object_store.environment.items():
+        monkeypatch.setenv(name, value)
+    return object_store.bucket(unique[-40:].lstrip("-"))
