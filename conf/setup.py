@@ -147,7 +147,7 @@ def store():
             print("versitygw could not be built (%s): the tests of lakes on S3 are skipped." % problem)
             return
         # (Where two set-ups run at once, the second replaces the first's file by the same.)
-        os.replace(str(Path(folder, "versitygw")), str(built))
+        Path(folder, "versitygw").replace(built)
 
 
 def find_go(folder):

@@ -40,7 +40,7 @@ _HEX = re.compile(rb"78(?:[0-9A-Fa-f]{2})+")
 Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
 ]
-Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder of the tables.")]
+Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder or URI of the tables.")]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
 
 
@@ -90,6 +90,9 @@ def run(
     bootstrap: Bootstrap = None,
     lake: Lake = None,
     cluster: Cluster = None,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Folder of the job's state.")
+    ] = None,
     available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
 ) -> None:
     """Run the Spark job alone."""
@@ -102,8 +105,8 @@ def run(
     _refuse(check(settings))
     from streaming.job.run import run as run_job  # noqa: PLC0415
 
-    with only_one(JOB, settings.lake, settings.cluster):
-        run_job(settings, available_now=available_now)
+    with only_one(JOB, settings.lake, settings.cluster) as lease:
+        run_job(settings, available_now=available_now, checkpoint=checkpoint, check=lease)
 
 
 @app.command()

@@ -51,7 +51,11 @@ ROOMS = {
     "streaming.config": room(
         "pydantic pydantic_settings yaml", "streaming.exceptions streaming.places streaming.terminal streaming.times"
     ),
-    "streaming.process": room("supervisor", "streaming.exceptions streaming.lifecycle streaming.places"),
+    "streaming.stores": room(),
+    "streaming.process": room(
+        "obstore supervisor",
+        "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
+    ),
     "streaming.events": room("msgspec", "streaming.terminal"),
     "streaming.records": room("msgspec"),
     "streaming.offsets_log": room("msgspec numpy", "streaming.records streaming.terminal"),

@@ -30,8 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
 
     def work() -> None:
         settings = load_settings()
-        with only_one(JOB, settings.lake, settings.cluster):
-            run(settings, available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done)
+        with only_one(JOB, settings.lake, settings.cluster) as check:
+            run(settings, available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done, check=check)
 
     return exit_code(work)
 

@@ -83,9 +83,10 @@ class JobMaintenance:
         """Do what fits into the gap, or one piece without one; returns the seconds until the next look."""
         left, whole = (gap.left, gap.whole) if gap is not None else (0.0, None)
         try:
-            with only_one(MAINTAINER, self._settings.lake, None):
+            with only_one(MAINTAINER, self._settings.lake, None, wait=False) as check:
                 for done in maintainer.work(left, whole):
                     _LOG.info("maintenance: %s", line_of(done))
+                    check()
                     if stop.is_set() or self.pace.gap(self._clock()) is None:
                         return 0.0
         except SetupError as held:

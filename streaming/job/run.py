@@ -102,6 +102,7 @@ def run(
     available_now: bool = False,
     checkpoint: str | None = None,
     done: Callable[[int, dict[str, int]], None] | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the job until it is asked to stop (SIGINT, SIGTERM), between two batches.
 
@@ -117,7 +118,7 @@ def run(
         kafka.export_secrets(section)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
-        lake = DeltaLake(settings.lake)
+        lake = DeltaLake(settings.lake, check=check)
         lake.create()
         try:
             spark = start_session(settings.job, f"evenkeel {settings.cluster}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
@@ -34,18 +35,19 @@ def maintain(settings: Settings, console: Console, *, dry_run: bool = False) -> 
         return
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
         raise _no_lake(lake)
-    with only_one(MAINTAINER, lake, None):
+    with only_one(MAINTAINER, lake, None) as check:
         outlook = maintainer.outlook()
         if not outlook:
             raise _no_lake(lake)
-        done = _run(maintainer, outlook, console)
+        done = _run(maintainer, outlook, console, check)
         console.print(_summary(done), highlight=False)
 
 
-def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> list[Done]:
+def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check: Callable[[], None]) -> list[Done]:
     if not console.is_terminal:
         done = []
         for piece in maintainer.work():
+            check()
             console.print(line_of(piece), highlight=False)
             done.append(piece)
         return done
@@ -55,6 +57,7 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console) -> li
         size = sum(o.compacted_size + o.expired_size for o in outlook)
         task = progress.add_task("looking at the tables", total=size or None)
         for piece in maintainer.work():
+            check()
             # (Compacted files may be joined once more, so the bar can be full a little early.)
             moved = piece.size if piece.what in {"compaction", "retention"} else 0
             progress.update(task, description=f"{piece.table}: {piece.what}", advance=moved)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streaming.process.guarded import SAFE_PATH, GuardedProcess
+from streaming.process.lease import LeaseLostError
 from streaming.process.lock import ALERTER, JOB, MAINTAINER, UP, only_one
 from streaming.process.logs import LogFollower, logs_of
 from streaming.process.programs import Program, Programs
@@ -14,6 +15,7 @@ __all__ = [
     "SAFE_PATH",
     "UP",
     "GuardedProcess",
+    "LeaseLostError",
     "LogFollower",
     "Program",
     "Programs",

@@ -101,9 +101,18 @@ class DeltaLake:
         root: Folder or URI.
     """
 
-    def __init__(self, root: str, storage_options: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, root: str, storage_options: dict[str, str] | None = None, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """Prepare; nothing is read yet.
+
+        Args:
+            root: Folder or URI.
+            storage_options: Options of delta-rs; None leaves all to the environment, as everybody else does.
+            check: Called before each append; raises where this process may not write any more (`only_one`).
+        """
         self.root = root.rstrip("/")
-        self._options = storage_options
+        self._options, self._check = storage_options, check
         self._open: dict[str, DeltaTable] = {}
 
     def path(self, table: str) -> str:
@@ -138,6 +147,7 @@ class DeltaLake:
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
         """Append once; see `Lake.append`."""
+        self._check()
         if table not in self._open:
             self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
         target, app = self._open[table], f"{writer}/{table}"

@@ -38,7 +38,7 @@ def _another(*given: str) -> Iterator[subprocess.Popen[str]]:
             running.kill()
 
 
-@pytest.mark.parametrize("lake", ["a folder", "s3://bucket/lake"])
+@pytest.mark.parametrize("lake", ["a folder", "hdfs://host/lake"])
 def test_another_one_is_refused_by_its_pid_until_the_first_is_gone_even_by_kill_9(
     lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +111,7 @@ def test_a_folder_of_somebody_else_among_temporary_files_is_refused(
     monkeypatch.setattr(lock.tempfile, "tempdir", str(tmp_path))
     (tmp_path / "theirs").mkdir()
     (tmp_path / f"evenkeel-{os.getuid()}").symlink_to(tmp_path / "theirs")
-    with pytest.raises(SetupError, match="is not this user's folder"), only_one(JOB, "s3://bucket/lake", "c"):
+    with pytest.raises(SetupError, match="is not this user's folder"), only_one(JOB, "hdfs://host/lake", "c"):
         pass
 
 

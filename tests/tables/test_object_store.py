@@ -12,7 +12,7 @@ import pytest
 from streaming.catalog import contents
 from streaming.maintain import Maintainer
 from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, LakeReader, TableCache, Wanted, table_named
-from tests.maintain.build import KEEP, NOW, SMALL, Writer, rows_of, row
+from tests.maintain.build import KEEP, NOW, SMALL, Writer, row, rows_of
 
 pytestmark = pytest.mark.xdist_group("object_store")
 
