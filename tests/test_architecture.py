@@ -44,14 +44,15 @@ ROOMS = {
     "streaming.exceptions": room(),
     "streaming.lifecycle": room("", "streaming.exceptions"),
     "streaming.terminal": room(),
+    "streaming.stores": room(),
     "streaming.places": room(),
     "streaming.times": room("msgspec"),
     "streaming.java": room("", "streaming.exceptions"),
     "streaming.jars": room("jgo requests rich", "streaming.exceptions streaming.java streaming.places"),
     "streaming.config": room(
-        "pydantic pydantic_settings yaml", "streaming.exceptions streaming.places streaming.terminal streaming.times"
+        "pydantic pydantic_settings yaml",
+        "streaming.exceptions streaming.places streaming.stores streaming.terminal streaming.times",
     ),
-    "streaming.stores": room(),
     "streaming.process": room(
         "obstore supervisor",
         "streaming.exceptions streaming.lifecycle streaming.places streaming.stores streaming.terminal",
@@ -62,7 +63,10 @@ ROOMS = {
     "streaming.record_batches": room("kafka lz4 numpy snappy zstandard", "streaming.offsets_log"),
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
-    "streaming.tables": room("deltalake duckdb pyarrow", "streaming.exceptions streaming.times"),
+    "streaming.tables": room(
+        "deltalake duckdb pyarrow",
+        "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",
+    ),
     "streaming.probe": room(
         "kafka tenacity",
         "streaming.config streaming.events streaming.exceptions streaming.lifecycle streaming.offsets_log "
@@ -71,22 +75,25 @@ ROOMS = {
     "streaming.history": room("duckdb pyarrow", "streaming.tables"),
     "streaming.maintain": room(
         "deltalake duckdb numpy pyarrow rich",
-        "streaming.config streaming.exceptions streaming.history streaming.process streaming.tables streaming.times",
+        "streaming.config streaming.exceptions streaming.history streaming.process streaming.stores streaming.tables "
+        "streaming.times",
     ),
-    "streaming.catalog": room("deltalake pyarrow rich", "streaming.exceptions streaming.tables streaming.terminal"),
+    "streaming.catalog": room(
+        "deltalake pyarrow rich", "streaming.exceptions streaming.stores streaming.tables streaming.terminal"
+    ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
         "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.catalog streaming.config streaming.events streaming.exceptions streaming.groups streaming.java "
         "streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log streaming.places "
-        "streaming.process streaming.record_batches streaming.records streaming.tables streaming.terminal "
-        "streaming.times",
+        "streaming.process streaming.record_batches streaming.records streaming.stores streaming.tables "
+        "streaming.terminal streaming.times",
         "streaming.job.__main__ streaming.job.log streaming.job.run",
     ),
     "streaming.alerts": room(
         "apprise deltalake duckdb pyarrow",
         "streaming.config streaming.exceptions streaming.lifecycle streaming.process streaming.records "
-        "streaming.tables streaming.terminal streaming.times",
+        "streaming.stores streaming.tables streaming.terminal streaming.times",
     ),
     "dashboards": room(
         "jinja2 streamlit",
@@ -102,7 +109,7 @@ ROOMS = {
     "streaming.up": room(
         "deltalake duckdb rich",
         "streaming.config streaming.exceptions streaming.lifecycle streaming.probe streaming.process "
-        "streaming.tables streaming.terminal",
+        "streaming.stores streaming.tables streaming.terminal",
     ),
     "streaming.demo": room(
         "confluent_kafka kafka rich",

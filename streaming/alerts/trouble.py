@@ -11,7 +11,8 @@ from deltalake.exceptions import DeltaError
 
 from streaming.alerts.exceptions import AnotherAlerterError, LostTrackError
 from streaming.lifecycle import room_log
-from streaming.tables import LakeUnreadableError
+from streaming.stores import cause_of
+from streaming.tables import LakeUnreadableError, LakeUnwritableError
 from streaming.terminal import printable
 
 _LOG = room_log(__name__)
@@ -22,6 +23,7 @@ PASSING: Final = (
     pa.ArrowException,
     duckdb.Error,
     LakeUnreadableError,
+    LakeUnwritableError,
     LostTrackError,
     AnotherAlerterError,
 )
@@ -72,4 +74,4 @@ class Trouble:
 
 def one_line(error: Exception) -> str:
     """An exception as one line of text: control characters of paths and names in it are escaped."""
-    return printable(" ".join(f"{type(error).__name__}: {error}".split())[:300])
+    return printable(f"{type(error).__name__}: {cause_of(error)}"[:300])

@@ -13,6 +13,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from streaming.exceptions import EvenkeelError
+from streaming.stores import cause_of
 from streaming.tables import ALERT_TABLES, ALL_TABLES, DAY, HISTORY_TABLES, TABLES, Table, all_rows, refuse_features
 
 State = Literal["ok", "missing", "unreadable"]
@@ -95,7 +96,7 @@ def _contents_of(lake: str, table: Table) -> Contents:
     except EvenkeelError as error:
         return Contents(table.name, "unreadable", str(error))
     except (DeltaError, OSError, ValueError, pa.ArrowException) as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        reason = cause_of(error)
         return Contents(table.name, "unreadable", reason)
 
 

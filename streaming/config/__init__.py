@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streaming.config.checkpoint import checkpoint_of
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.settings import (
@@ -27,6 +28,7 @@ __all__ = [
     "ProbeSettings",
     "Settings",
     "Thresholds",
+    "checkpoint_of",
     "environment_of",
     "load_settings",
     "owner_of",

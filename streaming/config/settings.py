@@ -150,6 +150,8 @@ class JobSettings(Section):
         what_if_max_size: Other strategies are tried on decisions of at most so many partitions times members (the table
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.
+        checkpoint: Folder of the query's offsets and state; None for `_checkpoints/<cluster>` in the lake, which
+            must then be a folder.
         catalog_schema: Schema of Spark's catalog in which the job registers the tables when it starts
             (docs/catalogs.md); None registers nothing.
     """
@@ -162,6 +164,7 @@ class JobSettings(Section):
     heartbeat_ms: int = Field(default=600_000, ge=1_000)
     what_if_max_size: int = Field(default=50_000, ge=0)
     offsets_topic: str = "__consumer_offsets"
+    checkpoint: str | None = Field(default=None, min_length=1)
     catalog_schema: str | None = Field(default=None, pattern=r"^[^.]+(\.[^.]+)*$")
 
 

@@ -20,7 +20,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the job; returns the exit code: 0 stopped, 1 the query failed, 2 a person must act first."""
     parser = argparse.ArgumentParser(prog="python -m streaming.job", description=__doc__)
     parser.add_argument("--available-now", action="store_true", help="process what is there now and exit")
-    parser.add_argument("--checkpoint", help="folder of the checkpoint, instead of the one in the lake")
+    parser.add_argument(
+        "--checkpoint", help="folder of the checkpoint, instead of job.checkpoint or the one in the lake"
+    )
     chosen = parser.parse_args(arguments)
     set_up_log()  # before the imports below, which already log
     from streaming.job.run import run  # noqa: PLC0415

@@ -13,7 +13,7 @@ import pyarrow.fs as pa_fs
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
-from streaming.config import Settings
+from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
@@ -22,6 +22,7 @@ from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
+from streaming.stores import cause_of
 from streaming.tables import TABLES, DeltaLake, file_system, has_rows_of
 
 if TYPE_CHECKING:
@@ -43,11 +44,6 @@ class QueryEndedError(EvenkeelError):
     """The streaming query failed; its text names the cause in one sentence."""
 
 
-def checkpoint_of(settings: Settings) -> str:
-    """The folder of the query's offsets and state: beside the tables, one per cluster."""
-    return f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
-
-
 def start_query(
     spark: SparkSession,
     settings: Settings,
@@ -66,7 +62,7 @@ def start_query(
             started (`KafkaSettings.export_secrets`).
         settings: All settings.
         lake: A lake with its tables.
-        checkpoint: Folder of the checkpoint; None for the lake's own.
+        checkpoint: Folder of the checkpoint; None for the settings' own (`checkpoint_of`).
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
         pace: Is told when batches begin and end.
@@ -238,7 +234,6 @@ def _has_offsets(checkpoint: str) -> bool:
         found = file_system(checkpoint).get_file_info(offsets)
     except (OSError, ValueError) as error:
         # Spark reaches stores that we do not (HDFS): we must not refuse what we cannot check.
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, why)
+        _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, cause_of(error))
         return True
     return any(info.base_name.isdecimal() for info in found)

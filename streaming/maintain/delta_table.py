@@ -24,10 +24,16 @@ from deltalake.transaction import AddAction, RemoveAction
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction, Expiry, File, Log, day_of_clock, present_file_name
 from streaming.maintain.rewrite import encoded_data_set, partition_of, statistics, write
+from streaming.stores import on_object_store
 from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, data_set, file_system, refuse_features
 
 # A job commits every few seconds and a commit takes some ms, so a second try nearly always succeeds.
 _TRIES = 20
+
+# Tries at a commit that a store does not answer, and the pause between two: for connections that were reset. A store
+# that is away for longer costs the piece, which is done later.
+_UNANSWERED = 3
+_PAUSE_S = 0.5
 
 # Bytes of a row of which the log says nothing, compressed: too few rather than too many.
 _LEAST_ROW = 10
@@ -90,21 +96,12 @@ class MaintainedTable:
             RemoveAction(file.path, is_expiry, removed_at, file.size, partition) for file in piece.files
         ]
         size = 0
-        try:
-            if rows is not None:
-                write(self.table, rows, path, self.folder)
-                size = self.folder.get_file_info(path).size
-                actions.insert(
-                    0,
-                    AddAction(path, size, partition, written, data_change=False, stats=statistics(self.table, rows)),
-                )
-            self._commit(actions, {file.path for file in piece.files}, dict(RETENTION_COMMIT) if is_expiry else None)
-        except BaseException:
-            # (After a `kill -9` vacuum removes it.)
-            if rows is not None:
-                with suppress(OSError):
-                    self.folder.delete_file(path)
-            raise
+        if rows is not None:
+            size = self._written(rows, path)
+            stats = statistics(self.table, rows)
+            actions.insert(0, AddAction(path, size, partition, written, data_change=False, stats=stats))
+        mark = dict(RETENTION_COMMIT) if is_expiry else None
+        self._commit(actions, {file.path for file in piece.files}, mark)
         return size
 
     def put(self, day: date, rows: pa.Table, stale: ds.Expression) -> int:
@@ -138,16 +135,10 @@ class MaintainedTable:
             )
             for file in touched
         ]
-        try:
-            write(self.table, stored, path, self.folder)
-            size: int = self.folder.get_file_info(path).size
-            stats = statistics(self.table, stored)
-            actions.insert(0, AddAction(path, size, partition, now, data_change=True, stats=stats))
-            self._commit(actions, {file.path for file in touched}, None)
-        except BaseException:
-            with suppress(OSError):
-                self.folder.delete_file(path)
-            raise
+        size = self._written(stored, path)
+        stats = statistics(self.table, stored)
+        actions.insert(0, AddAction(path, size, partition, now, data_change=True, stats=stats))
+        self._commit(actions, {file.path for file in touched}, None)
         return size
 
     def rows_of(self, first: date, last: date, rounds: tuple[int, int] | None = None) -> ds.FileSystemDataset:
@@ -178,9 +169,35 @@ class MaintainedTable:
     def _schema(self) -> pa.Schema:
         return pa.schema([field.remove_metadata() for field in self.table.arrow_schema])
 
+    def _written(self, rows: pa.Table, path: str) -> int:
+        """Write a file, and return its size; if that fails, nothing of it stays (after a `kill -9` vacuum removes it).
+
+        Once a commit was tried, the file is left alone unless the table says that it was not made: a store may have
+        made it although its answer was lost, and the file would be part of the table.
+        """
+        try:
+            write(self.table, rows, path, self.folder)
+            size: int = self.folder.get_file_info(path).size
+        except BaseException:
+            with suppress(OSError):
+                self.folder.delete_file(path)
+            raise
+        return size
+
     def _commit(self, actions: list[AddAction | RemoveAction], removed: set[str], mark: dict[str, str] | None) -> None:
-        for _ in range(_TRIES):
-            if not removed <= {file.path for file in self.files()}:
+        added = next((action.path for action in actions if isinstance(action, AddAction)), None)
+        unanswered = 0
+        for attempt in range(_TRIES):
+            files = self.files()
+            present = {file.path for file in files}
+            # An attempt that seemed to fail was made after all. (Without a file of ours: what was to go is gone.)
+            is_made = removed.isdisjoint(present) if added is None else any(file.place == added for file in files)
+            if attempt and is_made:
+                return
+            if not removed <= present:
+                if added is not None and not unanswered:
+                    with suppress(OSError):
+                        self.folder.delete_file(added)
                 message = (
                     f"Files of the table {self.uri} were replaced by another program meanwhile: run only one that "
                     "compacts it, and try again."
@@ -197,6 +214,13 @@ class MaintainedTable:
                     commit_properties=CommitProperties(max_commit_retries=0, custom_metadata=mark),
                 )
             except CommitFailedError:
+                continue
+            except OSError:
+                # A store did not answer, which does not say whether the commit was made.
+                unanswered += 1
+                if unanswered == _UNANSWERED or not on_object_store(self.uri):
+                    raise
+                time.sleep(_PAUSE_S)
                 continue
             return
         message = f"The table {self.uri} is written all the time, so nothing could be committed: try again."

@@ -25,6 +25,7 @@ from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
+from streaming.stores import cause_of
 from streaming.tables import ALL_TABLES, VIEWS, Table, limited, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
@@ -396,9 +397,9 @@ def _told(uri: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError, pa.ArrowException, duckdb.Error) as error:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        reason = cause_of(error)
         message = (
-            f"The table {uri} could not be maintained ({reason[:300]}): check that its folder is whole and writable "
+            f"The table {uri} could not be maintained ({reason}): check that its folder is whole and writable "
             "and its disk not full, and try again."
         )
         raise MaintenanceError(message) from error

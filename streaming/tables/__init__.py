@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted
-from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
+from streaming.tables.dataset import (
+    DAY,
+    LakeUnreadableError,
+    LakeUnwritableError,
+    all_rows,
+    data_set,
+    file_system,
+    refuse_features,
+)
 from streaming.tables.lake import DeltaLake, Lake, append_once, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.memory import in_memory, limited
@@ -25,6 +33,7 @@ __all__ = [
     "Lake",
     "LakeReader",
     "LakeUnreadableError",
+    "LakeUnwritableError",
     "SqlError",
     "Table",
     "TableCache",

@@ -27,6 +27,10 @@ class LakeUnreadableError(EvenkeelError):
     """A table is there and cannot be read: broken, forbidden, or with features that its readers must not have."""
 
 
+class LakeUnwritableError(EvenkeelError):
+    """A table could not be written; whether the last commit was made is not known."""
+
+
 DAY = "event_date"
 """The column that partitions tables, and the only one that any is partitioned by."""
 

@@ -8,13 +8,18 @@ Rows of the core first become Arrow columns: ms become TIMESTAMP, days DATE, lis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
+from streaming.lifecycle import room_log
+from streaming.stores import cause_of, on_object_store
+from streaming.tables.dataset import LakeUnwritableError
 from streaming.tables.schema import TABLES, Column, Table, table_named
 from streaming.tables.schema.table import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
 from streaming.times import DAY_MS
@@ -24,8 +29,14 @@ from streaming.times import DAY_MS
 _LAST_DAY = 2_932_896
 _LAST_MS = (_LAST_DAY + 1) * DAY_MS - 1
 
+# How long an append waits for a store: a batch that fails costs the job a restart. A lease lasts no longer.
+_PATIENCE_S = 60.0
+_PAUSE_S = 1.0
+
 # Retention commits once for each day that it deletes.
 _ATTEMPTS = 20
+
+_LOG = room_log(__name__)
 
 _BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 
@@ -123,42 +134,81 @@ class DeltaLake:
         """Create the tables that are not there; those that are stay as they are.
 
         Columns that a later release appended are added to an older table.
+
+        Raises:
+            LakeUnwritableError: A table cannot be read or created.
         """
         for table in tables:
-            try:
-                existing = DeltaTable(self.path(table.name), storage_options=self._options)
-            except TableNotFoundError:
-                DeltaTable.create(
-                    self.path(table.name),
-                    schema=table.arrow_schema,
-                    mode="ignore",
-                    partition_by=list(table.partition_by) or None,
-                    name=table.name,
-                    description=table.comment,
-                    configuration=dict(table.properties),
-                    storage_options=self._options,
-                )
-                continue
-            known = {field.name for field in existing.schema().fields}
-            missing = [c for c in table.columns if c.name not in known]
-            if missing:
-                added = pa.schema([table.arrow_schema.field(c.name) for c in missing])
-                existing.alter.add_columns(list(_fields(added)))
+            with told_of_store(self.path(table.name)):
+                self._create(table)
+
+    def _create(self, table: Table) -> None:
+        try:
+            existing = DeltaTable(self.path(table.name), storage_options=self._options)
+        except TableNotFoundError:
+            DeltaTable.create(
+                self.path(table.name),
+                schema=table.arrow_schema,
+                mode="ignore",
+                partition_by=list(table.partition_by) or None,
+                name=table.name,
+                description=table.comment,
+                configuration=dict(table.properties),
+                storage_options=self._options,
+            )
+            return
+        known = {field.name for field in existing.schema().fields}
+        missing = [c for c in table.columns if c.name not in known]
+        if missing:
+            added = pa.schema([table.arrow_schema.field(c.name) for c in missing])
+            existing.alter.add_columns(list(_fields(added)))
 
     def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
-        """Append once; see `Lake.append`."""
-        self._check()
-        if table not in self._open:
-            self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
-        target, app = self._open[table], f"{writer}/{table}"
+        """Append once; see `Lake.append`. A store that is away is waited for, for a minute.
 
-        def is_written() -> bool:
-            # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
-            written = target.transaction_version(app)
-            return written is not None and written >= batch
-
+        Raises:
+            LakeUnwritableError: A store could not be written.
+        """
         columns = rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows)
-        return len(rows) if append_once(target, columns, is_written, [Transaction(app, batch)]) else 0
+        until = time.monotonic() + _PATIENCE_S
+        while True:
+            self._check()
+            try:
+                return self._append(table, columns, writer, batch)
+            except LakeUnwritableError as error:
+                if time.monotonic() >= until:
+                    raise
+                _LOG.warning("%s Trying again.", error)
+                time.sleep(_PAUSE_S)
+
+    def _append(self, table: str, rows: pa.Table, writer: str, batch: int) -> int:
+        with told_of_store(self.path(table)):
+            if table not in self._open:
+                self._open[table] = DeltaTable(self.path(table), storage_options=self._options)
+            target, app = self._open[table], f"{writer}/{table}"
+
+            def is_written() -> bool:
+                # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
+                written = target.transaction_version(app)
+                return written is not None and written >= batch
+
+            return len(rows) if append_once(target, rows, is_written, [Transaction(app, batch)]) else 0
+
+
+@contextmanager
+def told_of_store(uri: str) -> Iterator[None]:
+    """Turn what fails with a table on an object store into one sentence; errors of folders pass as they are.
+
+    Raises:
+        LakeUnwritableError: A request failed. (Without the error behind it, which can quote what a store has answered.)
+    """
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        if not on_object_store(uri):
+            raise
+        message = f"The table {uri} cannot be written: {cause_of(error)}."
+        raise LakeUnwritableError(message) from None
 
 
 def append_once(
@@ -177,6 +227,7 @@ def append_once(
 
     Raises:
         CommitFailedError: Other programs delete rows all the time.
+        OSError: The store does not answer; the commit may have been made all the same.
     """
     failed = 0
     while True:

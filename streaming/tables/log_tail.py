@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from streaming.stores import cause_of
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
 from streaming.tables.schema import Table
 
@@ -206,8 +207,8 @@ class DeltaLogTail:
         )
 
     def _unreadable(self, error: Exception) -> LakeUnreadableError:
-        reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"The table {self._uri} cannot be read ({reason[:300]}): check that the lake is whole and readable."
+        reason = cause_of(error)
+        message = f"The table {self._uri} cannot be read ({reason}): check that the lake is whole and readable."
         return LakeUnreadableError(message)
 
 

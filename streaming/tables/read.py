@@ -16,7 +16,8 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import all_rows
+from streaming.stores import cause_of
+from streaming.tables.dataset import LakeUnreadableError, all_rows
 from streaming.tables.memory import in_memory
 from streaming.tables.schema import ALL_TABLES, Table
 
@@ -55,15 +56,27 @@ def has_rows_of(root: str, table: Table, cluster: str) -> bool:
     """Whether a table of a lake holds a row of a cluster; False where there is no such table.
 
     Files that cannot hold one, by their statistics, are not opened.
+
+    Raises:
+        LakeUnreadableError: The table, or a file of it, cannot be read.
     """
     location = f"{root.rstrip('/')}/{table.name}"
     try:
         opened = DeltaTable(location)
     except TableNotFoundError:
         return False
+    except OSError as error:
+        raise _unreadable(location, error) from None
     rows = all_rows(table, opened, location, lambda file: _can_hold(file, cluster))
-    found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == cluster)
+    try:
+        found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == cluster)
+    except OSError as error:
+        raise _unreadable(location, error) from None
     return bool(found.num_rows)
+
+
+def _unreadable(location: str, error: OSError) -> LakeUnreadableError:
+    return LakeUnreadableError(f"The table {location} cannot be read: {cause_of(error)}.")
 
 
 def _can_hold(file: Mapping[str, Any], cluster: str) -> bool:

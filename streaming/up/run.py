@@ -17,11 +17,12 @@ from deltalake.exceptions import DeltaError
 from rich.console import Console, RenderableType
 from rich.live import Live
 
-from streaming.config import KAFKA_SECRETS, Settings, Thresholds, environment_of, secret_variable
+from streaming.config import KAFKA_SECRETS, Settings, Thresholds, checkpoint_of, environment_of, secret_variable
 from streaming.exceptions import SetupError
 from streaming.lifecycle import on_stop_signals
 from streaming.probe import check
 from streaming.process import UP, LogFollower, Program, Programs, logs_of, only_one
+from streaming.stores import cause_of
 from streaming.tables import LakeReader, LakeUnreadableError
 from streaming.terminal import printable
 from streaming.up.live import Quiet, lines, render
@@ -59,6 +60,7 @@ def up(settings: Settings, console: Console) -> None:
         SetupError: The cluster cannot be reached, or a right is missing: one sentence each; or the rules file is wrong.
     """
     thresholds = Thresholds.load(settings.alerts.rules)
+    checkpoint_of(settings)  # (refuses a lake on an object store without one)
     problems = check(settings)
     if problems:
         raise SetupError("\n".join(map(str, problems)))
@@ -161,7 +163,7 @@ class _View:
                 self._reader.refresh()
             return render(self._reader, height, notice, self._thresholds, self._quiet)
         except _PASSING as error:
-            why = next(iter(str(error).splitlines()), type(error).__name__)
+            why = cause_of(error)
             return lines(f"the tables cannot be read now: {why}\n{notice}")
 
 

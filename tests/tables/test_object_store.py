@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import traceback
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 
+from streaming.alerts.delivery.deliveries import Deliveries
 from streaming.catalog import contents
 from streaming.maintain import Maintainer
-from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, LakeReader, TableCache, Wanted, table_named
+from streaming.tables import (
+    ALL_TABLES,
+    DeltaLake,
+    DeltaLogTail,
+    LakeReader,
+    LakeUnwritableError,
+    TableCache,
+    Wanted,
+    table_named,
+)
+from tests.faulty_store import BUSY, LOSE_COMMITS, NOTHING, RESET, RESET_COMMITS, FaultyStore
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, row, rows_of
+from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
 pytestmark = pytest.mark.xdist_group("object_store")
 
@@ -72,7 +87,7 @@ for number in range(count):
 
 
 def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLake) -> None:
-    names, count = ("a", "b", "c"), 20
+    names, count = ("a", "b", "c"), 10
     writers = [
         subprocess.Popen([sys.executable, "-c", _APPENDS, lake.root, name, str(count)], stdin=subprocess.PIPE)
         for name in names
@@ -83,3 +98,118 @@ def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLa
     assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
     found = LakeReader(lake.root).rows("SELECT topic, round FROM lag")
     assert Counter((r["topic"], r["round"]) for r in found) == {(n, i): 1 for n in names for i in range(count)}
+
+
+@pytest.fixture
+def faulty(object_store: ObjectStore, monkeypatch: pytest.MonkeyPatch, s3: str) -> Iterator[FaultyStore]:
+    """A proxy before the store, by which this process reaches it."""
+    with FaultyStore(object_store.port) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", proxy.endpoint)
+        yield proxy
+
+
+@pytest.fixture
+def distant(faulty: FaultyStore, s3: str) -> DeltaLake:
+    lake = DeltaLake(f"{s3}/lake")
+    lake.create(table_named(name) for name in ("lag", "group_health", "rounds", "alert_deliveries"))
+    return lake
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(distant: DeltaLake, faulty: FaultyStore) -> None:
+    faulty.fail(LOSE_COMMITS)
+    for number in range(5):
+        distant.append("lag", [row("lag", 0, number, topic="t", partition=0)], "query", number)
+    assert faulty.fail(NOTHING) == 5
+    found = LakeReader(distant.root).rows("SELECT round FROM lag ORDER BY round")
+    assert [r["round"] for r in found] == [0, 1, 2, 3, 4]
+
+
+def test_maintenance_whose_commits_lose_their_answers_loses_and_doubles_no_row(
+    distant: DeltaLake, faulty: FaultyStore
+) -> None:
+    writer = Writer(distant)
+    for number in range(5):
+        writer.append("lag", row("lag", -KEEP - 2, number, group_id=f"g{number % 2}", topic="t", partition=0))
+        writer.append("group_health", row("group_health", 0, number))
+    writer.round(0, 5)
+    before = rows_of(distant, "group_health")
+    faulty.fail(LOSE_COMMITS)
+    keep_days = {table.name: KEEP for table in ALL_TABLES}
+    done = list(Maintainer(distant.root, keep_days, SMALL, now=lambda: NOW).work())
+    assert faulty.fail(NOTHING) > 1
+    assert {(d.table, d.what) for d in done} >= {("lag", "retention"), ("group_health", "compaction")}
+    assert rows_of(distant, "group_health") == before
+
+
+def test_outcomes_of_deliveries_are_written_once_although_an_answer_is_lost(
+    distant: DeltaLake, faulty: FaultyStore
+) -> None:
+    deliveries = Deliveries(distant.root, "c")
+    faulty.fail(LOSE_COMMITS)
+    with pytest.raises(OSError, match="Connection reset"):
+        deliveries.know(["a"], [], 1)
+    faulty.fail(NOTHING)
+    deliveries.know(["a", "b"], [], 1)
+    found = LakeReader(distant.root).rows("SELECT target FROM alert_deliveries ORDER BY target")
+    assert [r["target"] for r in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        (BUSY, r"the store is down or overloaded \(503\)"),
+        (RESET, "the store does not answer"),
+        (RESET_COMMITS, "the store does not answer"),
+    ],
+)
+def test_an_outage_is_one_sentence_and_afterwards_the_batch_is_written_once(
+    how: str, told: str, distant: DeltaLake, faulty: FaultyStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("streaming.tables.lake._PATIENCE_S", 0.0)
+    rows = [row("lag", 0, 1, topic="t", partition=0)]
+    faulty.fail(how)
+    with pytest.raises(LakeUnwritableError, match=rf"^The table {distant.root}/lag cannot be written: {told}\.$"):
+        distant.append("lag", rows, "query", 1)
+    assert faulty.fail(NOTHING) > 0
+    assert distant.append("lag", rows, "query", 1) == 1
+    assert LakeReader(distant.root).count("lag") == 1
+
+
+def test_a_short_outage_is_waited_for(distant: DeltaLake, faulty: FaultyStore) -> None:
+    faulty.fail(RESET_COMMITS)
+    with ThreadPoolExecutor(1) as pool:
+        appended = pool.submit(distant.append, "lag", [row("lag", 0, 1, topic="t", partition=0)], "query", 1)
+        while not faulty.fail(RESET_COMMITS):
+            assert not appended.done()
+        faulty.fail(NOTHING)
+        assert appended.result() == 1
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "another-secret", r"the store refuses the credentials \(SignatureDoesNotMatch\)"),
+        ("AWS_ACCESS_KEY_ID", "nobody", r"the store refuses the credentials \(XAdminUserNotFound\)"),
+        ("AWS_ALLOW_HTTP", "false", "the endpoint is http://, which needs AWS_ALLOW_HTTP=true"),
+        ("AWS_CONDITIONAL_PUT", "disabled", "AWS_CONDITIONAL_PUT is set to disabled: .*"),
+    ],
+)
+def test_a_store_that_cannot_be_used_is_told_in_one_sentence_without_its_answer(
+    variable: str, value: str, told: str, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(
+        LakeUnwritableError, match=rf"^The table {s3}/lake/rebalance_churn cannot be written: {told}"
+    ) as e:
+        DeltaLake(f"{s3}/lake").create()
+    assert "\n" not in str(e.value)
+    assert not {SECRET_KEY, ACCESS_KEY, "another-secret", "Signature="} & {str(e.value)}
+    # (Nor does a traceback, which Spark logs, have the store's answer.)
+    shown = "".join(traceback.format_exception(e.value))
+    assert "StringToSign" not in shown
+    assert ACCESS_KEY not in shown
+
+
+def test_a_bucket_that_is_not_there_is_told(s3: str) -> None:
+    with pytest.raises(LakeUnwritableError, match=r"there is no such bucket \(NoSuchBucket\)"):
+        DeltaLake(f"{s3}-not-there/lake").create([table_named("lag")])

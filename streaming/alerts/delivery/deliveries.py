@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Transaction
 
 from streaming.alerts.decisions import Decided
 from streaming.alerts.delivery.queues import DELIVERED, FAILED, Delivery
@@ -45,6 +45,9 @@ class Deliveries:
         self._location = DeltaLake(lake).path("alert_deliveries")
         self._table = DeltaTable(self._location)
         self._cluster = cluster
+        self._id = f"alerts/{cluster}/deliveries"
+        self._number = 0
+        self._in_doubt: list[dict[str, object]] = []
 
     def know(self, targets: Sequence[str], transitions: Sequence[str], now: int) -> Mapping[str, Known]:
         """Read what is known about targets and transitions (ids); unknown targets are added now (ms)."""
@@ -116,4 +119,17 @@ class Deliveries:
 
     def _append(self, rows: Sequence[Mapping[str, object]]) -> None:
         dated = [{**row, "event_date": int(str(row["attempt_time"])) // DAY_MS} for row in rows]
-        append_once(self._table, named_to_arrow(table_named("alert_deliveries"), dated), lambda: False)
+        # A commit that failed may have been made all the same: then its rows, which come again, are not new.
+        if self._in_doubt:
+            self._table.update_incremental()
+            if self._committed() >= self._number:
+                dated = [row for row in dated if row not in self._in_doubt]
+        self._in_doubt, self._number = dated, self._committed() + 1
+        if dated:
+            rows = named_to_arrow(table_named("alert_deliveries"), dated)
+            ids = [Transaction(self._id, self._number)]
+            append_once(self._table, rows, lambda: self._committed() >= self._number, ids)
+        self._in_doubt = []
+
+    def _committed(self) -> int:
+        return self._table.transaction_version(self._id) or 0
