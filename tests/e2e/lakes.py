@@ -14,7 +14,7 @@ Lake = dict[str, Counter[str]]
 """Rows by table; a row is the text of its columns in order, which shows NULL, types and floats exactly."""
 
 
-def contents(root: Path, where: str = "") -> Lake:
+def contents(root: Path | str, where: str = "") -> Lake:
     """All rows of a lake."""
     reader = LakeReader(root)
     return {
