@@ -30,8 +30,9 @@ from streaming.up.live import Quiet, lines, render
 # Each program gets only the secrets that it needs.
 _CLUSTERS = tuple(secret_variable(name, section) for section in ("kafka", "bus") for name in KAFKA_SECRETS)
 _TARGETS = ("EVENKEEL_ALERTS__TARGETS",)
+_STORES = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_", "GOOGLE_SERVICE_ACCOUNT")
 
-PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS)
+PROBE = Program("probe", ("-m", "streaming.probe"), grace_s=15, without=_TARGETS + _STORES)
 # (Longer than any batch: the job stops between two.)
 JOB = Program("job", ("-m", "streaming.job"), grace_s=90, without=_TARGETS)
 # (Longer than a slow target may take to answer.)
