@@ -223,7 +223,7 @@ def test_what_others_write_into_a_lease_is_shown_short_and_harmless(lease_of: Le
 class Careless(Store):
     """A store that ignores the conditions of writes."""
 
-    def _put(self, content: bytes, expected: object) -> int | None:
+    def _put(self, content: bytes, expected: object) -> int | None:  # noqa: ARG002 - it ignores it
         return super()._put(content, None if self.stored is None else self.stored.version)
 
     honours_conditions = ObjectLeaseStore.honours_conditions
