@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import os
 import socket
 import struct
 import subprocess
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 __all__ = ["BUSY", "LOSE_COMMITS", "NOTHING", "RESET", "RESET_COMMITS", "FaultyStore"]
 
@@ -38,7 +40,11 @@ class FaultyStore:
 
     def __init__(self, upstream_port: int) -> None:
         command = [sys.executable, "-m", "tests.faulty_store", str(upstream_port)]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # (Where a Spark session ran in this process, its children do not search the working folder.)
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        self._process = subprocess.Popen(
+            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self.endpoint = self._answer()
 
     def fail(self, how: str) -> int:

@@ -22,8 +22,8 @@ from streaming.exceptions import EvenkeelError
 from streaming.terminal import visible
 
 TTL_S: Final = 90.0
-"""Seconds that a candidate watches. A holder survives an outage of the store of 60 s; where a machine dies, another one
-waits for 90 s. (On the same machine nobody waits: `lock.py`.)"""
+"""Seconds that a candidate watches. A holder survives an outage of the store of 30 to 60 s, by when it renewed last;
+where a machine dies, another one waits for 90 s. (On the same machine nobody waits: `lock.py`.)"""
 
 # Characters of a foreign object's fields that are shown; anybody with access to the bucket can write it.
 _SHOWN = 80

@@ -18,7 +18,7 @@ from tests.e2e.recording import environment_of, settings_for
 from tests.faulty_store import BUSY, NOTHING, RESET, FaultyStore
 from tests.object_store import SECRET_KEY, ObjectStore
 
-# (Some five minutes, most of them cold JVMs.)
+# (Ten minutes on two busy cores, most of them cold JVMs.)
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 _ROOT = Path(__file__).resolve().parents[2]

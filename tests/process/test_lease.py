@@ -16,7 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from streaming.exceptions import SetupError
+from streaming.process import keeper
 from streaming.process.lease import UNKNOWN, Holder, Lease, LeaseLostError, LeaseStoreError, Stored
+from streaming.process.lease_store import ObjectLeaseStore
 
 TTL = 90.0
 _AWAY = "The store does not answer."
@@ -215,6 +218,26 @@ def test_what_others_write_into_a_lease_is_shown_short_and_harmless(lease_of: Le
     assert len(shown) < 200
     assert shown.isprintable()
     assert UNKNOWN.token == ""
+
+
+class Careless(Store):
+    """A store that ignores the conditions of writes."""
+
+    def _put(self, content: bytes, expected: object) -> int | None:  # noqa: ARG002 - it ignores it
+        return super()._put(content, None if self.stored is None else self.stored.version)
+
+    honours_conditions = ObjectLeaseStore.honours_conditions
+
+
+def test_a_store_that_ignores_conditions_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "ObjectLeaseStore", lambda _lake, _path: Careless())
+    wanted = keeper.Wanted("s3://b/lake", "x", keeper.Loss.END, wait=False)
+    told = "^The store of s3://b/lake ignores the conditions of writes"
+    with (
+        pytest.raises(SetupError, match=told),
+        keeper.leased(wanted, lambda _: False, lambda _: None),
+    ):
+        pytest.fail("it must not be held")
 
 
 _HOLDS = """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import traceback
@@ -9,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -88,10 +90,10 @@ for number in range(count):
 
 def test_three_processes_that_race_for_each_version_lose_no_commit(lake: DeltaLake) -> None:
     names, count = ("a", "b", "c"), 10
-    writers = [
-        subprocess.Popen([sys.executable, "-c", _APPENDS, lake.root, name, str(count)], stdin=subprocess.PIPE)
-        for name in names
-    ]
+    command = [sys.executable, "-c", _APPENDS, lake.root]
+    # (Where a Spark session ran in this process, its children do not search the working folder.)
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    writers = [subprocess.Popen([*command, name, str(count)], env=environment, stdin=subprocess.PIPE) for name in names]
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.close()
