@@ -41,6 +41,13 @@ Bootstrap = Annotated[
     str | None, typer.Option("--bootstrap", metavar="HOST:PORT,...", help="The cluster; default: from the settings.")
 ]
 Lake = Annotated[str | None, typer.Option("--lake", metavar="FOLDER", help="Folder of the tables.")]
+RebuildState = Annotated[
+    bool,
+    typer.Option(
+        "--rebuild-state",
+        help="Move a lost or broken checkpoint aside, read everything again, write what the tables do not have.",
+    ),
+]
 Cluster = Annotated[str | None, typer.Option("--cluster", help="Name of the cluster in the tables.")]
 
 
@@ -91,6 +98,7 @@ def run(
     lake: Lake = None,
     cluster: Cluster = None,
     available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
+    rebuild_state: RebuildState = False,
 ) -> None:
     """Run the Spark job alone."""
     from streaming.job.log import set_up_log  # noqa: PLC0415
@@ -103,7 +111,7 @@ def run(
     from streaming.job.run import run as run_job  # noqa: PLC0415
 
     with only_one(JOB, settings.lake, settings.cluster):
-        run_job(settings, available_now=available_now)
+        run_job(settings, available_now=available_now, rebuild_state=rebuild_state)
 
 
 @app.command()
@@ -118,6 +126,7 @@ def submit(
         typer.Option("--checkpoint", metavar="URI", help="Folder in which driver and executors keep their state."),
     ] = None,
     available_now: Annotated[bool, typer.Option("--available-now", help="Process what is there now and exit.")] = False,
+    rebuild_state: RebuildState = False,
     more: Annotated[list[str] | None, typer.Argument(metavar="-- ...", help="More arguments for spark-submit.")] = None,
 ) -> None:
     """Run the Spark job with its tasks on a cluster (docs/cluster.md)."""
@@ -126,7 +135,8 @@ def submit(
 
     settings = _settings(bootstrap, lake, cluster)
     _refuse(check(settings))
-    arguments = ["--available-now"] * available_now + (["--checkpoint", checkpoint] if checkpoint else [])
+    arguments = ["--available-now"] * available_now + ["--rebuild-state"] * rebuild_state
+    arguments += ["--checkpoint", checkpoint] if checkpoint else []
     raise typer.Exit(submit_job(settings, master, python=python, arguments=arguments, more=more or []))
 
 

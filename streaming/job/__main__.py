@@ -21,6 +21,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m streaming.job", description=__doc__)
     parser.add_argument("--available-now", action="store_true", help="process what is there now and exit")
     parser.add_argument("--checkpoint", help="folder of the checkpoint, instead of the one in the lake")
+    parser.add_argument("--rebuild-state", action="store_true", help="move the checkpoint aside, and read again")
     chosen = parser.parse_args(arguments)
     set_up_log()  # before the imports below, which already log
     from streaming.job.run import run  # noqa: PLC0415
@@ -31,7 +32,13 @@ def main(arguments: list[str] | None = None) -> int:
     def work() -> None:
         settings = load_settings()
         with only_one(JOB, settings.lake, settings.cluster):
-            run(settings, available_now=chosen.available_now, checkpoint=chosen.checkpoint, done=done)
+            run(
+                settings,
+                available_now=chosen.available_now,
+                checkpoint=chosen.checkpoint,
+                rebuild_state=chosen.rebuild_state,
+                done=done,
+            )
 
     return exit_code(work)
 

@@ -7,9 +7,8 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
-import pyarrow.fs as pa_fs
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
 
@@ -17,12 +16,14 @@ from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
+from streaming.job.checkpoint import checkpoint_of, is_empty, refuse_broken, told_broken
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
+from streaming.job.rebuild import Rebuild, RebuildingLake, begin, read_plan, tell_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
-from streaming.tables import TABLES, DeltaLake, file_system, has_rows_of
+from streaming.tables import TABLES, DeltaLake, KnownRows, Lake
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,17 +44,13 @@ class QueryEndedError(EvenkeelError):
     """The streaming query failed; its text names the cause in one sentence."""
 
 
-def checkpoint_of(settings: Settings) -> str:
-    """The folder of the query's offsets and state: beside the tables, one per cluster."""
-    return f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
-
-
 def start_query(
     spark: SparkSession,
     settings: Settings,
-    lake: DeltaLake,
+    lake: Lake,
     *,
     checkpoint: str | None = None,
+    start: dict[str, Any] | None = None,
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
     pace: Pace | None = None,
@@ -67,6 +64,7 @@ def start_query(
         settings: All settings.
         lake: A lake with its tables.
         checkpoint: Folder of the checkpoint; None for the lake's own.
+        start: Offsets at which a new checkpoint starts; None for the beginning of everything.
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
         pace: Is told when batches begin and end.
@@ -75,7 +73,7 @@ def start_query(
     apply = operator(_without_secrets(settings))
     stream = (
         spark.readStream.format("evenkeel")
-        .option("settings", SourceSettings.of(settings, str(hold) if hold else None).option())
+        .option("settings", SourceSettings.of(settings, str(hold) if hold else None, start).option())
         .load()
         .groupBy("key")
         .applyInPandasWithState(apply, OUTPUT_SCHEMA, STATE_SCHEMA, "append", "NoTimeout")
@@ -101,24 +99,39 @@ def run(
     *,
     available_now: bool = False,
     checkpoint: str | None = None,
+    rebuild_state: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
 ) -> None:
     """Run the job until it is asked to stop (SIGINT, SIGTERM), between two batches.
 
+    Args:
+        settings: All settings.
+        available_now: Process what is there now, then end.
+        checkpoint: Folder or URI of the checkpoint; None for the lake's own.
+        rebuild_state: Move the checkpoint aside, and read log and rounds again. A rebuild that is under way continues,
+            with or without this.
+        done: Called after each batch with its number and the rows written per table.
+
     Raises:
         QueryEndedError: The query failed. It is not restarted here but by the process's supervisor, because a
             half-dead JVM is worse than a new one.
-        SetupError: There is no usable Java; the checkpoint is lost, or belongs to another Kafka cluster.
+        SetupError: There is no usable Java; checkpoint or tables are lost or broken, or belong to another Kafka
+            cluster.
     """
-    refuse_lost_checkpoint(settings, checkpoint or checkpoint_of(settings))
+    place = checkpoint or checkpoint_of(settings)
+    plan = _plan_of(settings, place, rebuild_state=rebuild_state)
     maintenance = JobMaintenance(settings)
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
-        lake = DeltaLake(settings.lake)
-        lake.create()
+        tables = DeltaLake(settings.lake)
+        tables.create()
+        lake: Lake = tables
+        if plan is not None and not plan.done:
+            tell_gap(tables, settings.cluster, plan)
+            lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
             spark = start_session(settings.job, f"evenkeel {settings.cluster}")
             if settings.job.catalog_schema is not None:
@@ -127,14 +140,16 @@ def run(
                 spark,
                 settings,
                 lake,
-                checkpoint=checkpoint,
+                checkpoint=place,
+                start=plan.start if plan is not None else None,
                 available_now=available_now,
                 done=done,
                 pace=maintenance.pace,
                 hold=hold,
             )
         except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
-            raise QueryEndedError(_GONE) from error
+            broken = told_broken(place, str(error))
+            raise broken or QueryEndedError(_GONE) from error
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
         try:
             failure = _wait_for_the_end(query, stop, hold, None if available_now else maintenance)
@@ -145,7 +160,26 @@ def run(
             refused = _REFUSED.search(str(failure))
             if refused:
                 raise SetupError(refused[1])
+            broken = told_broken(place, str(failure))
+            if broken is not None:
+                raise broken
             raise QueryEndedError(_cause(str(failure)))
+
+
+def _plan_of(settings: Settings, checkpoint: str, *, rebuild_state: bool) -> Rebuild | None:
+    """The plan of the checkpoint's rebuild, also of one that is done; begins one when asked to."""
+    try:
+        plan = read_plan(checkpoint)
+        if (plan is not None and not plan.done) or not rebuild_state:
+            refuse_lost(settings, checkpoint, plan)
+    except SetupError:
+        if not rebuild_state:
+            raise
+        return begin(settings, checkpoint)
+    if plan is not None and not plan.done:
+        _LOG.info("rebuilding the state: continuing where the last run ended")
+        return plan
+    return begin(settings, checkpoint) if rebuild_state else plan
 
 
 def _wait_for_the_end(
@@ -205,39 +239,42 @@ def _cause(text: str) -> str:
     return f"the Spark query has ended: {(named or lines or ['no reason given'])[-1][:500]}"
 
 
-def refuse_lost_checkpoint(settings: Settings, checkpoint: str) -> None:
-    """Refuse to start a new checkpoint beside rows of the cluster: a lake with rows and no checkpoint has lost its own.
+def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> None:
+    """Refuse to start where checkpoint and tables do not belong together, because one of them was lost.
 
-    A query that starts over would read everything again, and write days of rows a second time.
+    A lake with rows and no checkpoint: a query that starts over would write days of rows a second time. A checkpoint
+    without the tables it has written: the query would continue, and nobody would see that the past is gone.
 
     Args:
         settings: All settings.
         checkpoint: Folder or URI of the checkpoint.
+        plan: The plan of its rebuild; None where there is none.
 
     Raises:
-        SetupError: The checkpoint has no batch, and a table of the job holds rows of the cluster.
+        SetupError: One of them is lost, or a file of the checkpoint is broken.
     """
-    # Spark writes a batch's offsets before the batch begins, so a crash in the very first one loses nothing.
-    if _has_offsets(checkpoint):
+    tables = [KnownRows(settings.lake, table, settings.cluster) for table in TABLES]
+    if plan is None and is_empty(checkpoint):
+        first = next((known.table.name for known in tables if known.any()), None)
+        if first is None:
+            return
+        message = (
+            f"The checkpoint {checkpoint} is lost: it is empty, but the table {first} in {settings.lake} holds rows of "
+            f"the cluster {settings.cluster}, which a new one would write a second time. Restore the checkpoint, "
+            "or run evenkeel run --rebuild-state once, which writes only what the tables do not have."
+        )
+        raise SetupError(message)
+    offsets = refuse_broken(checkpoint)
+    if plan is None and offsets is None:
         return
-    table = next((t.name for t in TABLES if has_rows_of(settings.lake, t, settings.cluster)), None)
-    if table is None:
-        return
-    message = (
-        f"The checkpoint {checkpoint} is lost: it is empty, but the table {table} in {settings.lake} holds rows of the "
-        f"cluster {settings.cluster}, which a new checkpoint would write a second time. Restore the checkpoint, or "
-        "give the job a lake of its own (EVENKEEL_LAKE); docs/operations.md says how to keep the old history."
-    )
-    raise SetupError(message)
-
-
-def _has_offsets(checkpoint: str) -> bool:
-    offsets = pa_fs.FileSelector("offsets", allow_not_found=True)
-    try:
-        found = file_system(checkpoint).get_file_info(offsets)
-    except (OSError, ValueError) as error:
-        # Spark reaches stores that we do not (HDFS): we must not refuse what we cannot check.
-        why = next(iter(str(error).splitlines()), type(error).__name__)
-        _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, why)
-        return True
-    return any(info.base_name.isdecimal() for info in found)
+    # (The first start creates all tables. One that a later release adds must be excepted here.)
+    gone = [known.table.name for known in tables if not known.is_there]
+    if not gone and offsets is not None and offsets.get("round", -1) >= 0 and not tables[-1].any():
+        gone = [f"the rows of {settings.cluster} in {tables[-1].table.name}"]
+    if gone:
+        message = (
+            f"The lake {settings.lake} has lost what the checkpoint {checkpoint} says was written to it: "
+            f"{', '.join(gone)}. Restore it, or run evenkeel run --rebuild-state once, which writes again what Kafka "
+            "still holds."
+        )
+        raise SetupError(message)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted
 from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_set, file_system, refuse_features
+from streaming.tables.known import KnownRows
 from streaming.tables.lake import DeltaLake, Lake, append_once, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.memory import in_memory, limited
-from streaming.tables.read import VIEWS, LakeReader, has_rows_of
+from streaming.tables.read import VIEWS, LakeReader
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, Table, ddl, table_named
 from streaming.tables.sql import SqlError, parsed, reads, with_parameters
 
@@ -22,6 +23,7 @@ __all__ = [
     "DataFile",
     "DeltaLake",
     "DeltaLogTail",
+    "KnownRows",
     "Lake",
     "LakeReader",
     "LakeUnreadableError",
@@ -34,7 +36,6 @@ __all__ = [
     "data_set",
     "ddl",
     "file_system",
-    "has_rows_of",
     "in_memory",
     "limited",
     "named_to_arrow",

@@ -7,12 +7,10 @@ and stay, with their newest revision.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.dataset as ds
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
@@ -49,26 +47,6 @@ def _ordered() -> list[Table]:
 
 VIEWS = {f"{table.name}_current": current_sql(table) for table in _ordered()}
 """SQL by view name, in an order in which they can be created. Tables of history have no view: they have no present."""
-
-
-def has_rows_of(root: str, table: Table, cluster: str) -> bool:
-    """Whether a table of a lake holds a row of a cluster; False where there is no such table.
-
-    Files that cannot hold one, by their statistics, are not opened.
-    """
-    location = f"{root.rstrip('/')}/{table.name}"
-    try:
-        opened = DeltaTable(location)
-    except TableNotFoundError:
-        return False
-    rows = all_rows(table, opened, location, lambda file: _can_hold(file, cluster))
-    found: pa.Table = rows.head(1, columns=["cluster"], filter=ds.field("cluster") == cluster)
-    return bool(found.num_rows)
-
-
-def _can_hold(file: Mapping[str, Any], cluster: str) -> bool:
-    low, high = file.get("min.cluster"), file.get("max.cluster")
-    return bool(low is None or high is None or low <= cluster <= high)
 
 
 class LakeReader:

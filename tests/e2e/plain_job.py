@@ -45,14 +45,15 @@ class PlainJob:
         settings: Settings of the job.
         connect: Returns the reader.
         rows: Rows of all runs.
-        batches: Rounds per batch.
+        rounds_per_batch: Rounds per batch.
+        offsets: Where it stands, as the source's offsets.
     """
 
     settings: SourceSettings
     connect: Callable[[SourceSettings, float], RangeReader]
     rounds_per_batch: int = 60
     rows: Rows = field(default_factory=Rows)
-    _offsets: dict[str, Any] = field(default_factory=lambda: dict(INITIAL))
+    offsets: dict[str, Any] = field(default_factory=lambda: dict(INITIAL))
     _states: dict[str, tuple[int, bytes]] = field(default_factory=dict)
 
     def run(self, rounds: int | None = None) -> None:
@@ -62,8 +63,8 @@ class PlainJob:
         left = rounds
         while left is None or left > 0:
             most = self.rounds_per_batch if left is None else min(left, self.rounds_per_batch)
-            end = planner.latest(self._offsets, most)
-            if end == self._offsets:
+            end = planner.latest(self.offsets, most)
+            if end == self.offsets:
                 break
             before = len(self.rows.rounds)
             self._batch(planner, end)
@@ -71,7 +72,7 @@ class PlainJob:
 
     def _batch(self, planner: Planner, end: dict[str, Any]) -> None:
         payloads: dict[str, list[bytes]] = {}
-        for task in planner.tasks(self._offsets, end):
+        for task in planner.tasks(self.offsets, end):
             for key, payload in task_rows(task, self.settings, self.connect(self.settings, 60.0)):
                 payloads.setdefault(key, []).append(payload)
         for key, of_key in payloads.items():
@@ -80,7 +81,7 @@ class PlainJob:
                 self._states[key] = state
             for table in Rows.__struct_fields__:
                 getattr(self.rows, table).extend(getattr(rows, table))
-        self._offsets = end
+        self.offsets = end
 
 
 def present(rows: Rows) -> dict[str, dict[tuple[object, ...], dict[str, Any]]]:

@@ -31,6 +31,8 @@ class SourceSettings(BaseModel):
         tasks: Tasks per batch.
         patience_s: Time without progress after which a task that reads fails.
         hold: A file on the driver's machine; while it exists no further batch begins. None when there is none.
+        start: Offsets at which a new query starts; None for the beginning of everything. The same at every start of a
+            query.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,9 +51,10 @@ class SourceSettings(BaseModel):
     tasks: int = Field(default=2, ge=1)
     patience_s: float = Field(default=120.0, gt=0)
     hold: str | None = None
+    start: dict[str, Any] | None = None
 
     @classmethod
-    def of(cls, settings: Settings, hold: str | None = None) -> Self:
+    def of(cls, settings: Settings, hold: str | None = None, start: dict[str, Any] | None = None) -> Self:
         """The source's share of all settings."""
         return cls(
             cluster=settings.cluster,
@@ -65,6 +68,7 @@ class SourceSettings(BaseModel):
             max_rounds=settings.job.max_rounds,
             tasks=settings.job.tasks,
             hold=hold,
+            start=start,
         )
 
     def option(self) -> str:

@@ -81,10 +81,10 @@ class EvenkeelStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._planner: Planner | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - pyspark's name
-        """A constant."""
+        """A constant of the query."""
         from streaming.job.source.positions import INITIAL  # noqa: PLC0415
 
-        return INITIAL
+        return self._settings.start or INITIAL
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - pyspark's name
         """Rounds per batch, given as rows: pyspark has no limit of our own kind."""

@@ -142,6 +142,7 @@ DRIFT: Final = Table(
     key=("cluster", "group_id", "topic"),
     newest_by=("round", "decision"),
     retention=Retention(400, living=("cluster", "group_id", "topic"), with_group=True),
+    told_by=("cluster", "group_id", "topic", "decision"),
 )
 
 MEMBERS: Final = Table(
@@ -177,6 +178,7 @@ MEMBERS: Final = Table(
     newest_by=("decision",),
     retention=Retention(90, living=("cluster", "group_id", "member_id")),
     closes=True,
+    told_by=("cluster", "group_id", "member_id", "decision", "ended"),
 )
 
 WHAT_IF: Final = Table(
@@ -223,4 +225,5 @@ WHAT_IF: Final = Table(
     key=("cluster", "group_id", "strategy"),
     newest_by=("round", "decision"),
     retention=Retention(90, living=("cluster", "group_id", "strategy"), with_group=True),
+    told_by=("cluster", "group_id", "decision", "strategy"),
 )

@@ -105,6 +105,10 @@ class FakeReader:
     def identity(self, topics: Mapping[str, str]) -> Identity:
         return Identity(self.cluster_id, {name: self.ids[t] for name, t in topics.items() if t in self.ids})
 
+    def starts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        self._ask("starts")
+        return {place: self.deleted_below[place] for place in partitions}
+
     def ends(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
         self._ask("ends")
         return {place: self.end[place] for place in partitions}

@@ -1,0 +1,113 @@
+"""The checkpoint as far as we look into it: where it is, whether it is whole, how far it says the query has read.
+
+Layout of Spark 4.2: `metadata`, `offsets/<batch>` (written before a batch) and `commits/<batch>` (after it), each with
+a line "v1" and then JSON; `state/`. An empty or cut file is what a full disk or a power cut leaves, and Spark's own
+message often names no file ("Unexpected end-of-input").
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pyarrow.fs as pa_fs
+
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.lifecycle import room_log
+from streaming.tables import file_system
+
+_LOG = room_log(__name__)
+
+REBUILD = "run evenkeel run --rebuild-state once, which moves it aside and reads log and rounds again"
+"""What helps against a lost or broken checkpoint."""
+
+# What Spark says of a checkpoint whose files are gone or broken; a restart would end the same way.
+_BROKEN = re.compile(
+    r"CANNOT_LOAD_STATE_STORE\.\w*|CANNOT_READ_STREAMING_STATE_FILE|STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY"
+    r"|STREAMING_CHECKPOINT_MISSING_METADATA_FILE|STATE_STORE_\w*(?:CHECKSUM|CORRUPT)\w*|MALFORMED_LOG_FILE"
+    r"|Failed to read log file \S+"
+)
+
+
+def checkpoint_of(settings: Settings) -> str:
+    """The folder of the query's offsets and state: beside the tables, one per cluster."""
+    return f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
+
+
+def is_local(checkpoint: str) -> bool:
+    """Whether it is a folder of this machine."""
+    return "://" not in checkpoint
+
+
+def is_empty(checkpoint: str) -> bool:
+    """Whether no batch was ever planned in it. False where we cannot look: Spark reaches stores that we do not (HDFS).
+
+    Spark writes a batch's offsets before the batch begins, so a crash in the very first one loses nothing.
+    """
+    try:
+        return not _numbers(checkpoint, "offsets")
+    except (OSError, ValueError) as error:
+        why = next(iter(str(error).splitlines()), type(error).__name__)
+        _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, why)
+        return False
+
+
+def refuse_broken(checkpoint: str) -> dict[str, Any] | None:
+    """Read the files that every start needs; returns the newest offsets, None where no batch was ever done.
+
+    Raises:
+        SetupError: One is missing, empty or cut.
+    """
+    try:
+        offsets, commits = _numbers(checkpoint, "offsets"), _numbers(checkpoint, "commits")
+    except (OSError, ValueError):
+        return None  # (a store that Spark reaches and we do not)
+    if not offsets and not commits:
+        return None
+    newest = max(offsets, default=-1)
+    done = max(commits, default=-1)
+    if done > newest:
+        raise _broken(checkpoint, f"offsets/{done} is gone")
+    _lines(checkpoint, "metadata")
+    if done >= 0:
+        _lines(checkpoint, f"commits/{done}")
+    found: dict[str, Any] = _lines(checkpoint, f"offsets/{newest}")[-1]
+    return found if done >= 0 else None
+
+
+def told_broken(checkpoint: str, text: str) -> SetupError | None:
+    """The error for what Spark said, if it said that the checkpoint is broken."""
+    found = _BROKEN.search(text)
+    return None if found is None else _broken(checkpoint, f"Spark says {found[0]}")
+
+
+def _broken(checkpoint: str, why: str) -> SetupError:
+    message = f"The checkpoint {checkpoint} is broken ({why}): restore it, or {REBUILD}."
+    return SetupError(message)
+
+
+def _numbers(checkpoint: str, folder: str) -> list[int]:
+    found = file_system(checkpoint).get_file_info(pa_fs.FileSelector(folder, allow_not_found=True))
+    return [int(info.base_name) for info in found if info.base_name.isdecimal()]
+
+
+def _lines(checkpoint: str, name: str) -> list[Any]:
+    """The JSON values of a file.
+
+    Raises:
+        SetupError: It is not as Spark writes it.
+    """
+    try:
+        with file_system(checkpoint).open_input_stream(name) as stream:
+            text: str = stream.read().decode()
+        # (A source that has nothing yet has "-" for its offset.)
+        values = [None if line == "-" else json.loads(line) for line in text.splitlines() if not line.startswith("v")]
+    except FileNotFoundError:
+        raise _broken(checkpoint, f"{name} is gone") from None
+    except ValueError:
+        raise _broken(checkpoint, f"{name} is cut") from None
+    if not values:
+        raise _broken(checkpoint, f"{name} is empty")
+    return values

@@ -1,0 +1,20 @@
+"""A lost state rebuilt: log and rounds are read again, and only what the tables do not have is written."""
+
+from __future__ import annotations
+
+from streaming.job.rebuild.begin import begin, look_at_topics, tell_gap
+from streaming.job.rebuild.lake import RebuildingLake
+from streaming.job.rebuild.plan import Rebuild, Topics, new_rows, plan_rebuild, read_plan, write_plan
+
+__all__ = [
+    "Rebuild",
+    "RebuildingLake",
+    "Topics",
+    "begin",
+    "look_at_topics",
+    "new_rows",
+    "plan_rebuild",
+    "read_plan",
+    "tell_gap",
+    "write_plan",
+]

@@ -1,0 +1,118 @@
+"""The beginning of a rebuild: move the old checkpoint aside, look at tables and topics, make the plan."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from kafka import TopicPartition
+from kafka.errors import KafkaError
+
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.job.checkpoint import is_empty, is_local
+from streaming.job.rebuild.plan import Rebuild, Topics, plan_rebuild, write_plan
+from streaming.job.source import SourceSettings
+from streaming.job.source.connection import kept_reader
+from streaming.job.source.fetch import Gone, OffsetRange, RangeReader
+from streaming.lifecycle import room_log
+from streaming.record_batches import Missing
+from streaming.tables import TABLES, DeltaLake, KnownRows, named_to_arrow, table_named
+
+_LOG = room_log(__name__)
+
+# Kafka's cleaner starts at the head of a log, and where it has been nearly every key has lost records: this many
+# offsets of each partition show it, in a second for fifty partitions.
+_LOOKED_AT = 10_000
+
+
+def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
+    """Move the checkpoint aside, and plan a rebuild in a new one.
+
+    Args:
+        settings: All settings.
+        checkpoint: Folder or URI of the checkpoint.
+
+    Returns:
+        The plan; None where the tables have no rows of the cluster, so that a plain start does the same.
+
+    Raises:
+        SetupError: The checkpoint is not a folder, or the topics cannot be read.
+    """
+    aside = _moved_aside(checkpoint)
+    if aside is not None:
+        _LOG.info("the checkpoint %s was moved to %s; delete that when the rebuild is done", checkpoint, aside)
+    if not any(KnownRows(settings.lake, table, settings.cluster).any() for table in TABLES):
+        _LOG.info("the tables in %s have no rows of %s: everything is read anew", settings.lake, settings.cluster)
+        return None
+    try:
+        source = SourceSettings.of(settings)
+        topics = look_at_topics(kept_reader(source, source.patience_s), source)
+    except (KafkaError, OSError) as error:
+        message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
+        raise SetupError(message) from error
+    plan = plan_rebuild(
+        settings.lake, settings.cluster, settings.maintenance.keep_days, topics, time.time_ns() // 1_000_000
+    )
+    DeltaLake(settings.lake).create()  # first: a table that is missing beside a plan was deleted after it
+    write_plan(checkpoint, plan)
+    _LOG.info(
+        "rebuilding the state: the tables have everything up to round %d; log and rounds are read again",
+        plan.newest_round,
+    )
+    return plan
+
+
+def tell_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:
+    """Write the row of `gaps` that says why later rows may differ, once."""
+    if plan.gap is None:
+        return
+    table = table_named("gaps")
+    row = {"cluster": cluster, "kind": "state", "from_time": plan.newest_time, "reason": plan.gap}
+    rows: pa.Table = named_to_arrow(table, [row])
+    if KnownRows(lake.root, table, cluster).without_known(rows).num_rows:
+        lake.append(table.name, rows, f"rebuild-{cluster}-{plan.until}", 0)
+
+
+def _moved_aside(checkpoint: str) -> Path | None:
+    if not is_local(checkpoint):
+        if is_empty(checkpoint):
+            return None
+        message = (
+            f"The checkpoint {checkpoint} is no folder of this machine, and cannot be moved aside: give --checkpoint "
+            "another place, and add --rebuild-state."
+        )
+        raise SetupError(message)
+    folder = Path(checkpoint)
+    if not folder.is_dir() or not any(folder.iterdir()):
+        return None
+    aside = folder.with_name(f"{folder.name}.lost-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
+    folder.rename(aside)
+    return aside
+
+
+def look_at_topics(reader: RangeReader, settings: SourceSettings) -> Topics:
+    """What the topics hold now.
+
+    Raises:
+        KafkaError, UnreadableTopicError: They could not be read.
+    """
+    rounds = TopicPartition(settings.rounds_topic, 0)
+    if not reader.partitions(settings.rounds_topic, fresh=True):
+        return Topics(0, 0, compacted=False)
+    return Topics(
+        rounds_begin=reader.starts([rounds])[rounds],
+        rounds_end=reader.ends([rounds])[rounds],
+        compacted=_is_compacted(reader, settings.offsets_topic),
+    )
+
+
+def _is_compacted(reader: RangeReader, topic: str) -> bool:
+    """Whether records are missing at the head of a partition of the offsets log."""
+    places = [TopicPartition(topic, partition) for partition in sorted(reader.partitions(topic))]
+    ranges = [
+        OffsetRange(topic, place.partition, 0, min(end, _LOOKED_AT)) for place, end in reader.ends(places).items()
+    ]
+    # (Read to the end: the reader must not be left in the middle.)
+    return sum(isinstance(item, Missing | Gone) for _, item in reader.read_runs(ranges)) > 0

@@ -1,0 +1,256 @@
+"""What the tables had when the state was lost, and which rows a job that reads everything again must not write.
+
+The new query reads the log and the rounds from their beginnings, and so makes rows that the tables have. They are told
+apart in two ways:
+
+- **Tables of rounds** (`lag`, `group_health`, `open_transactions`, `rounds`) by the round. A batch appends to a table
+  once and takes whole rounds, so a table that has a row of a round has all rows up to it. Nothing is looked up, in a
+  table of billions of rows.
+- **Tables of decisions**, and `gaps`, row by row (`Table.identity`). A row that is there stays as it is, whatever the
+  new query says: people were alerted by it.
+
+Rows past a table's retention are not written again. A table without rows of the cluster, as after it was deleted, gets
+all that can be read.
+
+The plan is made once and lies in the new checkpoint, so a rebuild that was interrupted continues by itself. It is done
+when the query has read a round that was opened after it began: the old query can have read nothing beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from streaming.exceptions import SetupError
+from streaming.job.checkpoint import is_local
+from streaming.job.source.positions import INITIAL, Positions
+from streaming.tables import DAY, TABLES, KnownRows, Table, file_system
+from streaming.times import DAY_MS
+
+_FILE = "rebuild.json"
+
+_OF_ROUNDS = ("lag", "group_health", "open_transactions", "rounds")
+
+
+class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The plan of a rebuild.
+
+    Attributes:
+        newest_round: The newest round in `rounds`; -1 where there is none.
+        newest_time: Its time, ms; -1 likewise.
+        until: Every round with this number or a higher one was opened after the rebuild began.
+        written: By table of rounds, the newest round of which it has all rows; tables that have none are missing.
+        quarantined: By topic and partition ("topic/0"), the last record offset in `quarantine`.
+        not_before: By table of decisions, the first day that is still kept, in days since the epoch; tables that have
+            no rows are missing.
+        start: Where the query begins, as the source's offsets.
+        gap: Why rows may differ from those of a job that was never interrupted; None where they are the same.
+        done: All that the tables had is behind the query.
+    """
+
+    newest_round: int
+    newest_time: int
+    until: int
+    written: dict[str, int]
+    quarantined: dict[str, int]
+    not_before: dict[str, int]
+    start: dict[str, Any]
+    gap: str | None
+    done: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """What the topics hold when a rebuild begins.
+
+    Attributes:
+        rounds_begin: First offset of the rounds topic that still exists.
+        rounds_end: Its end.
+        compacted: Records of the offsets log were removed by compaction, or otherwise.
+    """
+
+    rounds_begin: int
+    rounds_end: int
+    compacted: bool
+
+
+class Known(Protocol):
+    """Says which rows a table does not have."""
+
+    def without_known(self, rows: pa.Table) -> pa.Table:
+        """Those of these rows, by `Table.identity`."""
+
+
+def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: Known) -> pa.Table:
+    """The rows that a rebuild writes: those that the table does not have, and that are not past its retention.
+
+    Args:
+        table: The table.
+        rows: Rows of a batch.
+        plan: The plan.
+        known: What the table has.
+    """
+    if table.name in _OF_ROUNDS:
+        return rows.filter(pc.greater(rows["round"], plan.written.get(table.name, -1)))
+    if table.name == "quarantine":
+        places = zip(*(rows[name].to_pylist() for name in ("topic", "partition", "last_record_offset")), strict=True)
+        return rows.filter(
+            pa.array([offset > plan.quarantined.get(_place(t, p), -1) for t, p, offset in places], pa.bool_())
+        )
+    if table.name == "gaps":
+        # (Where a time without rounds begins depends on the round that the query has read first.)
+        newest = pa.scalar(max(plan.newest_time, 0) * 1000, pa.timestamp("us", "UTC"))
+        before = pc.and_(pc.equal(rows["kind"], "rounds"), pc.less_equal(rows["to_time"], newest))
+        rows = rows.filter(pc.invert(pc.fill_null(before, False)))
+    elif (first := plan.not_before.get(table.name)) is not None:
+        rows = rows.filter(pc.fill_null(pc.greater_equal(rows[DAY].cast(pa.int32()), first), True))
+    return known.without_known(rows)
+
+
+def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: Topics, now: int) -> Rebuild:
+    """Look at the tables, and plan the rebuild.
+
+    Args:
+        lake: Folder or URI.
+        cluster: Name of the cluster.
+        keep_days: Days to keep by table, where they are not the table's own.
+        topics: What the topics hold.
+        now: The clock, ms since the epoch: a broker's clock that is ahead must not age rows.
+
+    Raises:
+        SetupError: The rounds topic ends before the newest round in the tables.
+    """
+    tables = {table.name: KnownRows(lake, table, cluster) for table in TABLES}
+    newest = _round_below(tables["rounds"], None)
+    if newest is not None and topics.rounds_end <= newest.opened_offset:
+        message = (
+            f"The rounds topic ends at offset {topics.rounds_end}, before round {newest.number} that the tables in "
+            f"{lake} hold: it was created again or cut back while the checkpoint was lost, so nobody can tell which of "
+            "its rounds were read already. Give the job a lake of its own (EVENKEEL_LAKE); the old one stays readable."
+        )
+        raise SetupError(message)
+    start, before, base = Positions(), None, 0
+    if newest is not None:
+        # Numbers of rounds and elapsed time continue as if the query had read the rounds that are gone.
+        base = newest.number - newest.opened_offset
+        start = replace(start, base=base, rounds_of=newest.cluster_id)
+        before = _round_below(tables["rounds"], base + topics.rounds_begin)
+    if before is not None:
+        start = replace(start, round=before.number, time=before.time, elapsed=before.elapsed)
+    newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
+    oldest_day = {
+        table.name: min(newest_time, now) // DAY_MS - keep_days.get(table.name, table.retention.days)
+        for table in TABLES
+        if DAY in table.partition_by and table.name not in _OF_ROUNDS
+    }
+    return Rebuild(
+        newest_round=newest_round,
+        newest_time=newest_time,
+        until=base + topics.rounds_end,
+        written={
+            name: max(number, newest_round)
+            for name in _OF_ROUNDS
+            if (number := tables[name].newest("round")) is not None
+        },
+        quarantined=_quarantined(tables["quarantine"]),
+        not_before={name: day for name, day in oldest_day.items() if newest is not None and tables[name].any()},
+        start=INITIAL if start == Positions() else start.write(),
+        gap=_gap(before, topics),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """A row of `rounds`."""
+
+    number: int
+    time: int
+    elapsed: int
+    opened_offset: int
+    cluster_id: str | None
+
+
+def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
+    """The newest round, or the newest below a number; None where there is none."""
+    number = rounds.newest("round", below)
+    if number is None:
+        return None
+    columns = ("round_time", "elapsed_ms", "opened_offset", "cluster_id")
+    found = rounds.rows(
+        columns,
+        ds.field("round") == number,
+        lambda file: (most := file.get("max.round")) is None or file["min.round"] <= number <= most,
+    ).to_pylist()[0]
+    # (Rows of the first releases have neither of the two.)
+    elapsed, opened = found["elapsed_ms"] or 0, found["opened_offset"]
+    time = round(found["round_time"].timestamp() * 1000)
+    return _Round(number, time, elapsed, number if opened is None else opened, found["cluster_id"])
+
+
+def _quarantined(quarantine: KnownRows) -> dict[str, int]:
+    found = quarantine.rows(("topic", "partition", "last_record_offset")).group_by(["topic", "partition"])
+    last = found.aggregate([("last_record_offset", "max")])
+    return {_place(r["topic"], r["partition"]): r["last_record_offset_max"] for r in last.to_pylist()}
+
+
+def _place(topic: str, partition: int) -> str:
+    return f"{topic}/{partition}"
+
+
+def _gap(before: _Round | None, topics: Topics) -> str | None:
+    gone = []
+    if before is not None:
+        gone.append(f"the rounds up to {before.number} are gone from the rounds topic")
+    if topics.compacted:
+        gone.append("the offsets log was compacted")
+    if not gone:
+        return None
+    return (
+        f"the job's state was lost and rebuilt, and {' and '.join(gone)}: some columns of the rows after this time "
+        "may differ from those of a job that was never interrupted (docs/operations.md)"
+    )
+
+
+def read_plan(checkpoint: str) -> Rebuild | None:
+    """The plan in a checkpoint; None where there is none, or where the store cannot be reached.
+
+    Raises:
+        SetupError: It cannot be read.
+    """
+    try:
+        with file_system(checkpoint).open_input_stream(_FILE) as stream:
+            text = stream.read()
+    except (OSError, ValueError):
+        return None
+    try:
+        return msgspec.json.decode(text, type=Rebuild)
+    except msgspec.DecodeError as error:
+        message = (
+            f"{checkpoint}/{_FILE} cannot be read ({error}): the rebuild of the job's state cannot continue. Run "
+            "evenkeel run --rebuild-state, which begins it again."
+        )
+        raise SetupError(message) from None
+
+
+def write_plan(checkpoint: str, plan: Rebuild) -> None:
+    """Write the plan into a checkpoint, whole or not at all.
+
+    Raises:
+        OSError: It could not be written.
+    """
+    text = msgspec.json.encode(plan)
+    if not is_local(checkpoint):
+        with file_system(checkpoint).open_output_stream(_FILE) as stream:
+            stream.write(text)
+        return
+    folder = Path(checkpoint)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f".{_FILE}").write_bytes(text)
+    (folder / f".{_FILE}").replace(folder / _FILE)

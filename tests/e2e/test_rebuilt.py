@@ -1,0 +1,107 @@
+"""A lost checkpoint beside a good lake: the recorded topics read again give the lake of a job that never stopped."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streaming.groups import Rows, encode_rows
+from streaming.job.batch import rows_by_table
+from streaming.job.rebuild import Rebuild, RebuildingLake, look_at_topics, plan_rebuild
+from streaming.job.source import SourceSettings
+from streaming.tables import TABLES, DeltaLake
+from streaming.tables import Lake as Writes
+from tests.e2e.compacting import CompactedTopics
+from tests.e2e.lakes import Lake, contents, differences
+from tests.e2e.packed import read_packed
+from tests.e2e.plain_job import PlainJob
+from tests.e2e.recording import CLUSTER
+from tests.e2e.topics import TOPICS, Record
+from tests.examples import examples
+
+SETTINGS = SourceSettings(cluster=CLUSTER, kafka={})
+RECORDS = [Record.of(line) for line in read_packed(TOPICS)]
+ROUNDS = sum(record.topic == "rounds" for record in RECORDS) // 2
+NOW = max(record.time for record in RECORDS)
+
+
+class Job:
+    """A job on topics, with a checkpoint that is lost with it, and a lake that is not."""
+
+    def __init__(self, topics: CompactedTopics, lake: Writes, query: str, plan: Rebuild | None = None) -> None:
+        self._job = PlainJob(SETTINGS, lambda *_: topics, ROUNDS)  # type: ignore[arg-type, return-value]
+        if plan is not None:
+            self._job.offsets = dict(plan.start)
+        self.lake = lake
+        self._query = query
+        self._batch = -1
+
+    def take(self, rounds: int, tables: int = len(TABLES)) -> bool:
+        """One batch of so many rounds, of which the first tables are written; False where there is nothing left."""
+        before = self._job.offsets
+        self._job.rows = Rows()
+        self._job.run(rounds)
+        self._batch += 1
+        self.write(tables)
+        return self._job.offsets != before
+
+    def write(self, tables: int = len(TABLES)) -> None:
+        """Write the last batch, or write it again."""
+        made = rows_by_table([encode_rows(self._job.rows)])
+        for table in TABLES[:tables]:
+            if table.name in made:
+                self.lake.append(table.name, made[table.name], self._query, self._batch)
+
+
+@contextmanager
+def empty_lake() -> Iterator[DeltaLake]:
+    with tempfile.TemporaryDirectory() as folder:
+        lake = DeltaLake(folder)
+        lake.create()
+        yield lake
+
+
+@cache
+def truth() -> Lake:
+    with empty_lake() as lake:
+        Job(CompactedTopics(RECORDS), lake, "undisturbed").take(ROUNDS)
+        return contents(Path(lake.root))
+
+
+def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
+    return plan_rebuild(lake.root, CLUSTER, {}, look_at_topics(topics, SETTINGS), NOW)  # type: ignore[arg-type]
+
+
+def kept_nowhere(_: Rebuild) -> None:
+    pass
+
+
+@settings(deadline=None, max_examples=examples(12))
+@given(st.data())
+def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.DataObject) -> None:
+    topics = CompactedTopics(RECORDS)
+    batches = st.integers(1, ROUNDS // 2)
+    with empty_lake() as lake:
+        lost = Job(topics, lake, "lost")
+        lost.take(data.draw(batches, "rounds of the first batch"))
+        # The last batch was torn: it has reached some of the tables.
+        lost.take(data.draw(batches, "rounds of the last batch"), data.draw(st.integers(0, len(TABLES)), "tables"))
+
+        plan = plan_for(topics, lake)
+        rebuilt = Job(topics, RebuildingLake(lake, CLUSTER, plan, kept_nowhere), "rebuilt", plan)
+        more = True
+        while more:
+            killed_after = data.draw(st.none() | st.integers(0, len(TABLES)), "killed after so many tables")
+            more = rebuilt.take(data.draw(batches, "rounds"), len(TABLES) if killed_after is None else killed_after)
+            if killed_after is not None:
+                # It starts again with the plan of its checkpoint, and writes the batch again.
+                rebuilt.lake = RebuildingLake(lake, CLUSTER, plan, kept_nowhere)
+                rebuilt.write()
+        assert plan.gap is None
+        assert differences(contents(Path(lake.root)), truth()) == {}
