@@ -103,9 +103,8 @@ def test_a_lost_checkpoint_and_another_cluster_are_one_sentence_and_exit_code_2(
     assert lost.returncode == 2
     assert lost.stderr.splitlines()[-1] == (
         f"The checkpoint {checkpoint} is lost: it is empty, but the table rebalance_churn in {settings.lake} holds "
-        f"rows of the cluster {settings.cluster}, which a new checkpoint would write a second time. Restore the "
-        "checkpoint, or give the job a lake of its own (EVENKEEL_LAKE); docs/operations.md says how to keep the old "
-        "history."
+        f"rows of the cluster {settings.cluster}, which a new one would write a second time. Restore the checkpoint, "
+        "or run evenkeel run --rebuild-state once, which writes only what the tables do not have."
     )
 
     shutil.move(kept, checkpoint)

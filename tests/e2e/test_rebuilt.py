@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streaming.groups import Rows, encode_rows
 from streaming.job.batch import rows_by_table
-from streaming.job.rebuild import Rebuild, RebuildingLake, look_at_topics, plan_rebuild
+from streaming.job.rebuild import Rebuild, RebuildingLake, look_at_topics, plan_rebuild, tell_gap
 from streaming.job.source import SourceSettings
-from streaming.tables import TABLES, DeltaLake
+from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes
 from tests.e2e.compacting import CompactedTopics
 from tests.e2e.lakes import Lake, contents, differences
@@ -74,8 +75,30 @@ def truth() -> Lake:
         return contents(Path(lake.root))
 
 
+@cache
+def counted_rounds_of_truth() -> list[dict[str, Any]]:
+    with empty_lake() as lake:
+        Job(CompactedTopics(RECORDS), lake, "undisturbed").take(ROUNDS)
+        return counted_rounds(lake)
+
+
+def counted_rounds(lake: DeltaLake) -> list[dict[str, Any]]:
+    """Rows of `rounds`, without what the first round that is left has as the log's records since the one before."""
+    return LakeReader(lake.root).rows("SELECT * EXCLUDE (log_records) FROM rounds ORDER BY round")
+
+
 def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
     return plan_rebuild(lake.root, CLUSTER, {}, look_at_topics(topics, SETTINGS), NOW)  # type: ignore[arg-type]
+
+
+def read_all_again(topics: CompactedTopics, lake: DeltaLake, rounds: int = ROUNDS) -> Rebuild:
+    """Rebuild to the end of the topics, in batches of so many rounds."""
+    plan = plan_for(topics, lake)
+    tell_gap(lake, CLUSTER, plan)
+    rebuilt = Job(topics, RebuildingLake(lake, CLUSTER, plan, kept_nowhere), "rebuilt", plan)
+    while rebuilt.take(rounds):
+        pass
+    return plan
 
 
 def kept_nowhere(_: Rebuild) -> None:
@@ -105,3 +128,34 @@ def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.Dat
                 rebuilt.write()
         assert plan.gap is None
         assert differences(contents(Path(lake.root)), truth()) == {}
+
+
+@settings(deadline=None, max_examples=examples(12))
+@given(st.data())
+def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is_true(data: st.DataObject) -> None:
+    topics = CompactedTopics(RECORDS)
+    with empty_lake() as lake:
+        root = Path(lake.root)
+        Job(topics, lake, "lost").take(data.draw(st.integers(ROUNDS // 4, ROUNDS), "rounds"))
+        before = contents(root)
+        newest = LakeReader(root).rows("SELECT max(round) AS round FROM rounds")[0]["round"]
+        ends = topics.log_ends().items()
+        upto = {p: data.draw(st.integers(0, end), f"cleaned of {p}") for p, end in ends if end}
+        topics.compact_log(upto, tombstones=data.draw(st.booleans(), "tombstones"))
+        topics.cut_rounds(data.draw(st.integers(0, 2 * ROUNDS - 4), "rounds begin"))
+
+        plan = read_all_again(topics, lake, data.draw(st.integers(5, ROUNDS), "rounds of a batch"))
+
+        after = contents(root)
+        assert {table: rows - after[table] for table, rows in before.items() if rows - after[table]} == {}
+        reader = LakeReader(root)
+        for name in ("lag", "group_health", "rounds", "open_transactions"):
+            assert sum(after[name].values()) - sum(before[name].values()) == reader.rows(
+                f"SELECT count(*) AS n FROM {name} WHERE round > {newest}"
+            )[0]["n"]
+        for table in TABLES:
+            twice = f"SELECT {', '.join(table.identity)} FROM {table.name} GROUP BY ALL HAVING count(*) > 1"
+            assert reader.rows(twice) == [], table.name
+        assert (plan.gap is not None) == (reader.rows("SELECT 1 FROM gaps WHERE kind = 'state'") != [])
+        # Rounds and the time between them are those of a job that was never interrupted.
+        assert counted_rounds(lake) == counted_rounds_of_truth()

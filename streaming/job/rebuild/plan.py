@@ -143,7 +143,8 @@ def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: 
         start = replace(start, base=base, rounds_of=newest.cluster_id)
         before = _round_below(tables["rounds"], base + topics.rounds_begin)
     if before is not None:
-        start = replace(start, round=before.number, time=before.time, elapsed=before.elapsed)
+        # (Without its number: of a round that the topic is losing the closing record may still be there.)
+        start = replace(start, time=before.time, elapsed=before.elapsed)
     newest_round, newest_time = (newest.number, newest.time) if newest is not None else (-1, -1)
     oldest_day = {
         table.name: min(newest_time, now) // DAY_MS - keep_days.get(table.name, table.retention.days)

@@ -41,7 +41,8 @@ class Positions:
         events: Next offset per partition of the events topic.
         rounds: Next offset of the rounds topic.
         round: Number of the newest round taken; -1 before the first.
-        time: Its time, ms; -1 before the first.
+        time: Its time, ms; -1 before the first. A query whose state was lost starts with the time and the elapsed time
+            of the last round before those that are still there.
         elapsed: Time that passed from the first round taken to the newest one, ms: see `plan.elapsed_after`.
         base: Number of a round minus the offset of its opening record.
         cluster_id: Kafka's own id of the cluster of the offsets; None where it is not known.
@@ -84,7 +85,7 @@ class Positions:
             "events": {str(partition): self.events[partition] for partition in sorted(self.events)},
             "rounds": self.rounds,
         }
-        if self.round >= 0:
+        if self.time >= 0:
             offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
         if self.base:
             offsets["base"] = self.base

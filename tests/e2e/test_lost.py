@@ -1,0 +1,55 @@
+"""A broken checkpoint and a deleted table: one sentence each, and one command that mends both."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from streaming.exceptions import SetupError
+from streaming.job.checkpoint import checkpoint_of
+from streaming.job.run import run
+from tests.e2e.conftest import Recorded, in_this_session
+from tests.e2e.lakes import contents, differences
+from tests.e2e.recording import settings_for
+from tests.patience import unless_too_busy
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.timeout(900),
+    pytest.mark.xdist_group("recorded"),
+    pytest.mark.turn(3),
+]
+
+
+def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_row_for_row(
+    recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_this_session(spark, monkeypatch)
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=25)
+    # The job was lost when all was quiet; since then all members have left.
+    shutil.copytree(recorded.quiet_lake, settings.lake)
+    checkpoint = Path(checkpoint_of(settings))
+
+    shutil.rmtree(Path(settings.lake) / "members")
+    with pytest.raises(SetupError, match=r"has lost what the checkpoint .* says was written to it: members\. .*"):
+        run(settings, available_now=True)
+    assert not (Path(settings.lake) / "members").exists()
+
+    newest = max((checkpoint / "offsets").glob("[0-9]*"), key=lambda path: int(path.name))
+    cut = newest.read_bytes()[:-30]
+    newest.write_bytes(cut)
+    with pytest.raises(SetupError, match=rf"is broken \(offsets/{newest.name} is cut\): .* --rebuild-state"):
+        run(settings, available_now=True)
+
+    unless_too_busy(lambda: run(settings, available_now=True, rebuild_state=True))
+    assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
+    (aside,) = checkpoint.parent.glob(f"{checkpoint.name}.lost-*")
+    assert (aside / "offsets" / newest.name).read_bytes() == cut
+
+    # It continues by itself, with nothing left to do.
+    unless_too_busy(lambda: run(settings, available_now=True))
+    assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
