@@ -186,10 +186,17 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be done, by table, and change nothing.")
     ] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Only take data files that are gone out of their tables.")
+    ] = False,
 ) -> None:
     """Maintain the lake beside a running job: compaction, retention, vacuum (docs/operations.md)."""
     from streaming.maintain import maintain as maintain_lake  # noqa: PLC0415
+    from streaming.maintain import repair as repair_lake  # noqa: PLC0415
 
+    if repair:
+        repair_lake(_settings(None, lake, None), _console(), dry_run=dry_run)
+        return
     maintain_lake(_settings(None, lake, None), _console(), dry_run=dry_run)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow.fs as pa_fs
@@ -54,8 +55,24 @@ def is_empty(checkpoint: str) -> bool:
         return False
 
 
-def refuse_broken(checkpoint: str) -> dict[str, Any] | None:
-    """Read the files that every start needs; returns the newest offsets, None where no batch was ever done.
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a checkpoint says that its query is.
+
+    Attributes:
+        query: Id of the query, by which the tables know its batches.
+        planned: Its newest batch, done or not.
+        offsets: The source's offsets at the end of the newest batch that is done; None before the first, or where that
+            batch is not named any more.
+    """
+
+    query: str
+    planned: int
+    offsets: dict[str, Any] | None
+
+
+def standing_of(checkpoint: str) -> Standing | None:
+    """Read the files that every start needs; None where no batch was ever planned, or where we cannot look.
 
     Raises:
         SetupError: One is missing, empty or cut.
@@ -66,15 +83,15 @@ def refuse_broken(checkpoint: str) -> dict[str, Any] | None:
         return None  # (a store that Spark reaches and we do not)
     if not offsets and not commits:
         return None
-    newest = max(offsets, default=-1)
-    done = max(commits, default=-1)
-    if done > newest:
+    planned, done = max(offsets, default=-1), max(commits, default=-1)
+    if done > planned:
         raise _broken(checkpoint, f"offsets/{done} is gone")
-    _lines(checkpoint, "metadata")
-    if done >= 0:
-        _lines(checkpoint, f"commits/{done}")
-    found: dict[str, Any] = _lines(checkpoint, f"offsets/{newest}")[-1]
-    return found if done >= 0 else None
+    query: str = _lines(checkpoint, "metadata")[0].get("id", "")
+    _lines(checkpoint, f"offsets/{planned}")
+    if done < 0:
+        return Standing(query, planned, None)
+    _lines(checkpoint, f"commits/{done}")
+    return Standing(query, planned, _lines(checkpoint, f"offsets/{done}")[-1] if done in offsets else None)
 
 
 def told_broken(checkpoint: str, text: str) -> SetupError | None:

@@ -16,7 +16,7 @@ from streaming.config import Settings
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
-from streaming.job.checkpoint import checkpoint_of, is_empty, refuse_broken, told_broken
+from streaming.job.checkpoint import Standing, checkpoint_of, is_empty, standing_of, told_broken
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, read_plan, tell_gap, write_plan
@@ -264,17 +264,34 @@ def refuse_lost(settings: Settings, checkpoint: str, plan: Rebuild | None) -> No
             "or run evenkeel run --rebuild-state once, which writes only what the tables do not have."
         )
         raise SetupError(message)
-    offsets = refuse_broken(checkpoint)
-    if plan is None and offsets is None:
+    standing = standing_of(checkpoint)
+    if plan is None and standing is None:
         return
-    # (The first start creates all tables. One that a later release adds must be excepted here.)
-    gone = [known.table.name for known in tables if not known.is_there]
-    if not gone and offsets is not None and offsets.get("round", -1) >= 0 and not tables[-1].any():
-        gone = [f"the rows of {settings.cluster} in {tables[-1].table.name}"]
-    if gone:
+    lost, rounds = _lost(tables, standing), tables[-1].table.name
+    if lost:
         message = (
             f"The lake {settings.lake} has lost what the checkpoint {checkpoint} says was written to it: "
-            f"{', '.join(gone)}. Restore it, or run evenkeel run --rebuild-state once, which writes again what Kafka "
+            f"{', '.join(lost)}. Restore it, or run evenkeel run --rebuild-state once, which writes again what Kafka "
             "still holds."
         )
         raise SetupError(message)
+    if standing is not None and (written := tables[-1].written_by(standing.query)) > standing.planned:
+        message = (
+            f"The checkpoint {checkpoint} is older than the lake {settings.lake}: it ends with batch "
+            f"{standing.planned}, and {rounds} has batch {written} of its query, so rows would be left out. Restore "
+            "the newest one, or run evenkeel run --rebuild-state once."
+        )
+        raise SetupError(message)
+
+
+def _lost(tables: list[KnownRows], standing: Standing | None) -> list[str]:
+    """What the tables should have and do not."""
+    # (The first start creates all tables. One that a later release adds must be excepted here.)
+    gone = [known.table.name for known in tables if not known.is_there]
+    if gone or standing is None or standing.offsets is None:
+        return gone
+    # `rounds` is written last: with this round everything up to it is there.
+    done, newest = standing.offsets.get("round", -1), tables[-1].newest("round")
+    if done < 0 or (newest is not None and newest >= done):
+        return []
+    return [f"the rounds up to {done}" if newest is None else f"the rounds after {newest}, up to {done}"]

@@ -25,7 +25,7 @@ from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
-from streaming.tables import ALL_TABLES, VIEWS, Table, limited, table_named
+from streaming.tables import ALL_TABLES, VIEWS, Table, advice, limited, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
 _VACUUM_EVERY_S = 3_600
@@ -397,8 +397,6 @@ def _told(uri: str) -> Iterator[None]:
         yield
     except (DeltaError, OSError, pa.ArrowException, duckdb.Error) as error:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = (
-            f"The table {uri} could not be maintained ({reason[:300]}): check that its folder is whole and writable "
-            "and its disk not full, and try again."
-        )
+        otherwise = "check that its folder is whole and writable and its disk not full, and try again"
+        message = f"The table {uri} could not be maintained ({reason[:300]}): {advice(error, otherwise)}."
         raise MaintenanceError(message) from error

@@ -7,6 +7,7 @@ from streaming.tables.dataset import DAY, LakeUnreadableError, all_rows, data_se
 from streaming.tables.known import KnownRows
 from streaming.tables.lake import DeltaLake, Lake, append_once, named_to_arrow, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
+from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
 from streaming.tables.memory import in_memory, limited
 from streaming.tables.read import VIEWS, LakeReader
 from streaming.tables.schema import ALERT_TABLES, ALL_TABLES, HISTORY_TABLES, TABLES, Table, ddl, table_named
@@ -27,10 +28,12 @@ __all__ = [
     "Lake",
     "LakeReader",
     "LakeUnreadableError",
+    "LostFile",
     "SqlError",
     "Table",
     "TableCache",
     "Wanted",
+    "advice",
     "all_rows",
     "append_once",
     "data_set",
@@ -39,6 +42,8 @@ __all__ = [
     "in_memory",
     "limited",
     "named_to_arrow",
+    "note_lost",
+    "noted_lost",
     "parsed",
     "reads",
     "refuse_features",

@@ -6,7 +6,8 @@ Only files that can hold the answer are opened, by their statistics: a table may
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from datetime import date
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import pyarrow as pa
@@ -43,6 +44,12 @@ class KnownRows:
     def is_there(self) -> bool:
         """Whether there is such a table, with rows or without."""
         return self._refreshed() is not None
+
+    def written_by(self, writer: str) -> int:
+        """The newest batch of a writer (`Lake.append`) in the table; -1 where it has written none."""
+        opened = self._refreshed()
+        batch = None if opened is None else opened.transaction_version(f"{writer}/{self.table.name}")
+        return -1 if batch is None else batch
 
     def any(self) -> bool:
         """Whether there is a row."""
@@ -103,7 +110,7 @@ class KnownRows:
         if not rows.num_rows:
             return rows
         names = self.table.identity
-        there = self.rows(names, self._only_groups(rows), self._of_days(rows))
+        there = self.rows(names, self._only_like(rows), self._files_like(rows))
         if not there.num_rows:
             return rows
         same = " AND ".join(f'n."{name}" IS NOT DISTINCT FROM k."{name}"' for name in names)
@@ -115,18 +122,24 @@ class KnownRows:
             at: pa.Table = connection.sql(sql).to_arrow_table()
         return rows.take(at["at"])
 
-    def _only_groups(self, rows: pa.Table) -> ds.Expression | None:
-        if "group_id" not in rows.column_names:
-            return None
-        groups = pc.unique(rows["group_id"])
-        return pc.field("group_id").isin(groups) if len(groups) <= _NAMED_GROUPS else None
+    def _only_like(self, rows: pa.Table) -> ds.Expression | None:
+        """A filter that leaves the groups and rounds of these rows, by which row groups are skipped."""
+        filters = []
+        if "group_id" in rows.column_names:
+            groups = pc.unique(rows["group_id"])
+            if len(groups) <= _NAMED_GROUPS:
+                filters.append(pc.field("group_id").isin(groups))
+        if "round" in self.table.identity:
+            bounds = pc.min_max(rows["round"])
+            filters.append((pc.field("round") >= bounds["min"]) & (pc.field("round") <= bounds["max"]))
+        return reduce(and_, filters) if filters else None
 
-    def _of_days(self, rows: pa.Table) -> Callable[[Mapping[str, Any]], bool] | None:
+    def _files_like(self, rows: pa.Table) -> Callable[[Mapping[str, Any]], bool] | None:
         """Files of the rows' days: the same row is always of the same day."""
         if DAY not in self.table.partition_by:
             return None
         days = {str(day) for day in pc.unique(rows[DAY]).to_pylist()}
-        return lambda file: str(_day_of(file)) in days
+        return lambda file: str(file.get(f"partition.{DAY}")) in days
 
     def _data_set(self, wanted: Callable[[Mapping[str, Any]], bool] | None = None) -> ds.FileSystemDataset | None:
         opened = self._refreshed()
@@ -150,8 +163,3 @@ class KnownRows:
 
     def _is_alone(self, file: Mapping[str, Any]) -> bool:
         return bool(file.get("min.cluster") == file.get("max.cluster") == self._cluster)
-
-
-def _day_of(file: Mapping[str, Any]) -> date | str | None:
-    day: date | str | None = file.get(f"partition.{DAY}")
-    return day

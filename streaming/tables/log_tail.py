@@ -18,6 +18,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from streaming.tables.dataset import DAY, LakeUnreadableError, data_set, file_system, refuse_features
+from streaming.tables.lost import advice
 from streaming.tables.schema import Table
 
 RETENTION_COMMIT: Final = {"evenkeel": "retention"}
@@ -207,7 +208,8 @@ class DeltaLogTail:
 
     def _unreadable(self, error: Exception) -> LakeUnreadableError:
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        message = f"The table {self._uri} cannot be read ({reason[:300]}): check that the lake is whole and readable."
+        what = advice(error, "check that the lake is whole and readable")
+        message = f"The table {self._uri} cannot be read ({reason[:300]}): {what}."
         return LakeUnreadableError(message)
 
 

@@ -11,10 +11,12 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
+import duckdb
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from streaming.tables.dataset import all_rows
+from streaming.tables.dataset import LakeUnreadableError, all_rows
+from streaming.tables.lost import advice
 from streaming.tables.memory import in_memory
 from streaming.tables.schema import ALL_TABLES, Table
 
@@ -82,10 +84,22 @@ class LakeReader:
             self._have_views = True
 
     def rows(self, sql: str, parameters: list[Any] | None = None) -> list[dict[str, Any]]:
-        """Run a query; one dict per row."""
-        cursor = self._connection.execute(sql, parameters or [])
-        names = [column[0] for column in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        """Run a query; one dict per row.
+
+        Raises:
+            LakeUnreadableError: A data file is gone.
+            duckdb.Error: Anything else is wrong, such as the query.
+        """
+        try:
+            cursor = self._connection.execute(sql, parameters or [])
+            names = [column[0] for column in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+        except duckdb.InvalidInputException as error:
+            what = advice(error, "")
+            if not what:
+                raise
+            message = f"The lake {self._root} cannot be read ({str(error)[:300]}): {what}."
+            raise LakeUnreadableError(message) from error
 
     def count(self, table: str) -> int:
         """Rows of a table or view."""

@@ -17,7 +17,7 @@ from streaming.job.source.planner import Planner
 from streaming.job.source.positions import INITIAL
 from streaming.job.source.read import task_rows
 
-__all__ = ["PlainJob", "present"]
+__all__ = ["PAST", "PlainJob", "present"]
 
 Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
 

@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
+from streaming.config import Settings
 from streaming.groups import Rows, encode_rows
 from streaming.job.batch import rows_by_table
 from streaming.job.rebuild import Rebuild, RebuildingLake, look_at_topics, plan_rebuild, tell_gap
 from streaming.job.source import SourceSettings
+from streaming.maintain import Maintainer, repair
+from streaming.maintain.plan import Limits
 from streaming.tables import TABLES, DeltaLake, LakeReader
 from streaming.tables import Lake as Writes
+from streaming.times import DAY_MS
 from tests.e2e.compacting import CompactedTopics
 from tests.e2e.lakes import Lake, contents, differences
 from tests.e2e.packed import read_packed
-from tests.e2e.plain_job import PlainJob
+from tests.e2e.plain_job import PAST, PlainJob
 from tests.e2e.recording import CLUSTER
 from tests.e2e.topics import TOPICS, Record
 from tests.examples import examples
@@ -52,9 +62,13 @@ class Job:
         self.write(tables)
         return self._job.offsets != before
 
+    def made(self) -> dict[str, pa.Table]:
+        """Rows of the last batch, by table."""
+        return rows_by_table([encode_rows(self._job.rows)])
+
     def write(self, tables: int = len(TABLES)) -> None:
         """Write the last batch, or write it again."""
-        made = rows_by_table([encode_rows(self._job.rows)])
+        made = self.made()
         for table in TABLES[:tables]:
             if table.name in made:
                 self.lake.append(table.name, made[table.name], self._query, self._batch)
@@ -68,23 +82,34 @@ def empty_lake() -> Iterator[DeltaLake]:
         yield lake
 
 
-@cache
-def truth() -> Lake:
-    with empty_lake() as lake:
-        Job(CompactedTopics(RECORDS), lake, "undisturbed").take(ROUNDS)
-        return contents(Path(lake.root))
+@dataclass(frozen=True)
+class Truth:
+    """The lake of a job that was never interrupted: its rows, its present, its rounds."""
+
+    rows: Lake
+    present: Mapping[str, list[dict[str, Any]]]
+    rounds: list[dict[str, Any]]
 
 
 @cache
-def counted_rounds_of_truth() -> list[dict[str, Any]]:
+def truth() -> Truth:
     with empty_lake() as lake:
         Job(CompactedTopics(RECORDS), lake, "undisturbed").take(ROUNDS)
-        return counted_rounds(lake)
+        return Truth(contents(Path(lake.root)), present_of(lake), counted_rounds(lake))
 
 
 def counted_rounds(lake: DeltaLake) -> list[dict[str, Any]]:
     """Rows of `rounds`, without what the first round that is left has as the log's records since the one before."""
     return LakeReader(lake.root).rows("SELECT * EXCLUDE (log_records) FROM rounds ORDER BY round")
+
+
+def present_of(lake: DeltaLake) -> dict[str, list[dict[str, Any]]]:
+    """The `_current` views, without the columns of `PAST`."""
+    reader = LakeReader(lake.root)
+    return {
+        name: reader.rows(f"SELECT * EXCLUDE ({', '.join(past)}) FROM {name}_current ORDER BY ALL")
+        for name, past in PAST.items()
+    }
 
 
 def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
@@ -101,11 +126,19 @@ def read_all_again(topics: CompactedTopics, lake: DeltaLake, rounds: int = ROUND
     return plan
 
 
+def of_another_cluster(rows: pa.Table) -> pa.Table:
+    """The same rows for another cluster, with higher numbers of rounds."""
+    rows = rows.set_column(0, "cluster", pa.array(["another"] * rows.num_rows))
+    if "round" in rows.column_names:
+        rows = rows.set_column(rows.column_names.index("round"), "round", pc.add(rows["round"], 5_000))
+    return rows
+
+
 def kept_nowhere(_: Rebuild) -> None:
     pass
 
 
-@settings(deadline=None, max_examples=examples(12))
+@settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.data())
 def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
@@ -127,10 +160,11 @@ def test_a_rebuilt_lake_is_that_of_a_job_that_was_never_interrupted(data: st.Dat
                 rebuilt.lake = RebuildingLake(lake, CLUSTER, plan, kept_nowhere)
                 rebuilt.write()
         assert plan.gap is None
-        assert differences(contents(Path(lake.root)), truth()) == {}
+        assert differences(contents(Path(lake.root)), truth().rows) == {}
 
 
-@settings(deadline=None, max_examples=examples(12))
+# (Without shrinking: an example takes seconds.)
+@settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
 @given(st.data())
 def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is_true(data: st.DataObject) -> None:
     topics = CompactedTopics(RECORDS)
@@ -142,7 +176,8 @@ def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is
         ends = topics.log_ends().items()
         upto = {p: data.draw(st.integers(0, end), f"cleaned of {p}") for p, end in ends if end}
         topics.compact_log(upto, tombstones=data.draw(st.booleans(), "tombstones"))
-        topics.cut_rounds(data.draw(st.integers(0, 2 * ROUNDS - 4), "rounds begin"))
+        cut = data.draw(st.integers(0, 2 * ROUNDS - 4), "rounds begin")
+        topics.cut_rounds(cut)
 
         plan = read_all_again(topics, lake, data.draw(st.integers(5, ROUNDS), "rounds of a batch"))
 
@@ -150,12 +185,48 @@ def test_on_a_compacted_log_without_old_rounds_the_past_stays_and_the_present_is
         assert {table: rows - after[table] for table, rows in before.items() if rows - after[table]} == {}
         reader = LakeReader(root)
         for name in ("lag", "group_health", "rounds", "open_transactions"):
-            assert sum(after[name].values()) - sum(before[name].values()) == reader.rows(
-                f"SELECT count(*) AS n FROM {name} WHERE round > {newest}"
-            )[0]["n"]
+            assert (
+                sum(after[name].values()) - sum(before[name].values())
+                == reader.rows(f"SELECT count(*) AS n FROM {name} WHERE round > {newest}")[0]["n"]
+            )
         for table in TABLES:
             twice = f"SELECT {', '.join(table.identity)} FROM {table.name} GROUP BY ALL HAVING count(*) > 1"
             assert reader.rows(twice) == [], table.name
         assert (plan.gap is not None) == (reader.rows("SELECT 1 FROM gaps WHERE kind = 'state'") != [])
-        # Rounds and the time between them are those of a job that was never interrupted.
-        assert counted_rounds(lake) == counted_rounds_of_truth()
+        present, true = present_of(lake), dict(truth().present)
+        # (A member whose end compaction has removed from the log stays.)
+        assert [row for row in true.pop("members") if row not in present["members"]] == []
+        assert {name: present[name] for name in true} == true
+        if cut <= newest:
+            # Rounds and the time between them are those of a job that was never interrupted.
+            assert counted_rounds(lake) == truth().rounds
+
+
+@settings(deadline=None, max_examples=examples(6), phases=(Phase.explicit, Phase.reuse, Phase.generate))
+@given(st.data())
+def test_rows_of_deleted_tables_and_lost_files_are_written_again(data: st.DataObject) -> None:
+    topics = CompactedTopics(RECORDS)
+    with empty_lake() as lake:
+        root = Path(lake.root)
+        lost = Job(topics, lake, "lost")
+        for _ in range(4):
+            lost.take(6)
+        # Another cluster's job, far ahead.
+        for name, rows in lost.made().items():
+            lake.append(name, of_another_cluster(rows), "another", 0)
+        another = contents(root, "WHERE cluster = 'another'")
+        # Files that hold rows of several batches, of some groups each.
+        for _ in Maintainer(lake.root, limits=Limits(min_files=3, quiet_ms=-DAY_MS), now=lambda: NOW).work(0.01):
+            pass
+        for table in data.draw(st.sets(st.sampled_from(TABLES), min_size=1), "tables"):
+            files = sorted((root / table.name).rglob("*.parquet"))
+            if not files or data.draw(st.booleans(), f"all of {table.name}"):
+                shutil.rmtree(root / table.name)
+            elif len(DeltaTable(lake.path(table.name)).file_uris()) > 1:
+                data.draw(st.sampled_from(files), "lost file").unlink()
+        repair(Settings(lake=lake.root), Console(quiet=True))
+        lake.create()
+        read_all_again(topics, DeltaLake(lake.root), data.draw(st.integers(5, ROUNDS), "rounds of a batch"))
+        assert differences(contents(root, "WHERE cluster = 'recorded'"), truth().rows) == {}
+        written = {n: rows - another[n] for n, rows in contents(root, "WHERE cluster = 'another'").items()}
+        assert not any(written.values())

@@ -6,6 +6,7 @@ apart in two ways:
 - **Tables of rounds** (`lag`, `group_health`, `open_transactions`, `rounds`) by the round. A batch appends to a table
   once and takes whole rounds, so a table that has a row of a round has all rows up to it. Nothing is looked up, in a
   table of billions of rows.
+  Only where a data file was lost since (`evenkeel maintain --repair`) rows are looked up, too.
 - **Tables of decisions**, and `gaps`, row by row (`Table.identity`). A row that is there stays as it is, whatever the
   new query says: people were alerted by it.
 
@@ -18,7 +19,7 @@ when the query has read a round that was opened after it began: the old query ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,7 +32,7 @@ import pyarrow.dataset as ds
 from streaming.exceptions import SetupError
 from streaming.job.checkpoint import is_local
 from streaming.job.source.positions import INITIAL, Positions
-from streaming.tables import DAY, TABLES, KnownRows, Table, file_system
+from streaming.tables import DAY, TABLES, KnownRows, Table, file_system, noted_lost
 from streaming.times import DAY_MS
 
 _FILE = "rebuild.json"
@@ -47,7 +48,10 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         newest_time: Its time, ms; -1 likewise.
         until: Every round with this number or a higher one was opened after the rebuild began.
         written: By table of rounds, the newest round of which it has all rows; tables that have none are missing.
-        quarantined: By topic and partition ("topic/0"), the last record offset in `quarantine`.
+        holes: By table of rounds, rounds (first, last) of data files that are gone, and their groups (first, last; None
+            where not known).
+        quarantined: By topic and partition ("topic/0"), the last record offset in `quarantine`; empty where it has
+            lost a data file.
         not_before: By table of decisions, the first day that is still kept, in days since the epoch; tables that have
             no rows are missing.
         start: Where the query begins, as the source's offsets.
@@ -59,6 +63,7 @@ class Rebuild(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     newest_time: int
     until: int
     written: dict[str, int]
+    holes: dict[str, list[tuple[int, int, str | None, str | None]]]
     quarantined: dict[str, int]
     not_before: dict[str, int]
     start: dict[str, Any]
@@ -98,13 +103,17 @@ def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: Known) -> pa.Ta
         known: What the table has.
     """
     if table.name in _OF_ROUNDS:
-        return rows.filter(pc.greater(rows["round"], plan.written.get(table.name, -1)))
+        is_new = pc.greater(rows["round"], plan.written.get(table.name, -1))
+        new = rows.filter(is_new)
+        if not (holes := plan.holes.get(table.name)):
+            return new
+        lost = rows.filter(pc.and_(pc.invert(is_new), _inside(rows, holes)))
+        return pa.concat_tables([known.without_known(lost), new])
     if table.name == "quarantine":
         places = zip(*(rows[name].to_pylist() for name in ("topic", "partition", "last_record_offset")), strict=True)
-        return rows.filter(
-            pa.array([offset > plan.quarantined.get(_place(t, p), -1) for t, p, offset in places], pa.bool_())
-        )
-    if table.name == "gaps":
+        is_new = [offset > plan.quarantined.get(_place(t, p), -1) for t, p, offset in places]
+        rows = rows.filter(pa.array(is_new, pa.bool_()))
+    elif table.name == "gaps":
         # (Where a time without rounds begins depends on the round that the query has read first.)
         newest = pa.scalar(max(plan.newest_time, 0) * 1000, pa.timestamp("us", "UTC"))
         before = pc.and_(pc.equal(rows["kind"], "rounds"), pc.less_equal(rows["to_time"], newest))
@@ -112,6 +121,18 @@ def new_rows(table: Table, rows: pa.Table, plan: Rebuild, known: Known) -> pa.Ta
     elif (first := plan.not_before.get(table.name)) is not None:
         rows = rows.filter(pc.fill_null(pc.greater_equal(rows[DAY].cast(pa.int32()), first), True))
     return known.without_known(rows)
+
+
+def _inside(rows: pa.Table, holes: Sequence[tuple[int, int, str | None, str | None]]) -> Any:
+    """Which rows may have been in a file that is gone."""
+    found = pa.array([False] * rows.num_rows)
+    for first, last, first_group, last_group in holes:
+        inside = pc.and_(pc.greater_equal(rows["round"], first), pc.less_equal(rows["round"], last))
+        if first_group is not None and last_group is not None and "group_id" in rows.column_names:
+            low = pc.greater_equal(rows["group_id"], first_group)
+            inside = pc.and_(inside, pc.and_(low, pc.less_equal(rows["group_id"], last_group)))
+        found = pc.or_(found, inside)
+    return found
 
 
 def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: Topics, now: int) -> Rebuild:
@@ -160,7 +181,8 @@ def plan_rebuild(lake: str, cluster: str, keep_days: Mapping[str, int], topics: 
             for name in _OF_ROUNDS
             if (number := tables[name].newest("round")) is not None
         },
-        quarantined=_quarantined(tables["quarantine"]),
+        holes={name: holes for name in _OF_ROUNDS if (holes := _holes(lake, name))},
+        quarantined={} if noted_lost(lake, "quarantine") else _quarantined(tables["quarantine"]),
         not_before={name: day for name, day in oldest_day.items() if newest is not None and tables[name].any()},
         start=INITIAL if start == Positions() else start.write(),
         gap=_gap(before, topics),
@@ -193,6 +215,14 @@ def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
     elapsed, opened = found["elapsed_ms"] or 0, found["opened_offset"]
     time = round(found["round_time"].timestamp() * 1000)
     return _Round(number, time, elapsed, number if opened is None else opened, found["cluster_id"])
+
+
+def _holes(lake: str, table: str) -> list[tuple[int, int, str | None, str | None]]:
+    return [
+        (file.first_round, file.last_round, file.first_group, file.last_group)
+        for file in noted_lost(lake, table)
+        if file.first_round is not None and file.last_round is not None
+    ]
 
 
 def _quarantined(quarantine: KnownRows) -> dict[str, int]:

@@ -1,0 +1,170 @@
+"""What a start says when checkpoint and lake do not belong together, and when a file of the checkpoint is broken."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streaming.config import Settings
+from streaming.exceptions import SetupError
+from streaming.job.checkpoint import checkpoint_of, told_broken
+from streaming.job.run import refuse_lost
+from streaming.tables import TABLES, DeltaLake, named_to_arrow, table_named
+
+QUERY = "52298ad0-bb63-41e9-b910-3b1603346b26"
+
+
+class Watched:
+    """A lake with one round a batch, and its checkpoint."""
+
+    def __init__(self, root: Path) -> None:
+        self.settings = Settings(cluster="c", lake=str(root))
+        self.lake = DeltaLake(str(root))
+        self.lake.create()
+        self.checkpoint = Path(checkpoint_of(self.settings))
+        for folder in ("offsets", "commits"):
+            (self.checkpoint / folder).mkdir(parents=True)
+        (self.checkpoint / "metadata").write_text(json.dumps({"id": QUERY}), encoding="utf-8")
+        self.batch = -1
+
+    def take(self) -> None:
+        self.batch += 1
+        offsets = {"log": {}, "events": {}, "rounds": 2, "round": self.batch, "time": 1_000, "elapsed": 0}
+        lines = "\n".join(["v1", json.dumps({"batchWatermarkMs": 0}), json.dumps(offsets)])
+        (self.checkpoint / "offsets" / str(self.batch)).write_text(lines, encoding="utf-8")
+        row = {"cluster": "c", "round": self.batch, "round_time": 1_000, "event_date": 0, "opened_offset": self.batch}
+        self.lake.append("rounds", named_to_arrow(table_named("rounds"), [row]), QUERY, self.batch)
+        (self.checkpoint / "commits" / str(self.batch)).write_text('v1\n{"nextBatchWatermarkMs":0}', encoding="utf-8")
+
+    def refused(self) -> str:
+        with pytest.raises(SetupError) as refused:
+            refuse_lost(self.settings, str(self.checkpoint), None)
+        message = str(refused.value)
+        assert "evenkeel run --rebuild-state" in message
+        return message
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    made = Watched(tmp_path / "lake")
+    for _ in range(3):
+        made.take()
+    return made
+
+
+def test_a_lake_and_its_checkpoint_may_start_also_in_the_middle_of_a_batch(watched: Watched) -> None:
+    refuse_lost(watched.settings, str(watched.checkpoint), None)
+    (watched.checkpoint / "commits" / "2").unlink()
+    refuse_lost(watched.settings, str(watched.checkpoint), None)
+
+
+def test_a_first_start_may_start(tmp_path: Path) -> None:
+    settings = Settings(cluster="c", lake=str(tmp_path / "lake"))
+    refuse_lost(settings, checkpoint_of(settings), None)
+
+
+def test_a_lost_checkpoint_is_told(watched: Watched) -> None:
+    shutil.rmtree(watched.checkpoint)
+    assert watched.refused().startswith(
+        f"The checkpoint {watched.checkpoint} is lost: it is empty, but the table rounds"
+    )
+
+
+@pytest.mark.parametrize(
+    ("broken", "why"),
+    [
+        (lambda c: (c / "offsets" / "2").write_bytes(b""), "offsets/2 is empty"),
+        (lambda c: (c / "offsets" / "2").write_bytes((c / "offsets" / "2").read_bytes()[:-9]), "offsets/2 is cut"),
+        (lambda c: (c / "offsets" / "2").unlink(), "offsets/2 is gone"),
+        (lambda c: (c / "commits" / "2").write_bytes(b""), "commits/2 is empty"),
+        (lambda c: (c / "commits" / "2").write_bytes(b"\0" * 40), "commits/2 is cut"),
+        (lambda c: (c / "metadata").write_bytes(b""), "metadata is empty"),
+        (lambda c: (c / "metadata").unlink(), "metadata is gone"),
+    ],
+)
+def test_a_broken_file_of_the_checkpoint_is_told(watched: Watched, broken: Callable[[Path], object], why: str) -> None:
+    broken(watched.checkpoint)
+    assert watched.refused().startswith(f"The checkpoint {watched.checkpoint} is broken ({why}): restore it, or run ")
+
+
+# What Spark 4.2.0 said (shortened) when files of the state were missing or cut.
+_SAID = {
+    "CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE": "org.apache.spark.SparkException: "
+    "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_STREAMING_STATE_FILE] An error occurred during loading state. Error reading "
+    "streaming state file of file:/x/state/0/0/1.changelog does not exist.",
+    "CANNOT_LOAD_STATE_STORE.UNCATEGORIZED": "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred during loading "
+    "state.  SQLSTATE: 58030",
+    "STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY": "[STREAM_FAILED] Query terminated with exception: "
+    "[STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY] Cannot restart streaming query with stateful operators",
+}
+
+
+@pytest.mark.parametrize("code", _SAID)
+def test_what_spark_says_of_a_broken_state_is_one_sentence(code: str) -> None:
+    said = told_broken("/x", _SAID[code])
+    assert str(said).startswith(f"The checkpoint /x is broken (Spark says {code}): restore it, or run evenkeel run")
+
+
+def test_a_failure_of_another_kind_is_not_blamed_on_the_checkpoint() -> None:
+    assert told_broken("/x", "java.io.IOException: No space left on device") is None
+
+
+def test_a_deleted_table_is_told_and_not_made_anew(watched: Watched) -> None:
+    shutil.rmtree(Path(watched.settings.lake) / "drift")
+    assert "says was written to it: drift. Restore it" in watched.refused()
+    assert not (Path(watched.settings.lake) / "drift").exists()
+
+
+def test_a_lake_that_is_gone_as_a_whole_is_told(watched: Watched, tmp_path: Path) -> None:
+    kept = shutil.move(watched.checkpoint, tmp_path / "kept")
+    shutil.rmtree(watched.settings.lake)
+    shutil.copytree(kept, watched.checkpoint)
+    assert f": {', '.join(table.name for table in TABLES)}. Restore it" in watched.refused()
+
+
+def test_another_lake_beside_the_checkpoint_is_told(watched: Watched, tmp_path: Path) -> None:
+    other = DeltaLake(str(tmp_path / "other"))
+    other.create()
+    elsewhere = watched.settings.model_copy(update={"lake": other.root})
+    with pytest.raises(SetupError, match="says was written to it: the rounds up to 2"):
+        refuse_lost(elsewhere, str(watched.checkpoint), None)
+
+
+def test_a_lake_of_an_older_backup_is_told(watched: Watched, tmp_path: Path) -> None:
+    backup = shutil.copytree(Path(watched.settings.lake) / "rounds", tmp_path / "backup")
+    watched.take()
+    watched.take()
+    shutil.rmtree(Path(watched.settings.lake) / "rounds")
+    shutil.move(backup, Path(watched.settings.lake) / "rounds")
+    assert "says was written to it: the rounds after 2, up to 4" in watched.refused()
+
+
+def test_a_checkpoint_of_an_older_backup_is_told(watched: Watched, tmp_path: Path) -> None:
+    backup = shutil.copytree(watched.checkpoint, tmp_path / "backup")
+    watched.take()
+    shutil.rmtree(watched.checkpoint)
+    shutil.move(backup, watched.checkpoint)
+    assert "is older than the lake" in (said := watched.refused())
+    assert "it ends with batch 2, and rounds has batch 3 of its query" in said
+
+
+def test_a_lake_that_was_moved_with_its_checkpoint_continues(watched: Watched, tmp_path: Path) -> None:
+    moved = shutil.move(watched.settings.lake, tmp_path / "moved")
+    settings = watched.settings.model_copy(update={"lake": str(moved)})
+    refuse_lost(settings, checkpoint_of(settings), None)
+    # The tables know the batches that they have, wherever they are.
+    row = named_to_arrow(table_named("rounds"), [{"cluster": "c", "round": 9}])
+    assert DeltaLake(str(moved)).append("rounds", row, QUERY, 2) == 0
+    assert DeltaLake(str(moved)).append("rounds", row, QUERY, 3) == 1
+
+
+def test_a_copy_with_its_checkpoint_goes_its_own_way(watched: Watched, tmp_path: Path) -> None:
+    copy = shutil.copytree(watched.settings.lake, tmp_path / "copy")
+    watched.take()
+    settings = watched.settings.model_copy(update={"lake": str(copy)})
+    refuse_lost(settings, checkpoint_of(settings), None)
+    refuse_lost(watched.settings, str(watched.checkpoint), None)

@@ -1,0 +1,150 @@
+"""The plan of a rebuild and what it does to rows, in small lakes; `tests/e2e/test_rebuilt.py` has whole streams."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from streaming.exceptions import SetupError
+from streaming.job.rebuild import Rebuild, RebuildingLake, Topics, new_rows, plan_rebuild, read_plan, write_plan
+from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
+from streaming.times import DAY_MS
+
+TODAY = 20_000
+NOW = TODAY * DAY_MS + 2_000_000
+
+NOTHING = Rebuild(-1, -1, 10, {}, {}, {}, {}, {}, None)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> DeltaLake:
+    made = DeltaLake(str(tmp_path / "lake"))
+    made.create()
+    return made
+
+
+def rows(table: str, *given: dict[str, Any]) -> pa.Table:
+    return named_to_arrow(table_named(table), [{"cluster": "c", "event_date": TODAY, **row} for row in given])
+
+
+def a_round(number: int, opened: int | None = None, elapsed: int = 0, **more: Any) -> dict[str, Any]:
+    time = NOW - 1_000_000 + 1_000 * number
+    return {"round": number, "round_time": time, "elapsed_ms": elapsed, "opened_offset": opened or number, **more}
+
+
+def plan(lake: DeltaLake, begin: int = 0, end: int = 1_000, **keep_days: int) -> Rebuild:
+    return plan_rebuild(lake.root, "c", keep_days, Topics(begin, end, compacted=False), NOW)
+
+
+def written(lake: DeltaLake, made: Rebuild, table: str, new: pa.Table) -> list[dict[str, Any]]:
+    known = KnownRows(lake.root, table_named(table), "c")
+    return new_rows(table_named(table), new, made, known).to_pylist()
+
+
+def test_numbers_and_time_continue_where_old_rounds_are_gone(lake: DeltaLake) -> None:
+    # The topic was created again once: numbers are 100 above its offsets.
+    history = [a_round(104, 4, 5_000), a_round(106, 6, 7_000), a_round(108, 8, 9_000, cluster_id="kafka")]
+    lake.append("rounds", rows("rounds", *history), "old", 0)
+    made = plan(lake, begin=7, end=12)
+    time = history[1]["round_time"]
+    assert made.start == {
+        "log": {},
+        "events": {},
+        "rounds": 0,
+        "round": -1,
+        "time": time,
+        "elapsed": 7_000,
+        "base": 100,
+        "rounds_of": "kafka",
+    }
+    assert made.until == 112
+    assert made.gap is not None
+    assert "the rounds up to 106 are gone" in made.gap
+
+
+def test_a_rounds_topic_that_ends_before_what_the_tables_have_is_refused(lake: DeltaLake) -> None:
+    lake.append("rounds", rows("rounds", a_round(8)), "old", 0)
+    with pytest.raises(SetupError, match="was created again or cut back while the checkpoint was lost"):
+        plan(lake, end=8)
+
+
+def test_other_clusters_of_the_lake_do_not_count(lake: DeltaLake) -> None:
+    both = [a_round(5), a_round(900, cluster="d"), a_round(7), a_round(800, cluster="a")]
+    lake.append("rounds", rows("rounds", *both), "old", 0)
+    lake.append("lag", rows("lag", {"group_id": "g", "round": 950, "cluster": "d"}), "old", 0)
+    made = plan(lake)
+    assert (made.newest_round, made.written) == (7, {"rounds": 7})
+
+
+def test_a_table_that_a_torn_batch_has_reached_has_all_of_its_rounds(lake: DeltaLake) -> None:
+    lake.append("lag", rows("lag", {"group_id": "g", "round": 9}), "old", 1)
+    lake.append("group_health", rows("group_health", {"group_id": "g", "round": 2, "findings": []}), "old", 0)
+    lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
+    assert plan(lake).written == {"lag": 9, "group_health": 3, "rounds": 3}
+
+
+def test_a_row_that_is_there_stays_and_its_other_version_is_dropped(lake: DeltaLake) -> None:
+    lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
+    there = {"group_id": "g", "decision": 7, "round": 3, "verdict": "drifted"}
+    lake.append("drift", rows("drift", there), "old", 0)
+    again = rows("drift", {**there, "round": 5, "verdict": "unverified"}, {**there, "decision": 8, "round": 5})
+    assert [row["decision"] for row in written(lake, plan(lake), "drift", again)] == [8]
+
+
+def test_rows_past_the_retention_do_not_come_back_unless_the_table_is_new(lake: DeltaLake) -> None:
+    lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
+    old = {"group_id": "g", "decision": 7, "revision": 1, "event_date": TODAY - 11}
+    new = rows("rebalance_churn", old, {**old, "decision": 8, "event_date": TODAY - 9})
+    assert len(written(lake, plan(lake, rebalance_churn=10), "rebalance_churn", new)) == 2
+    lake.append("rebalance_churn", rows("rebalance_churn", {**old, "decision": 1}), "old", 0)
+    assert [r["decision"] for r in written(lake, plan(lake, rebalance_churn=10), "rebalance_churn", new)] == [8]
+
+
+def test_a_broker_whose_clock_is_years_ahead_ages_no_row(lake: DeltaLake) -> None:
+    lake.append("rounds", rows("rounds", a_round(3) | {"round_time": NOW + 3_000 * DAY_MS}), "old", 0)
+    kept = {"group_id": "g", "decision": 1, "member_id": "m", "ended": False}
+    lake.append("members", rows("members", kept), "old", 0)
+    assert len(written(lake, plan(lake), "members", rows("members", {**kept, "decision": 2}))) == 1
+
+
+def test_quarantine_goes_on_behind_what_it_has_and_old_times_without_rounds_stay_away(lake: DeltaLake) -> None:
+    lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
+    bad = {"topic": "t", "partition": 1, "record_offset": 5, "last_record_offset": 9, "kind": "unknown"}
+    lake.append("quarantine", rows("quarantine", bad), "old", 0)
+    more = [{**bad, "last_record_offset": 8}, {**bad, "last_record_offset": 11}, {**bad, "partition": 2}]
+    found = written(lake, plan(lake), "quarantine", rows("quarantine", *more))
+    assert [(row["partition"], row["last_record_offset"]) for row in found] == [(1, 11), (2, 9)]
+    newest = a_round(3)["round_time"]
+    gaps = [{"kind": "rounds", "from_time": newest - 9, "to_time": newest}]
+    gaps += [{"kind": "rounds", "from_time": newest, "to_time": newest + 9}, {"kind": "log", "from_offset": 1}]
+    assert [row["kind"] for row in written(lake, plan(lake), "gaps", rows("gaps", *gaps))] == ["rounds", "log"]
+
+
+def test_a_plan_survives_its_checkpoint_and_a_broken_one_is_told(tmp_path: Path) -> None:
+    checkpoint = str(tmp_path / "checkpoint")
+    assert read_plan(checkpoint) is None
+    made = msgspec.structs.replace(NOTHING, holes={"lag": [(1, 2, "a", None)]})
+    write_plan(checkpoint, made)
+    assert read_plan(checkpoint) == made
+    (tmp_path / "checkpoint" / "rebuild.json").write_text("{", encoding="utf-8")
+    with pytest.raises(SetupError, match=r"rebuild\.json cannot be read .* --rebuild-state"):
+        read_plan(checkpoint)
+
+
+def test_a_rebuild_is_done_when_a_batch_follows_one_with_a_round_that_was_opened_after_it_began(
+    lake: DeltaLake,
+) -> None:
+    kept: list[Rebuild] = []
+    rebuilding = RebuildingLake(lake, "c", NOTHING, kept.append)
+    assert rebuilding.append("rounds", rows("rounds", a_round(9)), "new", 0) == 1
+    assert rebuilding.append("rounds", rows("rounds", a_round(10)), "new", 1) == 1
+    # The same batch once more, as after a kill before Spark knew of its end: it is judged again.
+    assert rebuilding.append("rounds", rows("rounds", a_round(10)), "new", 1) == 0
+    assert kept == []
+    assert rebuilding.append("rounds", rows("rounds", a_round(11)), "new", 2) == 1
+    assert [one.done for one in kept] == [True]
+    assert LakeReader(lake.root).count("rounds") == 3
