@@ -6,7 +6,7 @@ It uses no Spark, no Kafka client and no clock: time comes with the events.
 from __future__ import annotations
 
 from streaming.groups.advance import advance
-from streaming.groups.context import GroupConfig, custom_of
+from streaming.groups.context import GroupConfig, Incarnations, custom_of
 from streaming.groups.rows import GapRow, OpenTransactionRow, QuarantineRow, RoundRow, Rows, encode_rows
 from streaming.groups.state import decode_reserved, decode_state, encode_reserved, encode_state
 from streaming.groups.verdicts import unpack_inputs
@@ -14,6 +14,7 @@ from streaming.groups.verdicts import unpack_inputs
 __all__ = [
     "GapRow",
     "GroupConfig",
+    "Incarnations",
     "OpenTransactionRow",
     "QuarantineRow",
     "RoundRow",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from assignors import BadStrategy, CustomStrategies, CustomStrategy, custom_strategies
@@ -19,6 +19,21 @@ def _all(_: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class Incarnations:
+    """Incarnations of groups that the tables know, for a state that was lost.
+
+    Attributes:
+        by_group: By group, each incarnation with the newest decision that the tables have of it.
+    """
+
+    by_group: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
+
+    def of(self, group: str, decision: int) -> int:
+        """The incarnation that begins with a decision or, where the tables know it, that the decision belongs to."""
+        return next((i for i, newest in self.by_group.get(group, ()) if i <= decision <= newest), decision)
+
+
+@dataclass(frozen=True, slots=True)
 class GroupConfig:
     """The core's settings, the same for every group of a cluster.
 
@@ -31,6 +46,7 @@ class GroupConfig:
         custom: The user's own strategies.
         what_if_max_size: Largest decision, in partitions times members, for which other strategies are tried; 0 turns
             `what_if` off.
+        incarnations: What is known of groups whose state was lost.
     """
 
     cluster: str
@@ -40,6 +56,7 @@ class GroupConfig:
     watches_topic: Callable[[str], bool] = _all
     custom: CustomStrategies = field(default_factory=CustomStrategies)
     what_if_max_size: int = 50_000
+    incarnations: Incarnations = field(default_factory=Incarnations)
 
 
 def custom_of(listed: Iterable[tuple[str, str, bool | None]]) -> CustomStrategies:

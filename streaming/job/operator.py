@@ -15,6 +15,7 @@ import pandas as pd
 from streaming.config import Settings
 from streaming.groups import (
     GroupConfig,
+    Incarnations,
     Rows,
     advance,
     custom_of,
@@ -43,8 +44,8 @@ State = tuple[int, bytes]
 install()  # here, because a worker imports this module before it reads its stream
 
 
-def group_config(settings: Settings) -> GroupConfig:
-    """The settings that the core needs."""
+def group_config(settings: Settings, incarnations: Incarnations | None = None) -> GroupConfig:
+    """The settings that the core needs, and what it must know where its state was lost."""
     return GroupConfig(
         cluster=settings.cluster,
         metadata_grace_ms=settings.job.metadata_grace_ms,
@@ -53,6 +54,7 @@ def group_config(settings: Settings) -> GroupConfig:
         watches_topic=settings.filters.watches_topic,
         custom=custom_of((one.name, one.assignor, one.deterministic) for one in settings.custom_strategies),
         what_if_max_size=settings.job.what_if_max_size,
+        incarnations=incarnations or Incarnations(),
     )
 
 
@@ -86,9 +88,11 @@ def advance_key(
     return encode_reserved(counted), rows
 
 
-def operator(settings: Settings) -> Callable[[tuple[str], Iterator[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
+def operator(
+    settings: Settings, incarnations: Incarnations | None = None
+) -> Callable[[tuple[str], Iterator[pd.DataFrame], Any], Iterator[pd.DataFrame]]:
     """Build the function for `applyInPandasWithState`; it may run more than once for a batch, and is pure."""
-    config = group_config(settings)
+    config = group_config(settings, incarnations)
 
     def apply(key: tuple[str], frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         packed_state = isinstance(state, ArrowState)

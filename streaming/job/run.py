@@ -7,7 +7,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkRuntimeError, StreamingQueryException
@@ -19,7 +19,7 @@ from streaming.job.catalog import register
 from streaming.job.checkpoint import Standing, checkpoint_of, is_empty, standing_of, told_broken
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
-from streaming.job.rebuild import Rebuild, RebuildingLake, begin, read_plan, tell_gap, write_plan
+from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, tell_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
@@ -50,7 +50,7 @@ def start_query(
     lake: Lake,
     *,
     checkpoint: str | None = None,
-    start: dict[str, Any] | None = None,
+    plan: Rebuild | None = None,
     available_now: bool = False,
     done: Callable[[int, dict[str, int]], None] | None = None,
     pace: Pace | None = None,
@@ -64,13 +64,17 @@ def start_query(
         settings: All settings.
         lake: A lake with its tables.
         checkpoint: Folder of the checkpoint; None for the lake's own.
-        start: Offsets at which a new checkpoint starts; None for the beginning of everything.
+        plan: The plan of the checkpoint's rebuild, done or not; None where there is none.
         available_now: Process what is there now, in batches, then end.
         done: Called after each batch with its number and the rows written per table.
         pace: Is told when batches begin and end.
         hold: No batch begins while this file exists.
     """
-    apply = operator(_without_secrets(settings))
+    # (A whole log tells everything again.)
+    is_in_need = plan is not None and not plan.done and plan.gap is not None
+    known = incarnations_of(settings.lake, settings.cluster) if is_in_need else None
+    start = plan.start if plan is not None else None
+    apply = operator(_without_secrets(settings), known)
     stream = (
         spark.readStream.format("evenkeel")
         .option("settings", SourceSettings.of(settings, str(hold) if hold else None, start).option())
@@ -141,7 +145,7 @@ def run(
                 settings,
                 lake,
                 checkpoint=place,
-                start=plan.start if plan is not None else None,
+                plan=plan,
                 available_now=available_now,
                 done=done,
                 pace=maintenance.pace,

@@ -158,8 +158,8 @@ def main(moment: str, told: str, arguments: list[str]) -> int:
 
         return write_or_die
 
-    def killing_operator(settings: Settings) -> Callable[..., Iterator[Any]]:
-        apply = operator(settings)
+    def killing_operator(settings: Settings, *others: Any) -> Callable[..., Iterator[Any]]:
+        apply = operator(settings, *others)
 
         def apply_or_die(key: tuple[str], frames: Iterator[Any], state: Any) -> Iterator[Any]:
             if killer.takes_flag():

@@ -46,6 +46,7 @@ class PlainJob:
         connect: Returns the reader.
         rows: Rows of all runs.
         rounds_per_batch: Rounds per batch.
+        config: Settings of the core; None for the defaults.
         offsets: Where it stands, as the source's offsets.
     """
 
@@ -53,6 +54,7 @@ class PlainJob:
     connect: Callable[[SourceSettings, float], RangeReader]
     rounds_per_batch: int = 60
     rows: Rows = field(default_factory=Rows)
+    config: GroupConfig | None = None
     offsets: dict[str, Any] = field(default_factory=lambda: dict(INITIAL))
     _states: dict[str, tuple[int, bytes]] = field(default_factory=dict)
 
@@ -76,7 +78,9 @@ class PlainJob:
             for key, payload in task_rows(task, self.settings, self.connect(self.settings, 60.0)):
                 payloads.setdefault(key, []).append(payload)
         for key, of_key in payloads.items():
-            state, rows = advance_key(key, of_key, self._states.pop(key, None), GroupConfig(self.settings.cluster))
+            state, rows = advance_key(
+                key, of_key, self._states.pop(key, None), self.config or GroupConfig(self.settings.cluster)
+            )
             if state is not None:
                 self._states[key] = state
             for table in Rows.__struct_fields__:

@@ -39,7 +39,7 @@ from streaming.times import day_of
 def decide(state: GroupState, record: MembershipRecord, context: Context) -> None:
     """Process a membership record: write its churn and member rows, and let the decision wait for its verdict."""
     classic = state.classic
-    past = _past_of(state, record)
+    past = _past_of(state, record, context)
     before = past.before
     transfer = classic.transfer if before is not None else None
     replaced = _replaced(before, record)
@@ -112,7 +112,7 @@ class _Past:
         return self.kind != "static_replacement"
 
 
-def _past_of(state: GroupState, record: MembershipRecord) -> _Past:
+def _past_of(state: GroupState, record: MembershipRecord, context: Context) -> _Past:
     classic, modern = state.classic, state.modern
     # A downgrade appends the modern group's tombstones, that of its metadata last, and the type-2 record at once. A new
     # group of the same name that happens to start at that offset has no members yet.
@@ -132,7 +132,9 @@ def _past_of(state: GroupState, record: MembershipRecord) -> _Past:
         before = None  # records between the two may be missing, so who joined or left is unknown
     return _Past(
         kind=kind,
-        incarnation=previous.incarnation if previous is not None and continues else record.record,
+        incarnation=previous.incarnation
+        if previous is not None and continues
+        else context.config.incarnations.of(context.group, record.record),
         decision=told,
         before=before,
         # When compaction left this as the first record of an older group, the previous owners are unknown.

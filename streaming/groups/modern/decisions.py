@@ -112,7 +112,7 @@ def _decide(state: GroupState, decision: ModernDecision, context: Context) -> No
                 carried_over=all(member.classic_protocols is not None for member in decision.members),
             )
     if state.modern.incarnation is None:
-        state.modern.incarnation = decision.record
+        state.modern.incarnation = context.config.incarnations.of(context.group, decision.record)
     if decision.exact or not is_compacted(state, decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         row = _churn_row(state, decision, before, moved, names, classic, context)

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streaming.job.rebuild.plan import Rebuild, new_rows
+from streaming.job.rebuild.seeds import gone_members
 from streaming.lifecycle import room_log
 from streaming.tables import TABLES, DeltaLake, KnownRows, to_arrow
 
@@ -19,7 +20,11 @@ _LOG = room_log(__name__)
 
 
 class RebuildingLake:
-    """A lake for the batches of one query, until its rebuild is done and after."""
+    """A lake for the batches of one query, until its rebuild is done and after.
+
+    Attributes:
+        root: Folder or URI.
+    """
 
     def __init__(self, lake: DeltaLake, cluster: str, plan: Rebuild, keep: Callable[[Rebuild], None]) -> None:
         """Prepare; nothing is read yet.
@@ -30,7 +35,9 @@ class RebuildingLake:
             plan: The plan.
             keep: Stores the plan when it is done.
         """
+        self.root = lake.root
         self._lake = lake
+        self._cluster = cluster
         self._plan = plan
         self._keep = keep
         self._tables = {table.name: table for table in TABLES}
@@ -72,6 +79,10 @@ class RebuildingLake:
 
     def _finish(self) -> None:
         self._last = None
+        if self._plan.gap is not None:
+            gone = gone_members(self.root, self._cluster)
+            if gone.num_rows:
+                self._lake.append("members", gone, f"rebuild-{self._cluster}-{self._plan.until}", 0)
         self._plan = msgspec.structs.replace(self._plan, done=True)
         self._keep(self._plan)
         written = ", ".join(f"{n} {table}" for table, n in self._new.items() if n) or "no rows"
