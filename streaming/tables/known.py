@@ -43,7 +43,7 @@ class KnownRows:
     @property
     def is_there(self) -> bool:
         """Whether there is such a table, with rows or without."""
-        return self._refreshed() is not None
+        return bool(DeltaTable.is_deltatable(self._uri))
 
     def written_by(self, writer: str) -> int:
         """The newest batch of a writer (`Lake.append`) in the table; -1 where it has written none."""
@@ -74,7 +74,9 @@ class KnownRows:
         # The highest files first, and before them those of which the log tells no bound.
         for file in sorted(files, key=lambda f: (h := high[f["path"]]) is None or h, reverse=True):
             path, most = file["path"], high[file["path"]]
-            if best is not None and most is not None and most <= best:
+            least = file.get(f"min.{column}")
+            is_above = below is not None and least is not None and least >= below
+            if is_above or (best is not None and most is not None and most <= best):
                 continue
             if most is not None and (below is None or most < below) and self._is_alone(file):
                 best = most

@@ -18,8 +18,9 @@ from streaming.tables.dataset import file_system
 
 _FOLDER = "_lost"
 
-# What Arrow, DuckDB and object stores say of a file that is not there.
+# What Arrow, DuckDB and object stores say of a file that is not there; and how a data file's name ends.
 _GONE = re.compile(r"No such file|not found|NotFound|NoSuchKey", re.IGNORECASE)
+_DATA = re.compile(r"(?<!checkpoint)\.parquet")
 
 _REPAIR = (
     "a data file is gone: restore it, or stop the job and run evenkeel maintain --repair, which takes it out of the "
@@ -29,7 +30,7 @@ _REPAIR = (
 
 def advice(error: BaseException, otherwise: str) -> str:
     """What to do after an error while a table's files were read."""
-    return _REPAIR if _GONE.search(str(error)) else otherwise
+    return _REPAIR if _GONE.search(str(error)) and _DATA.search(str(error)) else otherwise
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,20 +42,20 @@ QUARANTINE: Final = Table(
 
 GAPS: Final = Table(
     "gaps",
-    "One row per range of a topic that was gone before it was read, or was truncated after it was read; per recreated topic; and per time without rounds",
+    "One row per range of a topic that was gone before it was read, or was truncated after it was read; per recreated topic; per time without rounds; and per time that the job's state was lost and rebuilt",
     (
         CLUSTER,
         Column(
             "kind",
             STRING,
-            "log: records were gone before they were read; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed",
+            "log: records were gone before they were read; truncated: the cluster has lost records that were read; recreated: the topic was deleted and created again; rounds: no round closed; state: the job's state was rebuilt from what is left of log and rounds",
         ),
-        Column("topic", STRING, "Topic of the records; NULL for rounds"),
-        Column("partition", INT, "Its partition; NULL for rounds"),
-        Column("from_offset", LONG, "First offset that is missing; NULL for rounds"),
-        Column("to_offset", LONG, "First offset after the gap; NULL for rounds"),
+        Column("topic", STRING, "Topic of the records; NULL for rounds and state"),
+        Column("partition", INT, "Its partition; NULL for rounds and state"),
+        Column("from_offset", LONG, "First offset that is missing; NULL for rounds and state"),
+        Column("to_offset", LONG, "First offset after the gap; NULL for rounds and state"),
         Column("from_time", TIMESTAMP, "Time of the last round before the gap, UTC; NULL for records"),
-        Column("to_time", TIMESTAMP, "Time of the first round after it, UTC; NULL for records"),
+        Column("to_time", TIMESTAMP, "Time of the first round after it, UTC; NULL for records and state"),
         Column("reason", STRING, "Why, as far as known"),
     ),
     key=("cluster", "kind", "topic", "partition", "from_offset", "from_time"),
