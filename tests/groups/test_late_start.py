@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from streaming.groups import decode_state
+from streaming.groups import GroupConfig, Incarnations, decode_state
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, Compacted, Removed, in_order
 from tests.groups.build import (
+    GROUP,
     MINUTE,
     START,
     Life,
@@ -198,3 +199,19 @@ def test_a_state_without_the_field_reads_as_a_whole_log() -> None:
     fields = list(GroupState.__struct_fields__)
     packed = msgspec.msgpack.encode([getattr(GroupState(), name) for name in fields[: fields.index("compacted_until")]])
     assert decode_state(1, packed).compacted_until == -1
+
+
+@pytest.mark.parametrize(("decision", "incarnation"), [(5, 5), (30, 10), (60, 10), (61, 61), (95, 80)])
+def test_a_decision_that_the_tables_know_keeps_its_incarnation_and_any_other_begins_one(
+    decision: int, incarnation: int
+) -> None:
+    known = Incarnations({GROUP: [(10, 60), (80, 95)], "other": [(0, 99)]})
+    life = Life(GroupConfig("c", incarnations=known))
+    life.take(
+        Compacted(1, decision + 1),
+        make_record(decision, even("x", 2, "a", "b"), generation=7),
+        make_observation(100, make_topic("x", 2)),
+    )
+    rows = [*life.rows.rebalance_churn, *life.rows.members, *life.rows.drift, *life.rows.group_health]
+    assert {type(row).__name__ for row in rows} == {"ChurnRow", "MemberRow", "DriftRow", "GroupHealthRow"}
+    assert {row.incarnation for row in rows} == {incarnation}

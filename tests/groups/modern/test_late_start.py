@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streaming.groups import Rows, advance
+from streaming.groups import GroupConfig, Incarnations, Rows, advance
 from streaming.groups.state import GroupState
 from streaming.offsets_log import CompactedStretches, Compactor
 from streaming.records import GroupInput
@@ -61,11 +62,18 @@ def inputs_of(records: list[Record], start: int, end: int, rounds: set[int]) -> 
     return inputs
 
 
-def lived(records: list[Record], cuts: list[int], end: int, rounds: set[int], state: GroupState | None = None) -> Rows:
+def lived(
+    records: list[Record],
+    cuts: list[int],
+    end: int,
+    rounds: set[int],
+    state: GroupState | None = None,
+    config: GroupConfig = CONFIG,
+) -> Rows:
     rows = Rows()
     start = cuts[0]
     for cut in [*cuts[1:], end]:
-        state, more = advance(state, GROUP, inputs_of(records, start, cut, rounds), CONFIG)
+        state, more = advance(state, GROUP, inputs_of(records, start, cut, rounds), config)
         for table in Rows.__struct_fields__:
             getattr(rows, table).extend(getattr(more, table))
         start = cut
@@ -121,6 +129,21 @@ def test_whoever_starts_late_sees_the_members_and_targets_of_now(group: Coordina
     health = rows.group_health[-1]
     assert (health.members, health.generation) == (len(group.members), group.epoch)
     assert_nothing_is_made_up(group, rows)
+
+
+@settings(deadline=None, max_examples=examples(60))
+@given(lives())
+def test_a_group_keeps_the_incarnation_that_the_tables_know(group: Coordinator) -> None:
+    end = len(settled(group).log)
+    whole = lived(records_of(group), [0], end, {end})
+    known: dict[int, int] = {}
+    for row in whole.rebalance_churn:
+        known[row.incarnation] = max(row.decision, known.get(row.incarnation, -1))
+    left = compacted(records_of(group), end, tombstones=False)
+    config = replace(CONFIG, incarnations=Incarnations({GROUP: list(known.items())}))
+    again = lived(left, [0], end, {end}, config=config)
+    assert again.group_health[-1].incarnation == whole.group_health[-1].incarnation
+    assert {row.incarnation for row in again.drift} <= {row.incarnation for row in whole.drift}
 
 
 @settings(deadline=None, max_examples=examples(60))
