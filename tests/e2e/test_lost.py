@@ -61,6 +61,19 @@ def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_ro
     assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
 
 
+def test_a_lost_file_of_the_state_is_told_with_the_command(
+    recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_this_session(spark, monkeypatch)
+    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=25)
+    shutil.copytree(recorded.quiet_lake, settings.lake)
+    for file in (Path(checkpoint_of(settings)) / "state").glob("0/[0-9]*/*"):
+        if file.is_file():
+            file.unlink()
+    with pytest.raises(SetupError, match=r"is broken \(Spark says CANNOT_LOAD_STATE_STORE.*\): .* --rebuild-state"):
+        unless_too_busy(lambda: run(settings, available_now=True))
+
+
 @pytest.mark.soak
 def test_a_rebuild_that_is_killed_continues_by_itself_and_doubles_nothing(recorded: Recorded, tmp_path: Path) -> None:
     """Four starts of the job: two minutes on an idle machine."""
