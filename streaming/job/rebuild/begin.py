@@ -38,7 +38,7 @@ def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
         The plan; None where the tables have no rows of the cluster, so that a plain start does the same.
 
     Raises:
-        SetupError: The checkpoint is not a folder, or the topics cannot be read.
+        SetupError: The checkpoint cannot be moved, or the topics cannot be read.
     """
     aside = _moved_aside(checkpoint)
     if aside is not None:
@@ -88,7 +88,11 @@ def _moved_aside(checkpoint: str) -> Path | None:
     if not folder.is_dir() or not any(folder.iterdir()):
         return None
     aside = folder.with_name(f"{folder.name}.lost-{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}")
-    folder.rename(aside)
+    try:
+        folder.rename(aside)
+    except OSError as error:
+        message = f"The checkpoint {checkpoint} cannot be moved to {aside} ({error.strerror}): move it there yourself."
+        raise SetupError(message) from error
     return aside
 
 
