@@ -123,11 +123,11 @@ def run(
             cluster.
     """
     place = checkpoint or checkpoint_of(settings)
-    plan = _plan_of(settings, place, rebuild_state=rebuild_state)
-    maintenance = JobMaintenance(settings)
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
+    plan = _plan_of(settings, place, rebuild_state=rebuild_state)
+    maintenance = JobMaintenance(settings)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
         tables = DeltaLake(settings.lake)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,22 @@ import msgspec
 import pyarrow as pa
 import pytest
 
+from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.job.rebuild import Rebuild, RebuildingLake, Topics, new_rows, plan_rebuild, read_plan, write_plan
+from streaming.job.rebuild import (
+    Rebuild,
+    RebuildingLake,
+    Topics,
+    begin,
+    new_rows,
+    plan_rebuild,
+    read_plan,
+    tell_gap,
+    write_plan,
+)
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
 from streaming.times import DAY_MS
+from tests.job.source.fake_reader import FakeReader
 
 TODAY = 20_000
 NOW = TODAY * DAY_MS + 2_000_000
@@ -148,3 +161,46 @@ def test_a_rebuild_is_done_when_a_batch_follows_one_with_a_round_that_was_opened
     assert rebuilding.append("rounds", rows("rounds", a_round(11)), "new", 2) == 1
     assert [one.done for one in kept] == [True]
     assert LakeReader(lake.root).count("rounds") == 3
+
+
+@pytest.fixture
+def topics(monkeypatch: pytest.MonkeyPatch) -> FakeReader:
+    """A rounds topic with ten records, and an offsets log of which compaction has removed the first two."""
+    reader = FakeReader()
+    for number in range(10):
+        reader.append("evenkeel.rounds", 0, b"{}")
+        reader.append("__consumer_offsets", 0, b"value", b"key" if number < 3 else b"%d" % number)
+    reader.compact("__consumer_offsets", {0: 3}, tombstones=True)
+    # (By its name the package has a function.)
+    monkeypatch.setattr(sys.modules["streaming.job.rebuild.begin"], "kept_reader", lambda *_: reader)
+    return reader
+
+
+@pytest.mark.usefixtures("topics")
+def test_a_rebuild_begins_with_a_new_checkpoint_and_keeps_the_old_one(lake: DeltaLake, tmp_path: Path) -> None:
+    checkpoint = tmp_path / "checkpoints" / "c"
+    (checkpoint / "offsets").mkdir(parents=True)
+    (checkpoint / "offsets" / "0").write_text("cut", encoding="utf-8")
+    lake.append("rounds", rows("rounds", a_round(3)), "old", 0)
+    made = begin(Settings(cluster="c", lake=lake.root), str(checkpoint))
+    assert made is not None
+    assert (made.newest_round, made.until) == (3, 10)
+    assert made == read_plan(str(checkpoint))
+    (aside,) = checkpoint.parent.glob("c.lost-*")
+    assert (aside / "offsets" / "0").read_text("utf-8") == "cut"
+    # What was compacted away is told once, however often the job starts.
+    tell_gap(lake, "c", made)
+    tell_gap(lake, "c", made)
+    (gap,) = LakeReader(lake.root).rows("SELECT kind, reason FROM gaps")
+    assert gap["kind"] == "state"
+    assert "the offsets log was compacted" in gap["reason"]
+
+
+@pytest.mark.usefixtures("topics")
+def test_a_rebuild_that_is_refused_leaves_the_checkpoint_in_its_place(lake: DeltaLake, tmp_path: Path) -> None:
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "metadata").touch()
+    lake.append("rounds", rows("rounds", a_round(10)), "old", 0)
+    with pytest.raises(SetupError, match="was created again or cut back"):
+        begin(Settings(cluster="c", lake=lake.root), str(tmp_path / "c"))
+    assert (tmp_path / "c" / "metadata").exists()

@@ -28,10 +28,10 @@ _LOOKED_AT = 10_000
 
 
 def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
-    """Move the checkpoint aside, and plan a rebuild in a new one.
+    """Plan a rebuild, and move the checkpoint aside for a new one.
 
     Args:
-        settings: All settings.
+        settings: All settings; secrets must be in files or in the environment (`KafkaSettings.export_secrets`).
         checkpoint: Folder or URI of the checkpoint.
 
     Returns:
@@ -40,21 +40,13 @@ def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
     Raises:
         SetupError: The checkpoint cannot be moved, or the topics cannot be read.
     """
+    plan = _plan(settings)
     aside = _moved_aside(checkpoint)
     if aside is not None:
-        _LOG.info("the checkpoint %s was moved to %s; delete that when the rebuild is done", checkpoint, aside)
-    if not any(KnownRows(settings.lake, table, settings.cluster).any() for table in TABLES):
+        _LOG.info("the checkpoint %s was moved to %s; delete that when all is well", checkpoint, aside)
+    if plan is None:
         _LOG.info("the tables in %s have no rows of %s: everything is read anew", settings.lake, settings.cluster)
         return None
-    try:
-        source = SourceSettings.of(settings)
-        topics = look_at_topics(kept_reader(source, source.patience_s), source)
-    except (KafkaError, OSError) as error:
-        message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
-        raise SetupError(message) from error
-    plan = plan_rebuild(
-        settings.lake, settings.cluster, settings.maintenance.keep_days, topics, time.time_ns() // 1_000_000
-    )
     DeltaLake(settings.lake).create()  # first: a table that is missing beside a plan was deleted after it
     write_plan(checkpoint, plan)
     _LOG.info(
@@ -62,6 +54,19 @@ def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
         plan.newest_round,
     )
     return plan
+
+
+def _plan(settings: Settings) -> Rebuild | None:
+    if not any(KnownRows(settings.lake, table, settings.cluster).any() for table in TABLES):
+        return None
+    source = SourceSettings.of(settings)
+    try:
+        topics = look_at_topics(kept_reader(source, source.patience_s), source)
+    except (KafkaError, OSError) as error:
+        message = f"The topics of {settings.cluster!r} cannot be read ({type(error).__name__}: {error}): try again."
+        raise SetupError(message) from error
+    now = time.time_ns() // 1_000_000
+    return plan_rebuild(settings.lake, settings.cluster, settings.maintenance.keep_days, topics, now)
 
 
 def tell_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:
