@@ -85,7 +85,7 @@ class Positions:
             "events": {str(partition): self.events[partition] for partition in sorted(self.events)},
             "rounds": self.rounds,
         }
-        if self.time >= 0:
+        if self.round >= 0 or self.time >= 0:
             offsets |= {"round": self.round, "time": self.time, "elapsed": self.elapsed}
         if self.base:
             offsets["base"] = self.base
