@@ -1,6 +1,6 @@
 """A lease: one object in a store that says who may work, for machines that share nothing but that store.
 
-The holder writes its object anew every third of `TTL_S`. A candidate takes over when it has itself watched the object
+The holder rewrites its object every third of `TTL_S`. A candidate takes over when it has itself watched the object
 unchanged for a whole `TTL_S`, so no two clocks are ever compared. A holder that could not renew for two thirds of
 `TTL_S` must stop: a third is left before anybody can take over. Every write is conditional (create if absent, replace
 if it is the version that was read), so of two candidates one wins. A clean end writes the object once more, as
@@ -138,7 +138,7 @@ class Lease:
             if self.watched is None or self.watched[0] != found.version:
                 self.watched = (found.version, began)
             is_stale = began - self.watched[1] >= self.ttl_s
-            # (Our own token: a write whose answer was lost. Written anew, because somebody may watch it already.)
+            # (Our own token: a write whose answer was lost. Written again, because somebody may watch it already.)
             is_ours = other.token == self._holder.token
             if not (is_ours or is_released or is_stale or self._is_gone(other.token)):
                 return other
@@ -152,7 +152,7 @@ class Lease:
         self._version, self._renewed = version, began
 
     def renew(self) -> None:
-        """Write the lease anew.
+        """Write the lease again.
 
         Raises:
             LeaseLostError: Another process has it.
