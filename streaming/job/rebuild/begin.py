@@ -45,7 +45,11 @@ def begin(settings: Settings, checkpoint: str) -> Rebuild | None:
     if aside is not None:
         _LOG.info("the checkpoint %s was moved to %s; delete that when all is well", checkpoint, aside)
     if plan is None:
-        _LOG.info("the tables in %s have no rows of %s: everything is read from the beginning", settings.lake, settings.cluster)
+        _LOG.info(
+            "the tables in %s have no rows of %s: reading from the beginning",
+            settings.lake,
+            settings.cluster,
+        )
         return None
     DeltaLake(settings.lake).create()  # first: a table that is missing beside a plan was deleted after it
     write_plan(checkpoint, plan)
