@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from streaming.config import checkpoint_of
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import checkpoint_of
 from streaming.job.run import run
 from tests.e2e.conftest import Recorded, in_this_session
 from tests.e2e.lakes import contents, differences

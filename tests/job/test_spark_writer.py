@@ -1,6 +1,6 @@
 """Both writers, in a real Spark with Delta's own library: equal rows, one transaction id, commits beside them.
 
-One session (`spark_writer_program.py`) makes all lakes; the tests read them without Spark.
+One session (`spark_writer_program.py`) makes all lakes, in two minutes; the tests read them without Spark.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from streaming.maintain.rewrite import read
 from streaming.tables import TABLES, Table, table_named
 from tests.job.spark_writer_program import ALL, LARGER_LAG, SEVERAL, TWO, packed, rows_of
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.turn(3)]
+pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.turn(3)]
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,7 +68,8 @@ def _expected(name: str, *batches: tuple[int, Sequence[str]]) -> Counter[str]:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder = tmp_path_factory.mktemp("writers")
     command = [sys.executable, "-m", "tests.job.spark_writer_program", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=900, cwd=_ROOT, env=os.environ, check=False)
+    environment = os.environ | {"PYTHONPATH": str(_ROOT)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=900, env=environment, check=False)
     assert (folder / "answers.json").exists(), done.stderr[-3000:]
     return Made(folder, done.stderr[-6000:])
 

@@ -47,7 +47,7 @@ def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
     writer = Writer(lake)
     for batch in batches:
         write(writer, batch)
-        if chance.random() < 0.15:
+        if chance.random() < 0.08:
             maintain(lake, newest(batch))
     now = newest(batches[-1])
     maintain(lake, now)
