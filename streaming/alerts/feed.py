@@ -29,8 +29,9 @@ _WITH_HEARTBEAT = frozenset({"lag", "group_health"})
 
 _ALWAYS = ("round", "round_time")
 
-# Files that a start reads together while it does not know how far back it must go.
-_SCANNED_FILES = 400
+# Files that a start reads together while it does not know how far back it must go: first few, as one of a compacted
+# lake has the rows of a day, then twice as many each time, because one that is not has those of a batch.
+_SCANNED_FIRST, _SCANNED_AT_ONCE = 25, 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +155,8 @@ class Feed:
         files = sorted(found, key=newest_first, reverse=True)
         rounds: list[Round] = []
         # The newest files first, until the wanted round is there: it is hardly ever far back.
-        for start in range(0, len(files), _SCANNED_FILES):
-            rounds = _as_rounds(table.rows(files[start : start + _SCANNED_FILES], None, None), rounds)
-            left = files[start + _SCANNED_FILES :]
+        for part, left in _in_growing_parts(files):
+            rounds = _as_rounds(table.rows(part, None, None), rounds)
             if not rounds or (left and newest_first(left[0]) >= rounds[0].number):
                 continue
             begin = _begin(rounds, since, look_back_ms)
@@ -187,10 +187,9 @@ class Feed:
         files = sorted(found, key=newest_first, reverse=True)
         rows = table.waiting
         # A verdict has no heartbeat, so it may be old: the newest files first, until each group has one.
-        for start in range(0, len(files), _SCANNED_FILES):
-            rows = pa.concat_tables([rows, table.rows(files[start : start + _SCANNED_FILES], None, at)])
+        for part, left in _in_growing_parts(files):
+            rows = pa.concat_tables([rows, table.rows(part, None, at)])
             rows = _newest_of("drift", rows)
-            left = files[start + _SCANNED_FILES :]
             if left:
                 # (Of a group that decides topic by topic nobody knows how many verdicts there are.)
                 newer = pc.greater_equal(rows["round"], newest_first(left[0]))
@@ -202,6 +201,14 @@ class Feed:
     def _keep(self, name: str, found: Sequence[DataFile], after: int) -> None:
         table = self._tables[name]
         table.keep(table.rows(found, after, None), after)
+
+
+def _in_growing_parts(files: Sequence[DataFile]) -> Iterator[tuple[Sequence[DataFile], Sequence[DataFile]]]:
+    """Parts of a list, in its order, each with what is left after it."""
+    start, size = 0, _SCANNED_FIRST
+    while start < len(files):
+        yield files[start : start + size], files[start + size :]
+        start, size = start + size, min(2 * size, _SCANNED_AT_ONCE)
 
 
 def _newest_of(name: str, rows: pa.Table) -> pa.Table:
