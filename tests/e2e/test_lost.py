@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from streaming.config import checkpoint_of
+from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import SetupError
 from streaming.job.run import run
 from tests.e2e.conftest import Recorded, in_this_session
@@ -31,13 +31,18 @@ pytestmark = [
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_row_for_row(
-    recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def settings(recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """A job that was lost when all was quiet; since then all members have left. It runs in this process's session."""
     in_this_session(spark, monkeypatch)
-    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=25)
-    # The job was lost when all was quiet; since then all members have left.
-    shutil.copytree(recorded.quiet_lake, settings.lake)
+    found = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=25)
+    shutil.copytree(recorded.quiet_lake, found.lake)
+    return found
+
+
+def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_row_for_row(
+    recorded: Recorded, settings: Settings
+) -> None:
     checkpoint = Path(checkpoint_of(settings))
 
     shutil.rmtree(Path(settings.lake) / "members")
@@ -61,12 +66,7 @@ def test_a_deleted_table_and_a_cut_file_of_the_checkpoint_are_told_and_mended_ro
     assert differences(contents(Path(settings.lake)), contents(recorded.lake)) == {}
 
 
-def test_a_lost_file_of_the_state_is_told_with_the_command(
-    recorded: Recorded, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    in_this_session(spark, monkeypatch)
-    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=25)
-    shutil.copytree(recorded.quiet_lake, settings.lake)
+def test_a_lost_file_of_the_state_is_told_with_the_command(settings: Settings) -> None:
     for file in (Path(checkpoint_of(settings)) / "state").glob("0/[0-9]*/*"):
         if file.is_file():
             file.unlink()
