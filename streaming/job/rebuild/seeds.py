@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import and_
+
 import pyarrow as pa
 import pyarrow.dataset as ds
 
@@ -44,6 +47,10 @@ _GONE = """
 """
 
 
+# Columns that name a member's newest row, and what `_GONE` calls them.
+_OF_LAST = {"group_id": "group_id", "member_id": "member_id", "decision": "last"}
+
+
 def gone_members(lake: str, cluster: str) -> pa.Table:
     """Closing rows of `members` for those of whom compaction has removed the record that shows that they have left."""
     table = table_named("members")
@@ -53,14 +60,17 @@ def gone_members(lake: str, cluster: str) -> pa.Table:
         connection.register("members", members.rows(("group_id", "member_id", "decision", "ended")))
         connection.register("churn", churn.rows(("group_id", "decision", "members", "record_time", "event_date")))
         gone = connection.sql(_GONE).to_arrow_table().to_pylist()
+    if not gone:
+        return named_to_arrow(table, [])
     names = [column.name for column in table.columns]
-    closing = []
-    for one in gone:
-        same = (ds.field("group_id") == one["group_id"]) & (ds.field("member_id") == one["member_id"])
-        last = members.rows(names, same & (ds.field("decision") == one["last"])).slice(0, 1)
-        end = {name: one[name] for name in ("decision", "record_time", "event_date")}
-        for name, value in (end | {"ended": True, "partition_count": 0, "partitions": []}).items():
-            column = pa.array([value], table.arrow_schema.field(name).type)
-            last = last.set_column(names.index(name), name, column)
-        closing.append(last)
-    return pa.concat_tables(closing) if closing else named_to_arrow(table, [])
+    of_gone = reduce(and_, (ds.field(n).isin(list({one[k] for one in gone})) for n, k in _OF_LAST.items()))
+    found = members.rows(names, of_gone)
+    places = zip(*(found[name].to_pylist() for name in _OF_LAST), strict=True)
+    place_of = {place: at for at, place in enumerate(places)}
+    last = found.take([place_of[tuple(one[key] for key in _OF_LAST.values())] for one in gone])
+    ends = {name: [one[name] for one in gone] for name in ("decision", "record_time", "event_date")}
+    for name, value in (("ended", True), ("partition_count", 0), ("partitions", [])):
+        ends[name] = [value] * len(gone)
+    for name, values in ends.items():
+        last = last.set_column(names.index(name), name, pa.array(values, table.arrow_schema.field(name).type))
+    return last
