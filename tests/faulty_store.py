@@ -1,4 +1,4 @@
-"""A proxy before an object store that answers 503, resets connections, or loses answers, as it is told.
+"""A proxy in front of an object store that answers 503, resets connections or loses answers, as a test demands.
 
 It is a process of its own: deltalake's file handler holds Python's lock while it asks a store, so a proxy in the same
 process would wait for it for ever.

@@ -88,7 +88,7 @@ def standing_of(checkpoint: str) -> Standing | None:
     return Standing(query, planned, _lines(checkpoint, f"offsets/{done}")[-1] if done in offsets else None)
 
 
-def told_broken(checkpoint: str, text: str) -> SetupError | None:
+def broken_by_spark(checkpoint: str, text: str) -> SetupError | None:
     """The error for what Spark said, if it said that the checkpoint is broken."""
     found = _BROKEN.search(text)
     return None if found is None else _broken(checkpoint, f"Spark says {found[0]}")

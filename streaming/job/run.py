@@ -16,10 +16,10 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
-from streaming.job.checkpoint import Standing, is_empty, standing_of, told_broken
+from streaming.job.checkpoint import Standing, broken_by_spark, is_empty, standing_of
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
-from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, tell_gap, write_plan
+from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
@@ -138,7 +138,7 @@ def run(
         tables.create()
         lake: Lake = tables
         if plan is not None and not plan.done:
-            tell_gap(tables, settings.cluster, plan)
+            write_gap(tables, settings.cluster, plan)
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
             spark = start_session(settings.job, f"evenkeel {settings.cluster}")
@@ -157,7 +157,7 @@ def run(
                 catalog=schema if registered else None,
             )
         except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
-            broken = told_broken(place, str(error))
+            broken = broken_by_spark(place, str(error))
             raise broken or QueryEndedError(_GONE) from error
         _LOG.info("watching cluster %s, tables in %s", settings.cluster, settings.lake)
         try:
@@ -169,7 +169,7 @@ def run(
             refused = _REFUSED.search(str(failure))
             if refused:
                 raise SetupError(refused[1])
-            broken = told_broken(place, str(failure))
+            broken = broken_by_spark(place, str(failure))
             if broken is not None:
                 raise broken
             raise QueryEndedError(_cause(str(failure)))

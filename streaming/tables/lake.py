@@ -140,7 +140,7 @@ class DeltaLake:
             LakeUnwritableError: A table cannot be read or created.
         """
         for table in tables:
-            with told_of_store(self.path(table.name)):
+            with store_errors(self.path(table.name)):
                 self._create(table)
 
     def _create(self, table: Table) -> None:
@@ -184,7 +184,7 @@ class DeltaLake:
 
     def _append(self, table: str, rows: pa.Table, writer: str, batch: int) -> int:
         app = application(table, writer)
-        with told_of_store(self.path(table)):
+        with store_errors(self.path(table)):
             target = self._opened(table)
             # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
             is_written = partial(_has_transaction, target, app, batch)
@@ -197,7 +197,7 @@ class DeltaLake:
             LakeUnwritableError: A store could not be read.
         """
         self._check()
-        with told_of_store(self.path(table)):
+        with store_errors(self.path(table)):
             target = self._opened(table)
             target.update_incremental()
             return _has_transaction(target, application(table, writer), batch)
@@ -219,7 +219,7 @@ def _has_transaction(table: DeltaTable, app: str, batch: int) -> bool:
 
 
 @contextmanager
-def told_of_store(uri: str) -> Iterator[None]:
+def store_errors(uri: str) -> Iterator[None]:
     """Turn what fails with a table on an object store into one sentence; errors of folders pass as they are.
 
     Raises:

@@ -28,7 +28,7 @@ from streaming.job.rebuild import (
     incarnations_of,
     look_at_topics,
     plan_rebuild,
-    tell_gap,
+    write_gap,
 )
 from streaming.job.source import SourceSettings
 from streaming.maintain import Maintainer, repair
@@ -129,7 +129,7 @@ def plan_for(topics: CompactedTopics, lake: DeltaLake) -> Rebuild:
 def read_all_again(topics: CompactedTopics, lake: DeltaLake, rounds: int = ROUNDS) -> Rebuild:
     """Rebuild to the end of the topics, in batches of so many rounds."""
     plan = plan_for(topics, lake)
-    tell_gap(lake, CLUSTER, plan)
+    write_gap(lake, CLUSTER, plan)
     rebuilt = Job(topics, RebuildingLake(lake, CLUSTER, plan, kept_nowhere), "rebuilt", plan)
     while rebuilt.take(rounds):
         pass

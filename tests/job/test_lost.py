@@ -11,7 +11,7 @@ import pytest
 
 from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import told_broken
+from streaming.job.checkpoint import broken_by_spark
 from streaming.job.run import refuse_lost
 from streaming.tables import TABLES, DeltaLake, named_to_arrow, table_named
 
@@ -105,15 +105,15 @@ _SAID = {
 
 @pytest.mark.parametrize("code", _SAID)
 def test_what_spark_says_of_a_broken_state_is_one_sentence(code: str) -> None:
-    said = told_broken("/x", _SAID[code])
+    said = broken_by_spark("/x", _SAID[code])
     assert str(said).startswith(f"The checkpoint /x is broken (Spark says {code}): restore it, or run evenkeel run")
 
 
 def test_a_failure_of_another_kind_is_not_blamed_on_the_checkpoint() -> None:
-    assert told_broken("/x", "java.io.IOException: No space left on device") is None
+    assert broken_by_spark("/x", "java.io.IOException: No space left on device") is None
 
 
-def test_a_deleted_table_is_told_and_not_made_anew(watched: Watched) -> None:
+def test_a_deleted_table_is_reported_and_not_created_again(watched: Watched) -> None:
     shutil.rmtree(Path(watched.settings.lake) / "drift")
     assert "says was written to it: drift. Restore it" in watched.refused()
     assert not (Path(watched.settings.lake) / "drift").exists()

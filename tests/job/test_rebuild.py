@@ -20,7 +20,7 @@ from streaming.job.rebuild import (
     new_rows,
     plan_rebuild,
     read_plan,
-    tell_gap,
+    write_gap,
     write_plan,
 )
 from streaming.tables import DeltaLake, KnownRows, LakeReader, named_to_arrow, table_named
@@ -148,6 +148,17 @@ def test_a_plan_survives_its_checkpoint_and_a_broken_one_is_told(tmp_path: Path)
         read_plan(checkpoint)
 
 
+def test_a_plan_that_is_there_and_cannot_be_opened_is_not_taken_for_none(tmp_path: Path) -> None:
+    (tmp_path / "rebuild.json").mkdir()
+    with pytest.raises(SetupError, match=r"rebuild\.json cannot be read .* right to read"):
+        read_plan(str(tmp_path))
+
+
+def test_a_round_whose_time_no_calendar_has_does_not_stop_a_rebuild(lake: DeltaLake) -> None:
+    lake.append("rounds", rows("rounds", a_round(3) | {"round_time": None}), "old", 0)
+    assert (plan(lake).newest_round, plan(lake).newest_time) == (3, -1)
+
+
 def test_a_rebuild_is_done_when_a_batch_follows_one_with_a_round_that_was_opened_after_it_began(
     lake: DeltaLake,
 ) -> None:
@@ -188,9 +199,9 @@ def test_a_rebuild_begins_with_a_new_checkpoint_and_keeps_the_old_one(lake: Delt
     assert made == read_plan(str(checkpoint))
     (aside,) = checkpoint.parent.glob("c.lost-*")
     assert (aside / "offsets" / "0").read_text("utf-8") == "cut"
-    # What was compacted away is told once, however often the job starts.
-    tell_gap(lake, "c", made)
-    tell_gap(lake, "c", made)
+    # The gap is written once, however often the job starts.
+    write_gap(lake, "c", made)
+    write_gap(lake, "c", made)
     (gap,) = LakeReader(lake.root).rows("SELECT kind, reason FROM gaps")
     assert gap["kind"] == "state"
     assert "the offsets log was compacted" in gap["reason"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.job.rebuild.begin import begin, look_at_topics, tell_gap
+from streaming.job.rebuild.begin import begin, look_at_topics, write_gap
 from streaming.job.rebuild.lake import RebuildingLake
 from streaming.job.rebuild.plan import Rebuild, Topics, new_rows, plan_rebuild, read_plan, write_plan
 from streaming.job.rebuild.seeds import gone_members, incarnations_of
@@ -18,6 +18,6 @@ __all__ = [
     "new_rows",
     "plan_rebuild",
     "read_plan",
-    "tell_gap",
+    "write_gap",
     "write_plan",
 ]

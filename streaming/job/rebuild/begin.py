@@ -73,7 +73,7 @@ def _plan(settings: Settings) -> Rebuild | None:
     return plan_rebuild(settings.lake, settings.cluster, settings.maintenance.keep_days, topics, now)
 
 
-def tell_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:
+def write_gap(lake: DeltaLake, cluster: str, plan: Rebuild) -> None:
     """Write the row of `gaps` that says why later rows may differ, once."""
     if plan.gap is None:
         return

@@ -1,13 +1,13 @@
 """What the tables had when the state was lost, and which rows a job that reads everything again must not write.
 
-The new query reads the log and the rounds from their beginnings, and so makes rows that the tables have. They are told
-apart in two ways:
+The new query reads the log and the rounds from the beginning, so it produces rows that the tables already have. Two
+rules find them:
 
-- **Tables of rounds** (`lag`, `group_health`, `open_transactions`, `rounds`) by the round. A batch appends to a table
+- **Tables of rounds** (`lag`, `group_health`, `open_transactions`, `rounds`): by the round. A batch appends to a table
   once and takes whole rounds, so a table that has a row of a round has all rows up to it. Nothing is looked up, in a
   table of billions of rows.
   Only where a data file was lost since (`evenkeel maintain --repair`) rows are looked up, too.
-- **Tables of decisions**, and `gaps`, row by row (`Table.identity`). A row that is there stays as it is, whatever the
+- **Tables of decisions**, and `gaps`: row by row (`Table.identity`). A row that is there stays as it is, whatever the
   new query says: people were alerted by it.
 
 Rows past a table's retention are not written again. A table without rows of the cluster, as after it was deleted, gets
@@ -213,7 +213,8 @@ def _round_below(rounds: KnownRows, below: int | None) -> _Round | None:
     ).to_pylist()[0]
     # (Rows of the first releases have neither of the two.)
     elapsed, opened = found["elapsed_ms"] or 0, found["opened_offset"]
-    time = round(found["round_time"].timestamp() * 1000)
+    # (A broker's time that no calendar has is NULL.)
+    time = -1 if found["round_time"] is None else round(found["round_time"].timestamp() * 1000)
     return _Round(number, time, elapsed, number if opened is None else opened, found["cluster_id"])
 
 
@@ -250,16 +251,21 @@ def _gap(before: _Round | None, topics: Topics) -> str | None:
 
 
 def read_plan(checkpoint: str) -> Rebuild | None:
-    """The plan in a checkpoint; None where there is none, or where the store cannot be reached.
+    """The plan in a checkpoint; None where there is none.
 
     Raises:
-        SetupError: It cannot be read.
+        SetupError: It cannot be read. Without its plan a rebuild that is under way would write rows a second time.
     """
     try:
         with file_system(checkpoint).open_input_stream(_FILE) as stream:
             text = stream.read()
-    except (OSError, ValueError):
+    except FileNotFoundError:
         return None
+    except (OSError, ValueError) as error:
+        if not is_local(checkpoint):
+            return None  # (a store that Spark reaches and we do not, so no plan can have been written there)
+        message = f"{checkpoint}/{_FILE} cannot be read ({error}): give this user the right to read the checkpoint."
+        raise SetupError(message) from None
     try:
         return msgspec.json.decode(text, type=Rebuild)
     except msgspec.DecodeError as error:

@@ -144,7 +144,7 @@ DRIFT: Final = Table(
     newest_by=("round", "decision"),
     retention=Retention(400, living=("cluster", "group_id", "topic"), with_group=True),
     every_batch=True,
-    told_by=("cluster", "group_id", "topic", "decision"),
+    unique_by=("cluster", "group_id", "topic", "decision"),
 )
 
 MEMBERS: Final = Table(
@@ -181,7 +181,7 @@ MEMBERS: Final = Table(
     retention=Retention(90, living=("cluster", "group_id", "member_id")),
     every_batch=True,
     closes=True,
-    told_by=("cluster", "group_id", "member_id", "decision", "ended"),
+    unique_by=("cluster", "group_id", "member_id", "decision", "ended"),
 )
 
 WHAT_IF: Final = Table(
@@ -229,5 +229,5 @@ WHAT_IF: Final = Table(
     newest_by=("round", "decision"),
     retention=Retention(90, living=("cluster", "group_id", "strategy"), with_group=True),
     every_batch=True,
-    told_by=("cluster", "group_id", "decision", "strategy"),
+    unique_by=("cluster", "group_id", "decision", "strategy"),
 )

@@ -127,7 +127,7 @@ class Table:
         closes: A row with `closed` ends its key.
         partition_by: Partition columns.
         every_batch: Nearly every batch of a busy cluster writes it.
-        told_by: Columns that tell one row from all others, where they are not those of `key` and `newest_by`.
+        unique_by: Columns that identify a row, where they are not those of `key` and `newest_by`.
     """
 
     name: str
@@ -139,12 +139,12 @@ class Table:
     closes: bool = False
     partition_by: tuple[str, ...] = ("event_date",)
     every_batch: bool = False
-    told_by: tuple[str, ...] = ()
+    unique_by: tuple[str, ...] = ()
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """Columns that tell one row from all others: a job that reads the same records again writes them again."""
-        return self.told_by or (*self.key, *self.newest_by)
+        """Columns that identify a row: a job that reads the same records again writes them again."""
+        return self.unique_by or (*self.key, *self.newest_by)
 
     @property
     def properties(self) -> dict[str, str]:
