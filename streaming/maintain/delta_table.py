@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
@@ -22,7 +22,16 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
 
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import Compaction, Expiry, File, Log, day_of_clock, present_file_name
+from streaming.maintain.plan import (
+    Compaction,
+    Expiry,
+    File,
+    Log,
+    Sorting,
+    day_of_clock,
+    present_file_name,
+    sorted_file_name,
+)
 from streaming.maintain.rewrite import encoded_data_set, partition_of, statistics, write
 from streaming.stores import on_object_store
 from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, data_set, file_system, refuse_features
@@ -103,6 +112,45 @@ class MaintainedTable:
         mark = dict(RETENTION_COMMIT) if is_expiry else None
         self._commit(actions, {file.path for file in piece.files}, mark)
         return size
+
+    def add_sorted(self, sorting: Sorting, rows: pa.Table) -> AddAction:
+        """Write a file of some of the rows of a sorting; it becomes part of the table with `replace_sorted`."""
+        partition = partition_of(self.table, sorting.day)
+        name = sorted_file_name(str(uuid.uuid4()))
+        path = f"{DAY}={sorting.day.isoformat()}/{name}" if partition else name
+        size = self._written(rows, path)
+        written = max(file.written for file in sorting.files)
+        stats = statistics(self.table, rows)
+        return AddAction(path, size, partition, written, data_change=False, stats=stats)
+
+    def replace_sorted(self, sorting: Sorting, added: Sequence[AddAction]) -> None:
+        """Replace the files of a sorting by those that were written for it, in one commit.
+
+        Raises:
+            MaintenanceError: As `replace`.
+        """
+        there = self.folder.get_file_info([action.path for action in added])
+        if [info.size for info in there] != [action.size for action in added]:
+            message = (
+                f"Files that were written to sort {sorting.day} in the table {self.uri} are gone, so nothing was "
+                "changed: try again."
+            )
+            raise MaintenanceError(message)
+        removed_at = time.time_ns() // 1_000_000
+        partition = partition_of(self.table, sorting.day)
+        removed = [
+            RemoveAction(
+                file.path, data_change=False, deletion_timestamp=removed_at, size=file.size, partition_values=partition
+            )
+            for file in sorting.files
+        ]
+        self._commit([*added, *removed], {file.path for file in sorting.files}, None)
+
+    def forget(self, paths: Sequence[str]) -> None:
+        """Delete files that are not part of the table."""
+        for path in paths:
+            with suppress(OSError):
+                self.folder.delete_file(path)
 
     def put(self, day: date, rows: pa.Table, stale: ds.Expression) -> int:
         """Write rows of one day in place of those that are there, in one commit.
@@ -185,19 +233,18 @@ class MaintainedTable:
         return size
 
     def _commit(self, actions: list[AddAction | RemoveAction], removed: set[str], mark: dict[str, str] | None) -> None:
-        added = next((action.path for action in actions if isinstance(action, AddAction)), None)
+        added = [action.path for action in actions if isinstance(action, AddAction)]
         unanswered = 0
         for attempt in range(_TRIES):
             files = self.files()
             present = {file.path for file in files}
             # An attempt that seemed to fail was made after all. (Without a file of ours: what was to go is gone.)
-            is_made = removed.isdisjoint(present) if added is None else any(file.place == added for file in files)
+            is_made = any(file.place in added for file in files) if added else removed.isdisjoint(present)
             if attempt and is_made:
                 return
             if not removed <= present:
-                if added is not None and not unanswered:
-                    with suppress(OSError):
-                        self.folder.delete_file(added)
+                if not unanswered:
+                    self.forget(added)
                 message = (
                     f"Files of the table {self.uri} were replaced by another program meanwhile: run only one that "
                     "compacts it, and try again."

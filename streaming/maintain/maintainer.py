@@ -22,10 +22,20 @@ from deltalake.exceptions import DeltaError
 from streaming.exceptions import EvenkeelError
 from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import Compaction, Expiry, Limits, all_pieces, next_piece, today_of, wants_checkpoint
+from streaming.maintain.plan import (
+    Compaction,
+    Expiry,
+    Limits,
+    Sorting,
+    all_pieces,
+    next_piece,
+    today_of,
+    wants_checkpoint,
+)
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
+from streaming.maintain.sorting import GROUP, Slice, Sorter
 from streaming.stores import cause_of
 from streaming.tables import ALL_TABLES, DAY, VIEWS, Table, advice, limited, table_named
 
@@ -46,10 +56,14 @@ _HISTORY = "history"
 # Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
 _LONGEST_WAIT_DAYS = 30
 
-_Piece = Compaction | Expiry | Hour | Day
+_Piece = Compaction | Slice | Expiry | Hour | Day
 
 # No piece has to be smaller than this, and only pieces of this size count for the speed: smaller ones say little.
 _LEAST_ROWS = 50_000
+
+
+# Rows that a slice of a sorting reads for each that it keeps: it takes whole row groups of files that have all groups.
+_SLICE_ROWS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +72,7 @@ class Done:
 
     Attributes:
         table: Name of the table.
-        what: compaction, retention, history, vacuum or checkpoint.
+        what: compaction, sorting, retention, history, vacuum or checkpoint.
         day: Its day; None for vacuum and checkpoint.
         hour: Its hour, where it is one of history.
         files: Files read or deleted.
@@ -94,6 +108,8 @@ class Outlook:
         compactions: Pieces of compaction.
         compacted_files: Files that they would join.
         compacted_size: Bytes of those.
+        sorted_files: Files that would be sorted, beside those that are joined first.
+        sorted_size: Bytes of those.
         expired_days: Days past their time that would be looked at.
         expired_rows: Rows of those days; some of them may be the present.
         expired_size: Their bytes.
@@ -110,6 +126,8 @@ class Outlook:
     compactions: int
     compacted_files: int
     compacted_size: int
+    sorted_files: int
+    sorted_size: int
     expired_days: int
     expired_rows: int
     expired_size: int
@@ -162,6 +180,7 @@ class Maintainer:
         self._rows_per_s: float = _ROWS_PER_S
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
+        self._sorters: dict[str, Sorter] = {}
         self._waiting: deque[str] = deque()
         self._failed: list[EvenkeelError] = []
         self._held: set[str] = set()
@@ -234,8 +253,10 @@ class Maintainer:
     def _outlook_of(self, table: Table, opened: MaintainedTable) -> Outlook:
         with _told(opened.uri):
             files = opened.files()
-            pieces = all_pieces(files, self._today(), self._now(), self._keep[table.name], self._limits)
+            limits = self._limits_of(table, self._limits)
+            pieces = all_pieces(files, self._today(), self._now(), self._keep[table.name], limits)
             joined = [f for p in pieces if isinstance(p, Compaction) for f in p.files]
+            sorted_ = [f for p in pieces if isinstance(p, Sorting) for f in p.files]
             expired = [f for p in pieces if isinstance(p, Expiry) for f in p.files]
             vacuumed_files, vacuumed_size = opened.vacuum(dry_run=True)
             return Outlook(
@@ -247,6 +268,8 @@ class Maintainer:
                 compactions=sum(isinstance(p, Compaction) for p in pieces),
                 compacted_files=len(joined),
                 compacted_size=sum(f.size for f in joined),
+                sorted_files=len(sorted_),
+                sorted_size=sum(f.size for f in sorted_),
                 expired_days=sum(isinstance(p, Expiry) for p in pieces),
                 expired_rows=sum(f.rows for f in expired),
                 expired_size=sum(f.size for f in expired),
@@ -277,7 +300,44 @@ class Maintainer:
         if opened is None:
             return None
         with _told(opened.uri):
-            return next_piece(opened.files(), self._today(), self._now(), self._keep[name], limits, self._is_held(name))
+            chosen = self._limits_of(opened.table, limits)
+            found = next_piece(
+                opened.files(), self._today(), self._now(), self._keep[name], chosen, self._is_held(name)
+            )
+            return self._next_slice(opened, found, chosen) if isinstance(found, Sorting) else found
+
+    def _limits_of(self, table: Table, limits: Limits) -> Limits:
+        # (Spark's OPTIMIZE has its own order.)
+        is_sorted = GROUP in table.key and DAY in table.partition_by and self._engine is None
+        return limits if is_sorted else replace(limits, sort_files=0)
+
+    def _next_slice(self, opened: MaintainedTable, sorting: Sorting, limits: Limits) -> Slice:
+        name = opened.table.name
+        sorter = self._sorters.get(name)
+        if sorter is None or not sorter.is_for(sorting):
+            if sorter is not None:
+                sorter.give_up()
+            # (No smaller than what was joined, or a busy machine would make many files of few.)
+            most_rows = max(limits.piece_rows, *(file.rows for file in sorting.files))
+            sorter = self._sorters[name] = Sorter.begin(opened, sorting, most_rows)
+        return sorter.left[0]
+
+    def _sort(self, name: str, piece: Slice) -> Done:
+        sorter = self._sorters.pop(name)
+        try:
+            size = sorter.step()
+        except BaseException:
+            # (Once a commit was tried, the files may be part of the table, even if it seemed to fail.)
+            if sorter.left:
+                sorter.give_up()
+            raise
+        if sorter.left:
+            self._sorters[name] = sorter
+        files = () if sorter.left else piece.sorting.files
+        return Done(
+            name, "sorting", piece.sorting.day, files=len(files), size=sum(f.size for f in files),
+            rows=piece.rows, rows_after=piece.rows, size_after=size,
+        )  # fmt: skip
 
     def _is_held(self, name: str) -> Callable[[date], bool]:
         """Whether retention must wait for the history of a day; notes that it does."""
@@ -310,6 +370,8 @@ class Maintainer:
         with _told(opened.uri):
             if isinstance(piece, Compaction) and self._engine is not None and self._is_past(table, piece.day):
                 return _by_engine(self._engine, opened, piece.day)
+            if isinstance(piece, Slice):
+                return self._sort(name, piece)
             if isinstance(piece, Compaction):
                 rows: pa.Table | None = read(table, piece.files, opened.folder)
             else:
@@ -435,6 +497,8 @@ def _weight(piece: _Piece) -> int:
     """How much work a piece is, in rows."""
     if isinstance(piece, Hour | Day):
         return piece.rows + piece.files * _FILE_ROWS
+    if isinstance(piece, Slice):
+        return _SLICE_ROWS * piece.rows
     return sum(file.rows + _FILE_ROWS for file in piece.files)
 
 

@@ -1,8 +1,10 @@
 """What to do next: a pure function of the files of a table, the day and the limits.
 
-Two kinds of work change files. Compaction joins small files of one day into one that is sorted by key. Retention
-deletes the rows of a day that is past its time, except for the present. Both come to an end: compaction always leaves
-fewer files, and a day that retention has looked at is left alone for a while.
+Three kinds of work change files. Compaction joins small files of one day into one that is sorted by key. Sorting takes
+some such files of a past day and writes their rows as files of a range of groups each, so that a reader of one group
+opens one of them, not all. Retention deletes the rows of a day that is past its time, except for the present. All come
+to an end: compaction always leaves fewer files, a sorted file is never joined or sorted again, and a day that retention
+has looked at is left alone for a while.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from streaming.times import DAY_MS
 # Files that retention writes are named for what they hold, rows that stay past their time, and for the day on which it
 # looked, so that the next run knows. (No other field of Delta's log survives every engine.)
 _PRESENT = re.compile(r"(?:.*/)?present-(\d{4}-\d{2}-\d{2})-[^/]*")
+
+# For the same reason sorted files are named for what they are. (Their bounds in the log would say it as well, but long
+# group ids have none.)
+_SORTED = re.compile(r"(?:.*/)?sorted-[^/]*")
 
 # Files of one tier differ in size by less than this factor. Joining only files of about one size keeps a large one from
 # being written again for every few small ones.
@@ -55,6 +61,16 @@ class File:
         match = _PRESENT.fullmatch(self.path)
         return date.fromisoformat(match[1]) if match else None
 
+    @property
+    def is_sorted(self) -> bool:
+        """Whether it is one of some files that were sorted together."""
+        return _SORTED.fullmatch(self.path) is not None
+
+
+def sorted_file_name(unique: str) -> str:
+    """Name of a file of a range of groups."""
+    return f"sorted-{unique}.zstd.parquet"
+
 
 def present_file_name(looked_at: date, unique: str) -> str:
     """Name of a file of rows that stay."""
@@ -72,7 +88,10 @@ class Limits:
         piece_files: Files that a piece reads: opening two thousand takes 2 to 4 s, however few rows they have.
         min_files: Files of one size that a day still being written must have before they are joined: a minute of
             commits would be joined 1,440 times a day, a day of them only when nobody reads them any more.
-        quiet_ms: A past day to which nothing was written for this long is closed: all its small files become one.
+        quiet_ms: A past day to which nothing was written for this long is closed: all its small files become one, and
+            what is then left is sorted.
+        sort_files: Files of a closed day that are sorted together; 0 for none. With more, a reader of a group's
+            month opens fewer files; with fewer, history that is computed again reads less beside the hour it needs.
         look_again_days: What retention has kept is looked at again after so many days: it may have ended. Each look
             is a commit for each old day of which something lives.
     """
@@ -82,6 +101,7 @@ class Limits:
     piece_files: int = 2_000
     min_files: int = 60
     quiet_ms: int = 3_600_000
+    sort_files: int = 8
     look_again_days: int = 7
 
     def is_small(self, file: File) -> bool:
@@ -92,6 +112,14 @@ class Limits:
 @dataclass(frozen=True, slots=True)
 class Compaction:
     """Join files of one day, at least two."""
+
+    day: date
+    files: tuple[File, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """Write the rows of files of one day, at least two, as files of a range of groups each."""
 
     day: date
     files: tuple[File, ...]
@@ -131,7 +159,7 @@ def next_piece(
     keep_days: int,
     limits: Limits,
     is_held: Callable[[date], bool] = lambda _: False,
-) -> Compaction | Expiry | None:
+) -> Compaction | Sorting | Expiry | None:
     """The next piece of work on a table; None when there is nothing to do.
 
     Args:
@@ -151,19 +179,23 @@ def next_piece(
         if any(_is_due(file, now, limits) for file in by_day[day]):
             return Expiry(day, tuple(by_day[day]))
     # The newest day first: readers open its files most often.
-    for day in sorted((day for day in by_day if day >= first_kept), reverse=True):
+    kept_days = sorted((day for day in by_day if day >= first_kept), reverse=True)
+    for day in kept_days:
         chosen = _chosen(by_day[day], is_past=day < today, now=now, limits=limits)
         if chosen:
             return Compaction(day, chosen)
+    for day in kept_days:
+        if day < today and _is_quiet(by_day[day], now, limits) and (chosen := _unsorted(by_day[day], limits)):
+            return Sorting(day, chosen)
     return None
 
 
 def all_pieces(
     files: Iterable[File], today: date, now: int, keep_days: int, limits: Limits
-) -> list[Compaction | Expiry]:
+) -> list[Compaction | Sorting | Expiry]:
     """The first pieces that a run would do, one after the other, without what their results lead to."""
     left = {file.path: file for file in files}
-    found: list[Compaction | Expiry] = []
+    found: list[Compaction | Sorting | Expiry] = []
     while (piece := next_piece(left.values(), today, now, keep_days, limits)) is not None:
         found.append(piece)
         for file in piece.files:
@@ -180,9 +212,19 @@ def _is_due(file: File, now: int, limits: Limits) -> bool:
     return file.looked_at is None or day_of_clock(now) - file.looked_at >= timedelta(days=limits.look_again_days)
 
 
+def _is_quiet(files: Sequence[File], now: int, limits: Limits) -> bool:
+    return now - max(file.written for file in files) >= limits.quiet_ms
+
+
+def _unsorted(files: Sequence[File], limits: Limits) -> tuple[File, ...]:
+    """The first files, by time, that are to be sorted together; none when that is a single one."""
+    found = [file for file in files if not file.is_sorted][: limits.sort_files]
+    return tuple(found) if len(found) > 1 else ()
+
+
 def _chosen(files: Sequence[File], *, is_past: bool, now: int, limits: Limits) -> tuple[File, ...]:
-    small = [file for file in files if limits.is_small(file)]
-    if is_past and small and now - max(file.written for file in files) >= limits.quiet_ms:
+    small = [file for file in files if limits.is_small(file) and not file.is_sorted]
+    if is_past and small and _is_quiet(files, now, limits):
         return _fitting(small, limits)
     tiers: dict[int, list[File]] = {}
     for file in small:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -43,9 +43,11 @@ def read(table: Table, files: Sequence[File], folder: Any) -> pa.Table:
     return found.to_table().unify_dictionaries().combine_chunks()
 
 
-def encoded_data_set(files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any) -> ds.FileSystemDataset:
-    """As `data_set`, with all texts dictionary-encoded."""
-    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+def encoded_data_set(
+    files: Iterable[tuple[str, date | None]], schema: pa.Schema, folder: Any, plain: Collection[str] = ()
+) -> ds.FileSystemDataset:
+    """As `data_set`, with all texts dictionary-encoded, except for the columns `plain`."""
+    texts = [field.name for field in schema if pa.types.is_string(field.type) and field.name not in plain]
     encoded = pa.schema(
         [field.with_type(pa.dictionary(pa.int32(), pa.string())) if field.name in texts else field for field in schema]
     )
@@ -67,11 +69,26 @@ def write(table: Table, rows: pa.Table, path: str, folder: Any) -> None:
     with (
         folder.open_output_stream(path) as stream,
         # (Without Arrow's own schema: it would make readers see dictionaries.)
-        pq.ParquetWriter(stream, rows.schema, compression="zstd", store_schema=False) as writer,
+        pq.ParquetWriter(
+            stream, rows.schema, compression="zstd", store_schema=False, **_encodings(rows.schema)
+        ) as writer,
     ):
         # (Sorted a row group at a time: all at once would be a second copy of all rows.)
         for start in range(0, len(order), _GROUP_ROWS):
             writer.write_table(rows.take(pa.array(order[start : start + _GROUP_ROWS])))
+
+
+def _encodings(schema: pa.Schema) -> dict[str, Any]:
+    """Parquet's encodings by column: numbers and times as differences, all else by dictionary.
+
+    In a sorted file neighbours differ little: offsets, rounds and times take half the bytes that dictionaries of them
+    take, and are read faster. Spark (from 3.3 on), DuckDB and Polars read both.
+    """
+    differing = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
+    return {
+        "use_dictionary": [f.name for f in schema if f.name not in differing],
+        "column_encoding": dict.fromkeys(differing, "DELTA_BINARY_PACKED"),
+    }
 
 
 def statistics(table: Table, rows: pa.Table) -> str:

@@ -71,12 +71,12 @@ def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check
     done = []
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        size = sum(o.compacted_size + o.expired_size for o in outlook)
+        size = sum(o.compacted_size + o.sorted_size + o.expired_size for o in outlook)
         task = progress.add_task("looking at the tables", total=size or None)
         for piece in maintainer.work():
             check()
             # (Compacted files may be joined once more, so the bar can be full a little early.)
-            moved = piece.size if piece.what in {"compaction", "retention"} else 0
+            moved = piece.size if piece.what in {"compaction", "sorting", "retention"} else 0
             progress.update(task, description=f"{piece.table}: {piece.what}", advance=moved)
             done.append(piece)
             progress.console.print(line_of(piece), highlight=False)
@@ -89,6 +89,10 @@ def line_of(done: Done) -> str:
         case "compaction":
             sizes = f"{decimal(done.size)} to {decimal(done.size_after)}"
             told = f"{_files(done.files)} of {done.day} joined into one, {sizes}"
+        case "sorting":
+            told = f"{done.rows:,} rows of {done.day} sorted by group"
+            if done.files:
+                told += f", in place of {_files(done.files)} that had all groups"
         case "retention":
             gone = done.rows - done.rows_after
             told = f"{gone:,} rows of {done.day} deleted, {done.rows_after:,} stay"
@@ -108,6 +112,8 @@ def _summary(done: list[Done]) -> str:
     parts = []
     if joined := [d for d in done if d.what == "compaction"]:
         parts.append(f"{_files(sum(d.files for d in joined))} joined into {len(joined):,}")
+    if sorted_ := sum(d.rows for d in done if d.what == "sorting"):
+        parts.append(f"{sorted_:,} rows sorted by group")
     if rolled := [d for d in done if d.what == "history" and d.hour is not None]:
         parts.append(f"{len(rolled):,} {'hour' if len(rolled) == 1 else 'hours'} rolled up")
     if expired := [d for d in done if d.what == "retention"]:
@@ -152,6 +158,8 @@ def _would(one: Outlook) -> list[str]:
         )
     if one.compactions:
         parts.append(f"join {_files(one.compacted_files)} ({decimal(one.compacted_size)}) into {one.compactions:,}")
+    if one.sorted_files:
+        parts.append(f"sort the rows of {_files(one.sorted_files)} by group ({decimal(one.sorted_size)})")
     if one.vacuumed_files:
         parts.append(f"vacuum {_files(one.vacuumed_files)} ({decimal(one.vacuumed_size)})")
     if one.checkpoint:

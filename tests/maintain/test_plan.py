@@ -14,9 +14,11 @@ from streaming.maintain.plan import (
     File,
     Limits,
     Log,
+    Sorting,
     all_pieces,
     next_piece,
     present_file_name,
+    sorted_file_name,
     today_of,
     wants_checkpoint,
 )
@@ -33,7 +35,7 @@ def file(
     return File(f"{folder}{name}", TODAY - timedelta(days=days_ago), size, rows, written)
 
 
-def piece_of(files: list[File], keep_days: int = 35) -> Compaction | Expiry | None:
+def piece_of(files: list[File], keep_days: int = 35) -> Compaction | Sorting | Expiry | None:
     return next_piece(files, TODAY, NOW, keep_days, LIMITS)
 
 
@@ -66,9 +68,29 @@ def test_a_piece_has_no_more_files_than_its_limit() -> None:
     assert next_piece(today[:2], TODAY, NOW, 35, limits) is None
 
 
-def test_a_file_of_half_a_piece_is_left_alone() -> None:
-    assert piece_of([file("a", 1, size=500_000), file("b", 1, size=500_000)]) is None
-    assert piece_of([file("a", 1, rows=5_000), file("b", 1, rows=5_000)]) is None
+def test_a_file_of_half_a_piece_is_not_joined() -> None:
+    by_size, by_rows = {"size": 500_000}, {"rows": 5_000}
+    for half in (by_size, by_rows):
+        halves = [file("a", 1, **half), file("b", 1, **half)]
+        assert next_piece(halves, TODAY, NOW, 35, replace(LIMITS, sort_files=0)) is None
+
+
+def test_large_files_of_a_closed_day_are_sorted_together_once_nothing_is_left_to_join() -> None:
+    large = [file(f"{n}", 1, size=900_000, written=NOW - (9 - n) * HOUR) for n in range(7)]
+    limits = replace(LIMITS, sort_files=3)
+    assert next_piece(large, TODAY, NOW, 35, limits) == Sorting(large[0].day, tuple(large[:3]))
+    small = [file("x", 1), file("y", 1)]
+    assert next_piece([*large, *small], TODAY, NOW, 35, limits) == Compaction(large[0].day, tuple(small))
+    assert next_piece([*large, file("late", 1, written=NOW - HOUR + 1)], TODAY, NOW, 35, limits) is None
+    assert next_piece([replace(one, day=TODAY) for one in large], TODAY, NOW, 35, limits) is None
+
+
+def test_what_was_sorted_is_neither_sorted_nor_joined_again() -> None:
+    before = [file(sorted_file_name(f"{n}"), 1, folder="event_date=2026-03-09/") for n in range(5)]
+    assert piece_of(before) is None
+    assert piece_of([*before, file("late", 1)]) is None
+    late = [file("late", 1), file("later", 1)]
+    assert piece_of([*before, *late]) == Compaction(late[0].day, tuple(late))
 
 
 def test_a_piece_reads_no_more_than_its_bounds() -> None:
@@ -91,7 +113,7 @@ def test_the_oldest_day_past_its_time_goes_first_and_whole() -> None:
 def test_a_day_that_must_wait_holds_back_all_later_ones() -> None:
     files = [file(name, days_ago) for name, days_ago in (("a", 50), ("b", 49), ("c", 48))]
 
-    def next_of(left: list[File]) -> Compaction | Expiry | None:
+    def next_of(left: list[File]) -> Compaction | Sorting | Expiry | None:
         return next_piece(left, TODAY, NOW, 35, LIMITS, lambda day: day == files[1].day)
 
     assert next_of(files) == Expiry(files[0].day, (files[0],))
@@ -161,6 +183,11 @@ def test_the_work_comes_to_an_end_and_leaves_few_files(files: list[File], keep: 
             break
         for one in piece.files:
             del left[one.path]
+        if isinstance(piece, Sorting):
+            # (As many files as before, and one more: what is left of a group's rows.)
+            parts = [replace(one, path=sorted_file_name(f"{number}-{one.path}")) for one in piece.files]
+            left |= {one.path: one for one in [*parts, replace(parts[0], path=sorted_file_name(f"{number}"))]}
+            continue
         name = present_file_name(TODAY, f"{number}") if isinstance(piece, Expiry) else f"joined-{number}"
         size, rows = sum(one.size for one in piece.files), sum(one.rows for one in piece.files)
         left[name] = File(name, piece.day, size, rows, max(one.written for one in piece.files))
@@ -172,7 +199,7 @@ def test_the_work_comes_to_an_end_and_leaves_few_files(files: list[File], keep: 
     for day in {one.day for one in quiet}:
         of_day = [one for one in quiet if one.day == day]
         if all(NOW - one.written >= HOUR for one in of_day):
-            assert sum(LIMITS.is_small(one) for one in of_day) <= 1
+            assert sum(not one.is_sorted for one in of_day) <= 1
 
 
 def test_a_day_of_8640_commits_is_never_more_than_200_files() -> None:
