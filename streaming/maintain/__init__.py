@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.maintainer import Done, Maintainer, Outlook
+from streaming.maintain.maintainer import Done, Maintainer
+from streaming.maintain.outlook import Outlook
 from streaming.maintain.pace import Gap, Pace
 from streaming.maintain.repair import repair
 from streaming.maintain.run import line_of, maintain

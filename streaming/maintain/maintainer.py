@@ -22,16 +22,8 @@ from deltalake.exceptions import DeltaError
 from streaming.exceptions import EvenkeelError
 from streaming.maintain.delta_table import MaintainedTable, open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import (
-    Compaction,
-    Expiry,
-    Limits,
-    Sorting,
-    all_pieces,
-    next_piece,
-    today_of,
-    wants_checkpoint,
-)
+from streaming.maintain.outlook import Outlook, outlook_of
+from streaming.maintain.plan import Compaction, Expiry, Limits, Sorting, next_piece, today_of, wants_checkpoint
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
@@ -93,47 +85,6 @@ class Done:
     rows_after: int = 0
     size_after: int = 0
     seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Outlook:
-    """A table, and what the next run would do to it.
-
-    Attributes:
-        table: Name of the table.
-        files: Files.
-        size: Bytes.
-        rows: Rows.
-        keep_days: Days that are kept.
-        compactions: Pieces of compaction.
-        compacted_files: Files that they would join.
-        compacted_size: Bytes of those.
-        sorted_files: Files that would be sorted, beside those that are joined first.
-        sorted_size: Bytes of those.
-        expired_days: Days past their time that would be looked at.
-        expired_rows: Rows of those days; some of them may be the present.
-        expired_size: Their bytes.
-        vacuumed_files: Files that vacuum would delete.
-        vacuumed_size: Their bytes.
-        checkpoint: A checkpoint of the log would be written.
-    """
-
-    table: str
-    files: int
-    size: int
-    rows: int
-    keep_days: int
-    compactions: int
-    compacted_files: int
-    compacted_size: int
-    sorted_files: int
-    sorted_size: int
-    expired_days: int
-    expired_rows: int
-    expired_size: int
-    vacuumed_files: int
-    vacuumed_size: int
-    checkpoint: bool
 
 
 class Engine(Protocol):
@@ -248,35 +199,13 @@ class Maintainer:
         Raises:
             LakeUnreadableError: A table has features that its readers refuse.
         """
-        return [self._outlook_of(table, opened) for table in ALL_TABLES if (opened := self._opened(table)) is not None]
-
-    def _outlook_of(self, table: Table, opened: MaintainedTable) -> Outlook:
-        with _told(opened.uri):
-            files = opened.files()
-            limits = self._limits_of(table, self._limits)
-            pieces = all_pieces(files, self._today(), self._now(), self._keep[table.name], limits)
-            joined = [f for p in pieces if isinstance(p, Compaction) for f in p.files]
-            sorted_ = [f for p in pieces if isinstance(p, Sorting) for f in p.files]
-            expired = [f for p in pieces if isinstance(p, Expiry) for f in p.files]
-            vacuumed_files, vacuumed_size = opened.vacuum(dry_run=True)
-            return Outlook(
-                table=table.name,
-                files=len(files),
-                size=sum(f.size for f in files),
-                rows=sum(f.rows for f in files),
-                keep_days=self._keep[table.name],
-                compactions=sum(isinstance(p, Compaction) for p in pieces),
-                compacted_files=len(joined),
-                compacted_size=sum(f.size for f in joined),
-                sorted_files=len(sorted_),
-                sorted_size=sum(f.size for f in sorted_),
-                expired_days=sum(isinstance(p, Expiry) for p in pieces),
-                expired_rows=sum(f.rows for f in expired),
-                expired_size=sum(f.size for f in expired),
-                vacuumed_files=vacuumed_files,
-                vacuumed_size=vacuumed_size,
-                checkpoint=wants_checkpoint(opened.log()),
-            )
+        found = []
+        for table in ALL_TABLES:
+            if (opened := self._opened(table)) is not None:
+                limits = self._limits_of(table, self._limits)
+                with _told(opened.uri):
+                    found.append(outlook_of(opened, self._today(), self._now(), self._keep[table.name], limits))
+        return found
 
     def _opened(self, table: Table) -> MaintainedTable | None:
         if table.name not in self._open:

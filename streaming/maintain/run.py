@@ -13,7 +13,8 @@ from rich.table import Table as Grid
 
 from streaming.config import Settings
 from streaming.exceptions import SetupError
-from streaming.maintain.maintainer import Done, Engine, Maintainer, Outlook
+from streaming.maintain.maintainer import Done, Engine, Maintainer
+from streaming.maintain.outlook import Outlook
 from streaming.maintain.settings import maintainer_of
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
