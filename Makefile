@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 # Tests wait more than they compute, so there are more workers than cores. Each may run a broker, a Spark session and a
 # browser, with 3 GB at most.
-WORKERS ?= 3
+WORKERS ?= 4
 IN_PARALLEL := -n $(WORKERS) --dist loadgroup
 
 # The tests start some three hundred Python processes: each would compile our modules again.
@@ -17,7 +17,7 @@ help:
 	@echo "              SECONDS=180 stops by itself and checks every story; LAKE=folder for the tables"
 	@echo "make test     lint, type checks and all tests (as root on Debian, installs Chromium for the page's tests;"
 	@echo "              builds an S3 server with Go, which it gets from PyPI if there is none);"
-	@echo "              WORKERS=8 sets the number of processes (default 3)"
+	@echo "              WORKERS=8 sets the number of processes (default 4)"
 	@echo "make test-all the same with ten times as much random input, then make soak and make mutants; takes a night"
 	@echo "make bench    the measurements of docs/performance.md, on this machine"
 	@echo "make soak     the long tests (an hour or two); GENERATIONS=500 of real groups per client and strategy"

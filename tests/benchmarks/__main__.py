@@ -18,7 +18,7 @@ from rich.table import Table
 
 from streaming.exceptions import SETUP_EXIT_CODE, SetupError
 from tests.benchmarks import decode
-from tests.benchmarks.ages import ages
+from tests.benchmarks.ages import AgesSize, ages
 from tests.benchmarks.alerts import alerts
 from tests.benchmarks.assign import assignments
 from tests.benchmarks.bench_cluster import BenchCluster, bench_cluster
@@ -28,7 +28,7 @@ from tests.benchmarks.delay import delay
 from tests.benchmarks.downtime import DowntimeSize, downtime
 from tests.benchmarks.figure import Figure, Say
 from tests.benchmarks.history import history
-from tests.benchmarks.lake import lake
+from tests.benchmarks.lake import LakeSize, lake
 from tests.benchmarks.machine import load, machine
 from tests.benchmarks.page import page
 from tests.benchmarks.reading import reading
@@ -49,6 +49,18 @@ _MEASURES: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
 }
 """Benchmarks that need a broker, in the order of the table."""
 
+_ALONE: dict[str, Callable[[Say], list[Figure]]] = {
+    "decode": lambda say: [_decode(say)],
+    "core": core,
+    "inputs": inputs,
+    "assign": assignments,
+    "history": history,
+    "ages": ages,
+    "alerts": alerts,
+    "page": page,
+}
+"""Benchmarks that need none; the last four come last."""
+
 _FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
     "catch-up": lambda cluster, say: catch_up(cluster, say, CatchUpSize.full()),
     "downtime": lambda cluster, say: downtime(cluster, say, DowntimeSize.full()),
@@ -62,21 +74,15 @@ _FULL: dict[str, Callable[[BenchCluster, Say], list[Figure]]] = {
         *on_a_cluster(cluster, say),
         *scaling(cluster, say),
     ],
+    "lake": lambda cluster, say: lake(cluster, say, LakeSize.full()),
 }
+_FULL_ALONE: dict[str, Callable[[Say], list[Figure]]] = {"ages": lambda say: ages(say, AgesSize.full())}
 """Benchmarks that `--full` runs at another size."""
 
-_DECODE = "decode"
-_CORE = "core"
-_PAGE = "page"
-_ALERTS = "alerts"
-_ASSIGN = "assign"
-_INPUTS = "inputs"
-_HISTORY = "history"
-_AGES = "ages"
 _FILE_WIDTH = 160
 """Width of the table without a terminal: one line per figure."""
 
-_NAMES = [_DECODE, _CORE, _INPUTS, _ASSIGN, *_MEASURES, _HISTORY, _AGES, _ALERTS, _PAGE]
+_NAMES = [*list(_ALONE)[:4], *_MEASURES, *list(_ALONE)[4:]]
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -84,7 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(_NAMES)}; none for all")
     parser.add_argument(
-        "--full", action="store_true", help="catch-up, downtime, steady-state, writers: at full size (minutes)"
+        "--full", action="store_true", help=f"{', '.join([*_FULL, *_FULL_ALONE])}: at full size (an hour)"
     )
     given = parser.parse_args(arguments)
     names = given.names or _NAMES
@@ -107,7 +113,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(console: Console, names: list[str], *, full: bool) -> int:
-    measures = _MEASURES | _FULL if full else _MEASURES
+    measures, alone = (_MEASURES | _FULL, _ALONE | _FULL_ALONE) if full else (_MEASURES, _ALONE)
     size, busy = machine(), [load()]
     figures: list[Figure] = []
     failed = False
@@ -119,23 +125,8 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
                 status.update(f"{name}: {text}")
 
             try:
-                if name == _DECODE:
-                    say("best of three")
-                    figures.append(_decode())
-                elif name == _CORE:
-                    figures.extend(core(say))
-                elif name == _INPUTS:
-                    figures.extend(inputs(say))
-                elif name == _ASSIGN:
-                    figures.extend(assignments(say))
-                elif name == _HISTORY:
-                    figures.extend(history(say))
-                elif name == _AGES:
-                    figures.extend(ages(say))
-                elif name == _ALERTS:
-                    figures.extend(alerts(say))
-                elif name == _PAGE:
-                    figures.extend(page(say))
+                if name in alone:
+                    figures.extend(alone[name](say))
                 else:
                     if cluster is None:
                         say("the broker starts")
@@ -154,7 +145,8 @@ def _run(console: Console, names: list[str], *, full: bool) -> int:
     return int(failed)
 
 
-def _decode() -> Figure:
+def _decode(say: Say) -> Figure:
+    say("best of three")
     best = max(decode.records_per_second() for _ in range(3))
     note = "key and value bytes in memory to folded commits, one core, best of 3"
     return Figure("decoding offset commits", f"{best:,.0f} records/s", "500,000/s", note)

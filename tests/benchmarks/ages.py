@@ -48,9 +48,14 @@ class AgesSize:
         batches: Batches appended at each age.
     """
 
-    groups: int = 1_000
+    groups: int = 100
     ages: tuple[int, ...] = (1, 35, 365)
     batches: int = 60
+
+    @classmethod
+    def full(cls) -> AgesSize:
+        """The size of docs/performance.md."""
+        return cls(groups=1_000)
 
 
 def ages(say: Say, size: AgesSize | None = None) -> list[Figure]:
@@ -58,7 +63,7 @@ def ages(say: Say, size: AgesSize | None = None) -> list[Figure]:
 
     Args:
         say: Shows the progress.
-        size: Size; None for that of docs/performance.md.
+        size: Size; None for a tenth of the groups of docs/performance.md.
     """
     size = size or AgesSize()
     with TemporaryDirectory(prefix="evenkeel-ages-") as name:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from streaming.tables import DeltaLake, LakeReader
 
-_GROUP = "checkout-service-0500"
+_GROUP = "checkout-service-0050"
 
 
 def main(role: str, root: str, folder: str, batches: int) -> None:

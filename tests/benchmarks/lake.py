@@ -53,10 +53,15 @@ class LakeSize:
         rounds: Rounds of each job.
     """
 
-    hours: float = 12
+    hours: float = 3
     groups: int = 1_000
     interval_s: int = 10
     rounds: int = 18
+
+    @classmethod
+    def full(cls) -> LakeSize:
+        """The size of docs/performance.md."""
+        return cls(hours=12)
 
 
 def lake(cluster: BenchCluster, say: Say, size: LakeSize | None = None) -> list[Figure]:
@@ -65,7 +70,7 @@ def lake(cluster: BenchCluster, say: Say, size: LakeSize | None = None) -> list[
     Args:
         cluster: Broker and folder.
         say: Shows the progress.
-        size: Size; None for that of docs/performance.md.
+        size: Size; None for a quarter of that of docs/performance.md.
 
     Raises:
         RuntimeError: A job could not start, or its rows did not come.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from streaming.config import Writer
+from streaming.config import Writer, checkpoint_of
 from streaming.process import GuardedProcess
 from streaming.tables import LakeReader
 from tests.e2e.conftest import UNDISTURBED_ROUNDS, Recorded
@@ -26,21 +27,40 @@ _NEWEST = "SELECT coalesce(max(round), -1) AS round FROM rounds"
 
 
 # (Spark's writer takes a minute more.)
-@pytest.mark.parametrize("writer", ["delta-rs", pytest.param("spark", marks=pytest.mark.soak)])
+@pytest.mark.parametrize(
+    ("writer", "is_lost"),
+    [
+        pytest.param("delta-rs", False, id="delta-rs"),
+        pytest.param("spark", False, id="spark", marks=pytest.mark.soak),
+        pytest.param("delta-rs", True, id="rebuilt", marks=pytest.mark.soak),
+    ],
+)
 def test_a_cluster_writes_the_tables_that_one_machine_writes_and_stops_between_two_batches(
-    recorded: Recorded, tmp_path: Path, writer: Writer
+    recorded: Recorded, tmp_path: Path, writer: Writer, is_lost: bool
 ) -> None:
     python = python_without_evenkeel(tmp_path / "python")
     settings = settings_for(
         recorded.recording.bootstrap, tmp_path / "lake", max_rounds=UNDISTURBED_ROUNDS, writer=writer
     )
+    if is_lost:
+        shutil.copytree(recorded.quiet_lake, settings.lake)
+        shutil.rmtree(checkpoint_of(settings))
     newest = LakeReader(recorded.lake).rows(_NEWEST)
     output = tmp_path / "output"
     with StandaloneCluster(tmp_path / "cluster") as cluster:
         # (This machine's name may resolve to an address that the executors cannot reach.)
         here = ["--conf", "spark.driver.host=127.0.0.1", "--conf", "spark.driver.bindAddress=127.0.0.1"]
         here += ["--conf", f"spark.executor.extraJavaOptions={' '.join(SHORT_LIVED)}"]
-        command = ["submit", "--master", cluster.master, "--python", str(python), "--", *here]
+        command = [
+            "submit",
+            *["--rebuild-state"] * is_lost,
+            "--master",
+            cluster.master,
+            "--python",
+            str(python),
+            "--",
+            *here,
+        ]
         submitted = GuardedProcess(
             [sys.executable, "-c", "from streaming.cli import main; main()", *command],
             log=output,
