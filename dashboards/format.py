@@ -265,12 +265,14 @@ def _lag(text: str) -> Callable[[Row, Clock, Row], str]:
 _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "drifted": (3, _drifted),
     "unassigned": (3, _finding("unassigned")),
+    "stuck_rebalance": (3, _finding("stuck_rebalance")),
     "stopped": (3, _lag(" and nothing committed")),
     "stalled": (3, _lag(" and not moving")),
     "falling_behind": (2, _lag(" and growing")),
     "rewound": (2, _rewound),
     "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
     "imbalance": (2, _imbalance),
+    "idle_members": (2, _finding("idle_members")),
     "mismatch": (2, _mismatch),
     "offsets_blocked": (1, _finding("offsets_blocked")),
     "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005

@@ -6,9 +6,10 @@
 --   :imbalance DOUBLE  the alert rules' threshold for imbalance above the least possible
 -- Columns: one row per group; the columns of group_health keep their names, and
 --   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
---              drifted, unassigned, stopped, stalled                    partitions have the wrong owner or none, or
+--              drifted, unassigned, stuck_rebalance, stopped, stalled   partitions have the wrong owner or none, or
 --                                                                       are not consumed
---              falling_behind, rewound, ahead, imbalance, mismatch      works, but not as it should
+--              falling_behind, rewound, ahead, imbalance, idle_members, mismatch
+--                                                                       works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated
 --                                                                       unknown now, or about to change
 --   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
@@ -26,11 +27,13 @@ judged AS (
     concat_ws(' ',
       CASE WHEN verdict = 'drifted' THEN 'drifted' END,
       CASE WHEN contains(findings_json, '{"finding":"unassigned"') THEN 'unassigned' END,
+      CASE WHEN contains(findings_json, '{"finding":"stuck_rebalance"') THEN 'stuck_rebalance' END,
       CASE WHEN lag_status IN ('stopped', 'stalled') THEN lag_status END
     ) AS critical,
     concat_ws(' ',
       CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
+      CASE WHEN contains(findings_json, '{"finding":"idle_members"') THEN 'idle_members' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS warning,
     concat_ws(' ',

@@ -22,11 +22,16 @@ class Found(NamedTuple):
         name: As in `group_health.findings`.
         since: Round or record time since which it holds, ms, as far as this round can tell.
         detail: One line of text for people.
+        kept_as: Name under which its start is kept from round to round, where it is not the finding's own; None
+            otherwise.
+        shown: False while it is too young to be reported: only its start is kept.
     """
 
     name: str
     since: int
     detail: str
+    kept_as: str | None = None
+    shown: bool = True
 
 
 def some(texts: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ from streaming.groups.classic.drift import classic_membership, classic_verdict
 from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.classic.state import Transfer
 from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.activity import idle_members, idle_modern_members, rebalance_timeout, stuck_rebalance
 from streaming.groups.health.columns import Found, Membership, some
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
@@ -137,18 +138,23 @@ def _findings_of(
     """
     now = state.clock.now
     found = list(_log_findings(observation))
-    if state.classic.current is not None and state.classic.tombstoned is None and state.modern.key_type is None:
-        found.extend(_membership_findings(state, state.classic.current.record, observation, config))
+    record = state.live_record()
+    found.extend(stuck_rebalance(state, record, observation))
+    if record is not None:
+        found.extend(_membership_findings(state, record, observation, config))
     behind = reconciling(state)
     if behind is not None:
         found.append(behind)
+    else:
+        found.extend(idle_modern_members(state, observation))
     found.extend(findings_of_offsets(state, now, lost))
     kept = {}
     result = []
-    for name, since, detail in found:
-        first = min(state.findings.get(name, since), since)
-        kept[name] = first
-        result.append(Finding(name, first, detail))
+    for one in found:
+        name = one.kept_as or one.name
+        kept[name] = first = min(state.findings.get(name, one.since), one.since)
+        if one.shown:
+            result.append(Finding(one.name, first, one.detail))
     state.findings = kept
     return tuple(result)
 
@@ -194,7 +200,7 @@ def _membership_findings(
     partitions_pending_handover = _still_in_transfer(state.classic.transfer, shown)
     # A cooperative rebalance leaves partitions without an owner for a while: between its two generations, or at a round
     # that sees the first and not yet the second.
-    settled = record.protocol in EAGER or now - record.record_time > _rebalance_timeout(record)
+    settled = record.protocol in EAGER or now - record.record_time > rebalance_timeout(record)
     for topic in sorted(subscribed):
         seen = shown.get(topic)
         if seen is None or seen.partitions is None:
@@ -218,12 +224,15 @@ def _membership_findings(
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
         detail = f"{count} partitions given up by one member and not yet given to the next"
-        if now - state.classic.transfer.time <= _rebalance_timeout(record):
+        if now - state.classic.transfer.time <= rebalance_timeout(record):
             found.append(Found("partitions_pending_handover", state.classic.transfer.time, detail))
         else:
             orphaned.append((state.classic.transfer.time, detail))
     if orphaned:
         found.append(_finding("unassigned", "partitions without an owner", orphaned))
+    # (Who waits for a partition that is still being given up will get it; one without an owner is the graver finding.)
+    if settled and not count and not orphaned:
+        found.extend(idle_members(record, shown))
     return found
 
 
@@ -240,14 +249,6 @@ def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservat
         if left:
             found[topic] = left
     return found
-
-
-def _rebalance_timeout(record: MembershipRecord) -> int:
-    """Time within which a rebalance of the group completes, ms: the longest rebalance timeout of its members."""
-    # Records of version 0 have no rebalance timeout; the coordinator then uses the session timeout.
-    return max(
-        (m.rebalance_timeout if m.rebalance_timeout >= 0 else m.session_timeout for m in record.members), default=0
-    )
 
 
 def _grown_at(state: GroupState, topic: str, known_to_leader: int, record: MembershipRecord) -> int | None:

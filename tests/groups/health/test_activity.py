@@ -1,0 +1,153 @@
+"""Findings about what members do not do: a rebalance that does not end, members that own nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.groups.build import SECOND, START, Life, even, make_member, make_observation, make_record, make_topic
+from tests.groups.modern_log import FIRST, epoch, metadata, observation, owns, read, stands, target
+
+MINUTE_S = 60
+
+# The rebalance timeout of `make_member`.
+TIMEOUT_S = 300
+
+
+def found(life: Life) -> list[tuple[str, int]]:
+    """Findings of the newest round, each with its beginning in s after START."""
+    return [(f.finding, (f.since - START) // SECOND) for f in life.rows.group_health[-1].findings]
+
+
+def detail(life: Life) -> str:
+    (finding,) = life.rows.group_health[-1].findings
+    return finding.detail
+
+
+def watched(*states: tuple[int, str], life: Life | None = None) -> Life:
+    """A group of two, with rounds that show these states at these seconds."""
+    if life is None:
+        life = Life()
+        life.take(make_record(5, even("x", 2, "a", "b")), make_observation(10, make_topic("x", 2)))
+    for at, state in states:
+        life.take(make_observation(at, make_topic("x", 2), state=state))
+    return life
+
+
+def test_a_rebalance_within_the_timeout_is_no_finding() -> None:
+    life = watched((20, "PreparingRebalance"), (20 + TIMEOUT_S, "PreparingRebalance"))
+    assert found(life) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "task"),
+    [("PreparingRebalance", "join again"), ("CompletingRebalance", "get their assignments from the leader")],
+)
+def test_a_phase_that_lasts_longer_than_the_timeout_is_stuck_since_its_first_round(state: str, task: str) -> None:
+    life = watched((20, state), (21 + TIMEOUT_S, state))
+    assert found(life) == [("stuck_rebalance", 20)]
+    assert detail(life) == (
+        f"{state}: the 2 members of the last generation have 300 s to {task}, and no generation has followed"
+    )
+
+
+def test_a_second_phase_has_a_timeout_of_its_own() -> None:
+    life = watched((20, "PreparingRebalance"), (300, "CompletingRebalance"), (590, "CompletingRebalance"))
+    assert found(life) == []
+    assert found(watched((601, "CompletingRebalance"), life=life)) == [("stuck_rebalance", 20)]
+
+
+def test_a_rebalance_that_begins_again_and_again_is_stuck_after_three_timeouts() -> None:
+    turns = [(at, ("PreparingRebalance", "CompletingRebalance")[at // 100 % 2]) for at in range(20, 920, 100)]
+    life = watched(*turns)
+    assert found(life) == []
+    assert found(watched((921, "PreparingRebalance"), life=life)) == [("stuck_rebalance", 20)]
+
+
+def test_rebalances_that_end_between_the_rounds_are_not_one_that_lasts() -> None:
+    life = watched((20, "PreparingRebalance"))
+    for number, at in enumerate(range(100, 2_000, 100)):
+        life.take(make_record(at, even("x", 2, "a", "b"), generation=2 + number))
+        watched((at + 10, "PreparingRebalance"), life=life)
+        assert found(life) == []
+
+
+def test_a_stuck_rebalance_ends_with_a_round_that_shows_another_state() -> None:
+    life = watched((20, "PreparingRebalance"), (400, "PreparingRebalance"), (410, "Stable"))
+    assert found(life) == []
+    assert found(watched((420, "PreparingRebalance"), life=life)) == []
+
+
+def test_while_the_log_is_blocked_nobody_knows_whether_a_generation_has_followed() -> None:
+    life = watched((20, "PreparingRebalance"))
+    life.take(make_observation(400, make_topic("x", 2), state="PreparingRebalance", held_since=START + 30 * SECOND))
+    assert [name for name, _ in found(life)] == ["offsets_blocked"]
+
+
+def test_a_first_rebalance_whose_members_nobody_knows_has_half_an_hour() -> None:
+    life = Life()
+    watched((20, "PreparingRebalance"), (20 + 30 * MINUTE_S, "PreparingRebalance"), life=life)
+    assert found(life) == []
+    watched((21 + 30 * MINUTE_S, "PreparingRebalance"), life=life)
+    assert found(life) == [("stuck_rebalance", 20)]
+    assert "members have, by default, at most 1,800 s" in detail(life)
+
+
+def test_more_members_than_partitions_leave_some_idle_since_the_decision() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b", "c", "d")), make_observation(10, make_topic("x", 2)))
+    assert found(life) == [("idle_members", 5)]
+    assert detail(life) == "2 of 4 members own nothing, there are 2 partitions for 4 members: c, d"
+
+
+def test_a_strategy_that_leaves_members_idle_is_named() -> None:
+    life = Life()
+    members = (
+        make_member("a", ("x", "y"), {"x": (0,), "y": (0,)}),
+        make_member("b", ("x", "y"), {}),
+    )
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 1), make_topic("y", 1)))
+    assert detail(life) == "1 of 2 members own nothing, range assigns 2 partitions for 2 members so: b"
+
+
+def test_members_that_subscribe_to_something_else_do_not_count_as_sharing() -> None:
+    life = Life()
+    members = (
+        make_member("a", ("x",), {"x": (0,)}),
+        make_member("b", ("x",), {}),
+        make_member("c", ("y",), {"y": (0, 1, 2)}),
+    )
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 1), make_topic("y", 3)))
+    assert detail(life) == "1 of 3 members own nothing, there is 1 partition for 2 members: b"
+
+
+def test_a_member_whose_topic_is_not_visible_is_not_called_idle() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0,)}), make_member("b", ("y",), {}))
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 1)))
+    assert [name for name, _ in found(life)] == ["topic_not_visible"]
+
+
+def test_members_that_wait_for_a_handover_are_not_idle() -> None:
+    life = Life()
+
+    def generation(at: int, number: int, **owned: tuple[int, ...]) -> None:
+        members = [make_member(name, ("x",), {"x": of} if of else {}) for name, of in owned.items()]
+        record = make_record(at, members, generation=number, protocol="cooperative-sticky")
+        life.take(record, make_observation(at + 1, make_topic("x", 3)))
+
+    generation(5, 1, a=(0, 1, 2))
+    generation(15, 2, a=(0, 1), b=())
+    assert [name for name, _ in found(life)] == ["partitions_pending_handover"]
+    generation(25, 3, a=(0, 1), b=(2,))
+    assert found(life) == []
+
+
+def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reached() -> None:
+    life = Life()
+    life.take(*read(FIRST), observation(15))
+    second = [metadata("b"), epoch(2), target("a", 0, 1, 2, 3), target("b"), stands(2), owns("a", 2, 0, 1, 2, 3)]
+    life.take(*read(second, 15), observation(21))
+    assert [name for name, _ in found(life)] == ["reconciling"]
+    life.take(*read([owns("b", 2)], 21), observation(22))
+    assert found(life) == [("idle_members", 19)]
+    assert detail(life) == "1 of 2 members own nothing, the broker assigns 4 partitions for 2 members so: b"
