@@ -6,6 +6,7 @@ import random
 import shutil
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -69,6 +70,17 @@ def test_hours_filled_as_they_close_are_those_of_a_lake_that_is_looked_at_once(
 def some_hours(lake: DeltaLake, hours: int = 4) -> int:
     write(Writer(lake), in_one(list(life(random.Random(1), YESTERDAY, hours))))
     return YESTERDAY + hours * HOUR_MS - 1
+
+
+def test_history_waits_until_the_files_that_it_reads_are_joined(lake: DeltaLake) -> None:
+    writer = Writer(lake)
+    for batch in life(random.Random(2), YESTERDAY, 2):
+        write(writer, batch)
+    limits = replace(SMALL, piece_files=5)
+    done = list(Maintainer(lake.root, None, limits, now=lambda: YESTERDAY + 2 * HOUR_MS).work())
+    of_tables = [at for at, piece in enumerate(done) if piece.what == "compaction" and piece.table not in NAMES]
+    assert len(of_tables) > 10
+    assert max(of_tables) < min(at for at, piece in enumerate(done) if piece.what == "history")
 
 
 def test_an_hour_that_gets_a_late_row_is_computed_again_and_the_one_after_it(lake: DeltaLake) -> None:
