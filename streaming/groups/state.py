@@ -20,7 +20,7 @@ from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 """Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
@@ -107,6 +107,9 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         compacted_until: Log offset below which compaction may have removed records of the group (`compaction.py`); -1
             when nothing is missing.
         offset_events: Recent events on committed offsets that findings still report; None when there are none.
+        round_opened: Opening time of the newest round that lag was judged at and whose time was certain, ms; -1 before
+            the first.
+        round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -124,6 +127,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     health_at: int = -1
     compacted_until: int = -1
     offset_events: OffsetEvents | None = None
+    round_opened: int = -1
+    round_closed: int = -1
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -157,9 +162,20 @@ _DECODER = msgspec.msgpack.Decoder(GroupState)
 
 _State = TypeVar("_State", bound=msgspec.Struct)
 
+
+def _unchanged(payload: bytes) -> bytes:
+    return payload
+
+
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
-_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {}
+_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
+    # Version 2 appends the times of the newest round and the marks of partitions (`lag/oldest_unread.py`); a state of
+    # version 1 has none.
+    ("GroupState", 1): _unchanged,
+    ("RoundsState", 1): _unchanged,
+    ("UnreadableState", 1): _unchanged,
+}
 
 
 def encode_state(state: GroupState) -> tuple[int, bytes]:

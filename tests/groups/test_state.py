@@ -28,19 +28,24 @@ from tests.groups.build import (
 from tests.groups.modern_log import TOPIC_ID, read, stands
 from tests.groups.record_states import filled, shape_of, told
 
-GOLDEN = json.loads(record_states.GOLDEN.read_text())["states"]
+GOLDEN = {
+    version: json.loads(record_states.GOLDEN.with_name(f"state_v{version}.json").read_text())["states"]
+    for version in range(1, STATE_VERSION + 1)
+}
+EACH = [(version, name) for version, states in GOLDEN.items() for name in sorted(states)]
 SHAPES = json.loads(record_states.SHAPES.read_text())
 
 
-def resumed(name: str) -> Life:
+def resumed(name: str, version: int = 1) -> Life:
     life = Life()
-    life.state = decode_state(GOLDEN[name]["version"], base64.b64decode(GOLDEN[name]["payload"]))
+    golden = GOLDEN[version][name]
+    life.state = decode_state(golden["version"], base64.b64decode(golden["payload"]))
     return life
 
 
-@pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_a_state_of_version_1_comes_back(name: str) -> None:
-    state = resumed(name).state
+@pytest.mark.parametrize(("version", "name"), EACH)
+def test_a_state_of_each_version_comes_back(version: int, name: str) -> None:
+    state = resumed(name, version).state
     assert state is not None
     assert decode_state(*encode_state(state)) == state
 
@@ -53,14 +58,15 @@ def structs_in(value: Any) -> Iterator[msgspec.Struct]:
         yield from structs_in(held)
 
 
-@pytest.mark.parametrize("name", sorted(GOLDEN))
-def test_each_field_of_a_state_of_version_1_is_where_it_was(name: str) -> None:
-    assert told(resumed(name).state) == GOLDEN[name]["holds"]
+@pytest.mark.parametrize(("version", "name"), EACH)
+def test_each_field_of_a_state_of_each_version_is_where_it_was(version: int, name: str) -> None:
+    assert told(resumed(name, version).state) == GOLDEN[version][name]["holds"]
 
 
 def test_a_golden_state_fills_each_field_that_a_state_can_hold() -> None:
     # For each new field a state that fills it must be added to the recorder.
-    structs = [struct for name in GOLDEN for struct in structs_in(resumed(name).state)]
+    newest = [resumed(name, STATE_VERSION).state for name in GOLDEN[STATE_VERSION]]
+    structs = [struct for state in newest for struct in structs_in(state)]
     fill = {(type(struct), name) for struct in structs for name, _ in filled(struct)}
     have = {(kind, name) for kind in record_states.structs_of(GroupState) for name in kind.__struct_fields__}
     assert {f"{kind.__name__}.{name}" for kind, name in have - fill} == set()
