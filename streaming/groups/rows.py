@@ -190,6 +190,7 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     time_behind_reason: str | None
     time_behind_topic: str | None
     time_behind_partition: int | None
+    drain_seconds: float | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):

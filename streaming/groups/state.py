@@ -110,6 +110,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         round_opened: Opening time of the newest round that lag was judged at and whose time was certain, ms; -1 before
             the first.
         round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
+        lag_sums: Sums of the lag in the last minutes (`lag/drain.py`); empty while the group is not behind.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -129,6 +130,7 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     offset_events: OffsetEvents | None = None
     round_opened: int = -1
     round_closed: int = -1
+    lag_sums: list[int] = []
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -170,7 +172,7 @@ def _unchanged(payload: bytes) -> bytes:
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
 _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
-    # Version 2 appends the times of the newest round and the marks of partitions (`lag/oldest_unread.py`); a state of
+    # Version 2 appends the times of the newest round, sums of the lag, and the marks of partitions (`lag/`); a state of
     # version 1 has none.
     ("GroupState", 1): _unchanged,
     ("RoundsState", 1): _unchanged,

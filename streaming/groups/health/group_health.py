@@ -136,6 +136,7 @@ def _row(
         time_behind_reason=oldest_unread.LAG_UNKNOWN if totals.total is None else totals.unread_reason,
         time_behind_topic=place[0] if place is not None else None,
         time_behind_partition=place[1] if place is not None else None,
+        drain_seconds=totals.drain_seconds,
     )
 
 

@@ -9,6 +9,7 @@ from streaming.groups.classic.membership import owning_members, subscribed_topic
 from streaming.groups.context import Context
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
+from streaming.groups.lag.drain import drained
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.modern.decisions import modern_owners, modern_topics
@@ -32,9 +33,11 @@ class Totals:
         unread_max: It was readable by then, ms; None likewise.
         unread_reason: Why `unread_min` is not known; None if it is, or if nothing is unread.
         unread_place: Topic and partition of the record that was readable by `unread_max`; None without that.
+        drain_seconds: As `drained` gives it; None while the group is not behind.
     """
 
     __slots__ = (
+        "drain_seconds",
         "largest",
         "lost",
         "partitions",
@@ -54,6 +57,7 @@ class Totals:
         self.unread_max: int | None = None
         self.unread_reason: str | None = None
         self.unread_place: tuple[str, int] | None = None
+        self.drain_seconds: float | None = None
         self.total: int | None = None
         self.stable: int | None = None
         self.largest: int | None = None
@@ -154,10 +158,23 @@ class _Round:
         shown = {t.topic: t for t in self._observation.topics}
         for topic in sorted({*self._state.partitions, *shown}):
             self._topic(topic, shown.get(topic))
+        self._drain()
         self._state.round_closed = self._now.closed
         if self._now.opened >= 0:
             self._state.round_opened = self._now.opened
         return self._totals
+
+    def _drain(self) -> None:
+        """Follow the sum of the lag of a group that has not read all that the round before could have read."""
+        state, totals = self._state, self._totals
+        behind = totals.unread_max is not None and totals.unread_max <= self._before.opened
+        if behind and totals.total is not None:
+            known = totals.partitions - totals.unknown
+            state.lag_sums, totals.drain_seconds = drained(
+                state.lag_sums, known, self._observation.elapsed_time, totals.total
+            )
+        elif totals.unread_reason != oldest_unread.UNCERTAIN_TIME and not self._held:
+            state.lag_sums = []
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:
         state, subscribed = self._state, self._subscribed

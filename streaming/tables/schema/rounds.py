@@ -176,6 +176,11 @@ GROUP_HEALTH: Final = Table(
             "Topic of the record behind time_behind_seconds_min; NULL when the group has caught up, or the bound is not known",
         ),
         Column("time_behind_partition", INT, "Its partition"),
+        Column(
+            "drain_seconds",
+            DOUBLE,
+            "After so long the group would have caught up at its pace of the last ten minutes, or since it fell behind, with what was produced meanwhile. NULL when lag_total did not shrink, in the first half minute, and while the group has read all that the round before could have read",
+        ),
     ),
     key=("cluster", "group_id"),
     newest_by=("round",),
