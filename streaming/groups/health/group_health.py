@@ -38,7 +38,8 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
     findings = _findings_of(state, observation, context.config, totals.lost)
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
-    # gets older with each round: what counts is since when, which stays as long as nothing moves.
+    # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
+    # behind by what has come since the round before, always something else.
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
             row,
@@ -46,8 +47,8 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
             round_time=0,
             event_date=0,
             commits=0,
-            time_behind_seconds_min=totals.unread_max,
-            time_behind_seconds_max=totals.unread_min,
+            time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
+            time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
         )
     )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms

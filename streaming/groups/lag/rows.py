@@ -32,12 +32,14 @@ class Totals:
         unread_min: It was not readable before, ms; None if nothing is unread, or the bound is not known.
         unread_max: It was readable by then, ms; None likewise.
         unread_reason: Why `unread_min` is not known; None if it is, or if nothing is unread.
-        unread_place: Topic and partition of the record that was readable by `unread_max`; None without that.
+        unread_place: Topic and partition of the record that was readable by `unread_max`; None if the group keeps up.
+        keeps_up: The group has read all that the round before could have read, as far as its lag is known.
         drain_seconds: As `drained` gives it; None while the group is not behind.
     """
 
     __slots__ = (
         "drain_seconds",
+        "keeps_up",
         "largest",
         "lost",
         "partitions",
@@ -58,6 +60,7 @@ class Totals:
         self.unread_reason: str | None = None
         self.unread_place: tuple[str, int] | None = None
         self.drain_seconds: float | None = None
+        self.keeps_up = False
         self.total: int | None = None
         self.stable: int | None = None
         self.largest: int | None = None
@@ -165,16 +168,19 @@ class _Round:
         return self._totals
 
     def _drain(self) -> None:
-        """Follow the sum of the lag of a group that has not read all that the round before could have read."""
+        """Follow the sum of the lag of a group that does not keep up."""
         state, totals = self._state, self._totals
-        behind = totals.unread_max is not None and totals.unread_max <= self._before.opened
-        if behind and totals.total is not None:
+        newest = totals.unread_max is None or totals.unread_max == self._now.closed
+        totals.keeps_up = totals.unread_reason is None and newest
+        if totals.keeps_up:
+            totals.unread_place = None
+            if not self._held:
+                state.lag_sums = []
+        elif totals.total is not None and totals.unread_reason != oldest_unread.UNCERTAIN_TIME:
             known = totals.partitions - totals.unknown
             state.lag_sums, totals.drain_seconds = drained(
                 state.lag_sums, known, self._observation.elapsed_time, totals.total
             )
-        elif totals.unread_reason != oldest_unread.UNCERTAIN_TIME and not self._held:
-            state.lag_sums = []
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:
         state, subscribed = self._state, self._subscribed

@@ -158,7 +158,7 @@ GROUP_HEALTH: Final = Table(
         Column(
             "time_behind_seconds_min",
             DOUBLE,
-            "The oldest unread record of all subscribed partitions with a known lag had been readable for at least so long at round_time; 0 when the group has caught up (one offset behind counts as caught up), NULL when no lag is known. It grows with the time as long as no newer row comes",
+            "The oldest unread record of all subscribed partitions with a known lag had been readable for at least so long at round_time; 0 when nothing is unread (one offset does not count), NULL when no lag is known. It grows with the time as long as no newer row comes, unless the group keeps up",
         ),
         Column(
             "time_behind_seconds_max",
@@ -173,13 +173,13 @@ GROUP_HEALTH: Final = Table(
         Column(
             "time_behind_topic",
             STRING,
-            "Topic of the record behind time_behind_seconds_min; NULL when the group has caught up, or the bound is not known",
+            "Topic of the record behind time_behind_seconds_min; NULL when the group keeps up (it has read all that the round before could have read), or the bound is not known",
         ),
         Column("time_behind_partition", INT, "Its partition"),
         Column(
             "drain_seconds",
             DOUBLE,
-            "After so long the group would have caught up at its pace of the last ten minutes, or since it fell behind, with what was produced meanwhile. NULL when lag_total did not shrink, in the first half minute, and while the group has read all that the round before could have read",
+            "After so long the group would have caught up at its pace of the last ten minutes, or since it fell behind, with what was produced meanwhile. NULL when lag_total did not shrink, in the first half minute, and while the group keeps up",
         ),
     ),
     key=("cluster", "group_id"),

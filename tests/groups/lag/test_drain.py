@@ -13,7 +13,8 @@ from tests.groups.build import SECOND, START, Life, make_commit, make_member, ma
 def told(end: Callable[[int], int], committed: Callable[[int], int], until: int, every: int = 10) -> list[float | None]:
     """`drain_seconds` after each round of ten seconds, of a group that commits every so many seconds."""
     life = Life()
-    life.take(make_commit(1, committed(0), topic="x"), make_observation(2, make_topic("x", 1, end=end(0))))
+    first = make_observation(2, make_topic("x", 1, end=end(0)), time=START + SECOND)
+    life.take(make_commit(1, committed(0), topic="x"), first)
     found = []
     for second in range(10, until, 10):
         if second % every == 0:

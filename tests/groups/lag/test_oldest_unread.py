@@ -305,11 +305,24 @@ def test_a_group_is_as_far_behind_as_its_oldest_unread_record() -> None:
     life.take(make_observation(10, topic(100, 100)), make_observation(20, topic(100, 100)))
     assert health(life) == (0.0, 0.0, None, None)
     life.take(make_observation(30, topic(100, 150)))
-    # Its age is told as of the opening of the round, and the record may have come since.
-    assert health(life) == (0.0, 10.0, None, ("x", 1))
+    # Its age is told as of the opening of the round, and the record may have come since: the group may keep up.
+    assert health(life) == (0.0, 10.0, None, None)
     life.take(make_observation(40, topic(150, 200)))
     assert health(life) == (9.5, 20.0, None, ("x", 1))
     life.take(make_commit(45, 200, topic="x", partition=1), make_observation(50, topic(150, 200)))
+    assert health(life) == (9.5, 20.0, None, ("x", 0))
+
+
+def test_a_group_that_keeps_up_at_a_constant_distance_has_no_row_for_that_in_each_round() -> None:
+    life = Life()
+    for second in range(10, 300, 10):
+        life.take(make_commit(second - 1, 10 * second - 5, topic="x"))
+        see(life, second, 10 * second)
+    written = len(life.rows.group_health)
+    assert written <= 3
+    assert health(life) == (0.0, 10.0, None, None)
+    see(life, 300, 3_000)
+    see(life, 310, 3_000)
     assert health(life) == (9.5, 20.0, None, ("x", 0))
 
 
