@@ -9,7 +9,7 @@ tests hold the shape and a golden file of each version (`tests/groups/record_sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -169,12 +169,30 @@ def _unchanged(payload: bytes) -> bytes:
     return payload
 
 
+# Place of `lag_total` in a row of `group_health`, in version 1 of the state.
+_LAG_TOTAL_IN_1 = 26
+
+
+def _with_longer_health(payload: bytes) -> bytes:
+    """Version 2 of a group's state: its last row of `group_health` has six more columns.
+
+    Without that, each group would get a row at the first round after the upgrade, because of columns that say nothing.
+    """
+    fields: list[Any] = msgspec.msgpack.decode(payload)
+    place = GroupState.__struct_fields__.index("health")
+    if len(fields) > place and fields[place] is not None:
+        row: list[Any] = msgspec.msgpack.decode(fields[place])
+        reason = "lag_unknown" if row[_LAG_TOTAL_IN_1] is None else None
+        fields[place] = _ENCODER.encode([*row, None, None, reason, None, None, None])
+    return _ENCODER.encode(fields)
+
+
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
 _UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
     # Version 2 appends the times of the newest round, sums of the lag, and the marks of partitions (`lag/`); a state of
     # version 1 has none.
-    ("GroupState", 1): _unchanged,
+    ("GroupState", 1): _with_longer_health,
     ("RoundsState", 1): _unchanged,
     ("UnreadableState", 1): _unchanged,
 }
