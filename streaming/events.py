@@ -144,6 +144,9 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
         held_by: Its transactional id; None when not known.
         idle: The group has no members and has not changed for a while: until it changes, it has events only once per
             heartbeat.
+        rested: Of a group that was idle and has changed: times of the first and the last round in which it looked the
+            same. Its topics' offsets were the same until then, although the rounds between reported it only once per
+            heartbeat. None otherwise, and from a probe that does not report it.
     """
 
     v: int
@@ -162,6 +165,7 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
     held_by_producer: int | None = None
     held_by: str | None = None
     idle: bool = False
+    rested: tuple[int, int] | None = None
 
 
 class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):

@@ -47,16 +47,34 @@ def lived(inputs: Sequence[GroupInput], config: GroupConfig, wrong: int = -1, of
 
 
 def untimed(rows: Rows) -> dict[str, list[Any]]:
-    """Rows without the times of rounds."""
-    return {
+    """Rows without the times of rounds, and without those that only these times have caused."""
+    found = {
         table: [_untimed(msgspec.structs.asdict(row)) for row in getattr(rows, table)]
         for table in rows.__struct_fields__
     }
+    return found | {table: _moved(found[table]) for table in ("lag", "group_health")}
+
+
+# Since when something is unread is a time of rounds, too.
+_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_")
+
+
+def _moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows that differ from the one before of their key; a bound that a wrong clock has left open is told later."""
+    before: dict[Any, dict[str, Any]] = {}
+    kept = []
+    for row in rows:
+        # (The commits of a row that is left out would be missing from the next one of the group.)
+        commits = row.pop("commits") if "topic" not in row else row["commits"]
+        key, told = (row.get("topic"), row.get("partition")), row | {"round": 0, "commits": 0}
+        if before.get(key) != told or (commits and "topic" in row):
+            kept.append(row)
+        before[key] = told
+    return kept
 
 
 def _untimed(row: dict[str, Any]) -> dict[str, Any]:
-    for column in ("round_time", "event_date"):
-        row.pop(column, None)
+    row = {column: value for column, value in row.items() if not column.startswith(_TIMES)}
     if "findings" in row:
         row["findings"] = [(found.finding, found.detail) for found in row["findings"]]
     if row.get("inputs") is not None:

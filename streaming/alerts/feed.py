@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from streaming.alerts.firing import passed_ms
 from streaming.alerts.new_rows import WaitingRows, newest_first
 from streaming.alerts.rules.expressions import fetched
+from streaming.alerts.standing import COLUMNS, Standing
 from streaming.tables import DataFile, in_memory, table_named
 
 # Rounds that are judged together after a start. More cost memory (at worst 10,000 rows a round), fewer cost time.
@@ -53,10 +54,17 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Rounds in order, and by table the rows that they changed (columns of `Feed`, unordered)."""
+    """Rounds in order, with what the rules judge at them.
+
+    Attributes:
+        rounds: The rounds.
+        rows: By table the rows that they changed (columns of `Feed`, unordered).
+        standing: Rows of `group_health` as `Standing.at` gives them; None if no rule needs them.
+    """
 
     rounds: tuple[Round, ...]
     rows: Mapping[str, pa.Table] = field(default_factory=dict)
+    standing: pa.Table | None = None
 
 
 class Feed:
@@ -83,6 +91,7 @@ class Feed:
             self._columns["drift"] |= {"incarnation"}
         self._columns["rounds"] |= {"interval_ms", "elapsed_ms"}
         self._tables: dict[str, WaitingRows] = {}
+        self._elapsed: dict[int, int | None] = {}
         # (`rounds` first: rows of a round that it shows are then in the other tables.)
         for name in sorted(self._columns, key=lambda name: name != "rounds"):
             table = table_named(name)
@@ -91,6 +100,8 @@ class Feed:
             )
             names = tuple(column.name for column in table.columns if column.name in wanted)
             self._tables[name] = WaitingRows(lake.rstrip("/"), table, names, cluster)
+        health = self._columns.get("group_health", frozenset())
+        self._standing = Standing(self._tables["group_health"].waiting.schema) if health >= COLUMNS else None
 
     def begin(self, since: int | None, look_back_ms: int) -> Iterator[Chunk]:
         """Read from a round on: first the rows current at it, then in chunks the rows after it.
@@ -113,17 +124,19 @@ class Feed:
                 self._keep(name, found, after=-1)
             return
         first = rounds[0]
+        if self._standing is not None:
+            self._standing.begin(self._elapsed)
         current = {
             name: self._current(name, found, first.number, before) for name, found in sets.items() if name != "drift"
         }
         if "drift" in sets:
             current["drift"] = self._current_drift(sets["drift"], first.number, current["group_health"])
-        yield Chunk((first,), current)
+        yield self._chunk((first,), current)
         for start in range(1, len(rounds), _CHUNK_ROUNDS):
             piece = rounds[start : start + _CHUNK_ROUNDS]
             after = rounds[start - 1].number
             until = piece[-1].number
-            yield Chunk(piece, {n: self._tables[n].rows(found, after, until) for n, found in sets.items()})
+            yield self._chunk(piece, {n: self._tables[n].rows(found, after, until) for n, found in sets.items()})
         for name, found in sets.items():
             self._keep(name, found, after=rounds[-1].number)
 
@@ -140,7 +153,10 @@ class Feed:
         if not rounds:
             return None
         until = rounds[-1].number
-        return Chunk(rounds, {name: table.take(until) for name, table in self._tables.items()})
+        return self._chunk(rounds, {name: table.take(until) for name, table in self._tables.items()})
+
+    def _chunk(self, rounds: tuple[Round, ...], rows: Mapping[str, pa.Table]) -> Chunk:
+        return Chunk(rounds, rows, self._standing.at(rounds, rows["group_health"]) if self._standing else None)
 
     def _rounds(
         self, found: Sequence[DataFile], since: int | None, look_back_ms: int
@@ -162,12 +178,14 @@ class Feed:
             begin = _begin(rounds, since, look_back_ms)
             before = None if begin is None else _back(rounds, begin, 2 * self._heartbeat_ms + 60_000)
             if before is not None:
+                self._elapsed = {r.number: r.elapsed for r in rounds[before:begin]}
                 return rounds[before].number, tuple(rounds[begin:])
         if not rounds:
             return None, ()
         begin = _begin(rounds, since, look_back_ms)
         if begin is None:
             begin = _begin(rounds, None, look_back_ms) or 0
+        self._elapsed = {r.number: r.elapsed for r in rounds[:begin]}
         return None, tuple(rounds[begin:])
 
     def _current(self, name: str, found: Sequence[DataFile], at: int, before: int | None) -> pa.Table:

@@ -19,9 +19,9 @@ from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.group_health import end_health, write_health
-from streaming.groups.lag import offset_events
+from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.rows import end_partition, lag_rows
+from streaming.groups.lag.rows import end_partition, lag_rows, move_unread
 from streaming.groups.lag.state import WINDOW, PartitionState
 from streaming.groups.modern import decisions as modern
 from streaming.groups.modern.members import close_modern_members, write_modern_members
@@ -177,6 +177,7 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
             known.renewed = now
             for partition in state.partitions.get(seen.topic, {}).values():
                 partition.forget_rounds()
+                oldest_unread.forget(partition)
         if offset_events.was_made_anew(known, seen):
             offset_events.make_anew(known, state.partitions.get(seen.topic, {}).values(), now)
         known.topic_id = seen.topic_id or known.topic_id
@@ -190,6 +191,8 @@ def _see_topics(state: GroupState, observation: GroupObservation, config: GroupC
     shown = {t.topic for t in observation.topics}
     for topic in [t for t, known in state.topics.items() if t not in shown and known.counts[-1].last < horizon]:
         del state.topics[topic]
+        for partition in state.partitions.get(topic, {}).values():
+            oldest_unread.forget(partition)  # what comes back under this name may be another topic
 
 
 def _take_time(state: GroupState, observation: GroupObservation) -> tuple[int, int]:
@@ -223,6 +226,8 @@ def _move(state: GroupState, shift: Shift) -> None:
             seen.first, seen.last = moved(seen.first), moved(seen.last)
     if state.offset_events is not None:
         state.offset_events.deleted_at = moved(state.offset_events.deleted_at)
+    if shift.since <= 0:
+        move_unread(state, shift.by)
     if shift.by > 0:
         # A start that is a record time moves too, but the next round finds the earlier one again and takes it.
         state.findings = {name: moved(since) for name, since in state.findings.items()}

@@ -141,6 +141,10 @@ class LagRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     member_id: str | None
     client_id: str | None
     client_host: str | None
+    oldest_unread_time_min: int | None
+    oldest_unread_time_max: int | None
+    oldest_unread_method: str | None
+    oldest_unread_reason: str | None
 
 
 class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
@@ -181,6 +185,12 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     commits: int
     imbalance: float | None
     imbalance_optimal: float | None
+    time_behind_seconds_min: float | None
+    time_behind_seconds_max: float | None
+    time_behind_reason: str | None
+    time_behind_topic: str | None
+    time_behind_partition: int | None
+    drain_seconds: float | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):

@@ -9,7 +9,7 @@ tests hold the shape and a golden file of each version (`tests/groups/record_sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -20,7 +20,7 @@ from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
 from streaming.times import RoundClock
 
-STATE_VERSION: Final = 1
+STATE_VERSION: Final = 2
 """Version of the state, for groups and for the reserved keys."""
 
 GROUP_METADATA_TYPES: Final = frozenset({3, 11, 17})
@@ -107,6 +107,10 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         compacted_until: Log offset below which compaction may have removed records of the group (`compaction.py`); -1
             when nothing is missing.
         offset_events: Recent events on committed offsets that findings still report; None when there are none.
+        round_opened: Opening time of the newest round that lag was judged at and whose time was certain, ms; -1 before
+            the first.
+        round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
+        lag_sums: Sums of the lag in the last minutes (`lag/drain.py`); empty while the group is not behind.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -124,6 +128,9 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     health_at: int = -1
     compacted_until: int = -1
     offset_events: OffsetEvents | None = None
+    round_opened: int = -1
+    round_closed: int = -1
+    lag_sums: list[int] = []
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""
@@ -157,9 +164,38 @@ _DECODER = msgspec.msgpack.Decoder(GroupState)
 
 _State = TypeVar("_State", bound=msgspec.Struct)
 
+
+def _unchanged(payload: bytes) -> bytes:
+    return payload
+
+
+# Place of `lag_total` in a row of `group_health`, in version 1 of the state.
+_LAG_TOTAL_IN_1 = 26
+
+
+def _with_longer_health(payload: bytes) -> bytes:
+    """Version 2 of a group's state: its last row of `group_health` has six more columns.
+
+    Without that, each group would get a row at the first round after the upgrade, because of columns that say nothing.
+    """
+    fields: list[Any] = msgspec.msgpack.decode(payload)
+    place = GroupState.__struct_fields__.index("health")
+    if len(fields) > place and fields[place] is not None:
+        row: list[Any] = msgspec.msgpack.decode(fields[place])
+        reason = "lag_unknown" if row[_LAG_TOTAL_IN_1] is None else None
+        fields[place] = _ENCODER.encode([*row, None, None, reason, None, None, None])
+    return _ENCODER.encode(fields)
+
+
 # (Kind of state, version of the payload) -> function that returns the next version's bytes. For a kind whose shape has
 # not changed, that function returns its argument.
-_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {}
+_UPGRADES: dict[tuple[str, int], Callable[[bytes], bytes]] = {
+    # Version 2 appends the times of the newest round, sums of the lag, and the marks of partitions (`lag/`); a state of
+    # version 1 has none.
+    ("GroupState", 1): _with_longer_health,
+    ("RoundsState", 1): _unchanged,
+    ("UnreadableState", 1): _unchanged,
+}
 
 
 def encode_state(state: GroupState) -> tuple[int, bytes]:

@@ -36,11 +36,13 @@ class Rest:
         time: Time of the newest round, ms; -1 before the first.
         marks: A hash of what each group without members looked like; equal as long as the group looks the same.
         rounds: How many rounds in a row it had looked so before.
+        since: Time of the first of these rounds, ms.
     """
 
     time: int = -1
     marks: Mapping[str, int] = field(default_factory=dict)
     rounds: Mapping[str, int] = field(default_factory=dict)
+    since: Mapping[str, int] = field(default_factory=dict)
 
 
 def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
@@ -51,12 +53,21 @@ def rest_after(before: Rest, marks: Mapping[str, int], time: int) -> Rest:
         marks: Of the groups without members in this round.
         time: The round's time, ms.
     """
-    known, rounds = before.marks, before.rounds
+    known, rounds, since = before.marks, before.rounds, before.since
     return Rest(
         time,
         marks,
         {group: rounds[group] + 1 if known.get(group) == mark else 0 for group, mark in marks.items()},
+        {group: since[group] if known.get(group) == mark else time for group, mark in marks.items()},
     )
+
+
+def rested(group: str, before: Rest) -> tuple[int, int] | None:
+    """Times of the first and the last round in which a group looked the same, if the last one did not report it.
+
+    The job has seen it only at the first rounds of this stretch: with the last one it knows how long all stayed so.
+    """
+    return (before.since[group], before.time) if before.rounds.get(group, 0) > IDLE_ROUNDS else None
 
 
 def reporting(group: str, before: Rest, now: Rest, period_ms: int) -> Reporting:

@@ -13,7 +13,7 @@ from streaming.config import Filters
 from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
-from streaming.probe.idle import Reporting, Rest, reporting, rest_after
+from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
 
 _EMPTY = "Empty"
 """State of a group without members."""
@@ -189,12 +189,14 @@ def round_events(
         reported = reporting(group, memory.rest, after.rest, period_ms)
         if reported is not Reporting.NOT_AT_ALL:
             idle = reported is Reporting.AS_IDLE
-            events = _events_of_group(head, look, group, idle=idle)
+            events = _events_of_group(head, look, group, None if idle else rested(group, memory.rest), idle=idle)
             (resting if idle else others).extend((group, event) for event in events)
     return resting + others
 
 
-def _events_of_group(head: RoundHead, look: Look, group: str, *, idle: bool) -> list[Event]:
+def _events_of_group(
+    head: RoundHead, look: Look, group: str, stretch: tuple[int, int] | None, *, idle: bool
+) -> list[Event]:
     listed, description = look.groups[group], look.descriptions.get(group)
     topics = [topic for topic in look.topics_of_groups[group] if topic in look.topics]
     partition = partition_for(group, len(head.log))
@@ -218,6 +220,7 @@ def _events_of_group(head: RoundHead, look: Look, group: str, *, idle: bool) -> 
         held_by_producer=holder.producer_id if holder is not None else None,
         held_by=holder.transactional_id if holder is not None else None,
         idle=idle,
+        rested=stretch,
     )
     return [first, *(_topic_event(head, group, topic, look.topics[topic]) for topic in topics)]
 

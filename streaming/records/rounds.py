@@ -141,6 +141,10 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
         elapsed: Time from the first round that the query read to this one, ms: the sum of the steps between rounds,
             each limited to 0 to 3 intervals. Durations are differences of this, never of `time`: a wrong clock costs
             one step. -1 when unknown; then `elapsed_time` is `time`.
+        closed: Append time of the round's closing record, ms: everything in it was observed before. -1 when unknown.
+        rested_since: Time of the first of the rounds before this one in which an idle group looked the same, ms; -1
+            if it was not idle, or the probe does not report it.
+        rested_until: Time of the last of them, the round before this one, ms; -1 likewise.
     """
 
     round: int
@@ -158,6 +162,9 @@ class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):
     held_by: str | None = None
     idle: bool = False
     elapsed: int = -1
+    closed: int = -1
+    rested_since: int = -1
+    rested_until: int = -1
 
     @property
     def elapsed_time(self) -> int:

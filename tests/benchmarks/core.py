@@ -114,7 +114,17 @@ def _payloads(number: int, partitions: int) -> list[bytes]:
     end = struct.pack(f"<{partitions}q", *([consumed + 5] * partitions))
     seen = TopicObservation(_TOPIC, _TOPIC_ID, partitions, end, end, bytes(8 * partitions))
     observation = GroupObservation(
-        number, now, 0, position + 2 * partitions, "Stable", "consumer", "classic", None, None, (seen,)
+        number,
+        now,
+        0,
+        position + 2 * partitions,
+        "Stable",
+        "consumer",
+        "classic",
+        None,
+        None,
+        (seen,),
+        closed=now + 500,
     )
     payloads = [encode_inputs([*windows]), encode_inputs([observation])]
     if not number:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,22 @@ Lake = dict[str, Counter[str]]
 """Rows by table; a row is the text of its columns in order, which shows NULL, types and floats exactly."""
 
 
-def contents(root: Path | str, where: str = "") -> Lake:
-    """All rows of a lake."""
+def contents(root: Path | str, where: str = "", without: Mapping[str, Collection[str]] | None = None) -> Lake:
+    """All rows of a lake.
+
+    Args:
+        root: The lake.
+        where: A clause for each table.
+        without: Columns to leave out, by table.
+    """
     reader = LakeReader(root)
+    out = {table.name: set((without or {}).get(table.name, ())) for table in TABLES}
     return {
-        table.name: Counter(_text(row) for row in reader.rows(f"SELECT * FROM {table.name} {where}"))
-        for table in TABLES
+        name: Counter(
+            _text({column: value for column, value in row.items() if column not in left_out})
+            for row in reader.rows(f"SELECT * FROM {name} {where}")
+        )
+        for name, left_out in out.items()
     }
 
 

@@ -26,12 +26,17 @@ Row = TypeVar("Row", LagRow, GroupHealthRow, MemberRow, DriftRow)
 # - counts since that row, and events since: commits, steps back, deletions;
 # - the incarnation of a group: it is named by its first readable record;
 # - the judgement of lag, which uses the last ten rounds; the beginning of a finding;
+# - since when something is unread, which earlier rounds have bounded, and the pace of the last minutes;
 # - the inputs of a verdict beyond `unverified`: the previous target, if the broker assigns.
 PAST = {
-    "lag": {"round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"},
+    "lag": {
+        *("round", "round_time", "event_date", "commits", "rewound_by", "offset_deleted", "lag_status"),
+        *("oldest_unread_time_min", "oldest_unread_time_max", "oldest_unread_method", "oldest_unread_reason"),
+    },
     "group_health": {
         *("round", "round_time", "event_date", "commits", "incarnation", "lag_status", "findings"),
-        *("verdict", "verdict_reason"),
+        *("verdict", "verdict_reason", "time_behind_seconds_min", "time_behind_seconds_max", "time_behind_reason"),
+        *("time_behind_topic", "time_behind_partition", "drain_seconds"),
     },
     "members": {"incarnation", "decision", "record_time", "event_date"},
 }

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from streaming.tables import DeltaLake
+from streaming.tables import TABLES, DeltaLake, LakeReader
 from tests.e2e.conftest import run_to_the_end
 from tests.e2e.lakes import Lake, contents, differences
 from tests.e2e.old_lake import unpack_lake
@@ -36,8 +38,15 @@ def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
     first, rest = half_of([Record.of(line) for line in read_packed(TOPICS)])
     new, old = tmp_path / "new", tmp_path / "old"
     unpack_lake(old)
+    recorded = {table.name: {f.name for f in DeltaTable(old / table.name).schema().fields} for table in TABLES}
     DeltaLake(str(old)).create()  # adds columns that are newer than the recording
-    old_before = contents(old)
+    # What the recorded state could not know is unknown at the first round and known at the second. So a group may have
+    # a row of health more at each of the two, and count its commits from there.
+    newer = {table.name: {c.name for c in table.columns} - recorded[table.name] for table in TABLES}
+    if newer["group_health"]:
+        newer["group_health"].add("commits")
+    last_before = _rounds(old)[-1]
+    old_before = contents(old, without=newer)
 
     # Other read limits than the recorded query's: the result does not depend on them.
     settings = {
@@ -47,17 +56,26 @@ def test_a_query_goes_on_from_a_recorded_checkpoint_as_one_that_read_all_itself(
     create_topics(settings[new])
     put_back(settings[new], first)
     run_to_the_end(spark, settings[new])
-    new_before = contents(new)
+    new_before = contents(new, without=newer)
 
     put_back(settings[new], rest)
     for lake in (new, old):
         run_to_the_end(spark, settings[lake])
 
-    added = _added(new_before, contents(new))
+    added = _added(new_before, contents(new, without=newer))
     assert sum(added["lag"].values()) > 100
     assert sum(added["rebalance_churn"].values()) > 5
-    old_added = _added(old_before, contents(old))
+    old_added = _added(old_before, contents(old, without=newer))
+    if newer["group_health"]:
+        early = [f"('round', {number})," for number in _rounds(old) if number > last_before][:2]
+        for lake in (added, old_added):
+            health = lake["group_health"]
+            lake["group_health"] = Counter({row: n for row, n in health.items() if not any(e in row for e in early)})
     assert differences(old_added, added) == {}
+
+
+def _rounds(lake: Path) -> list[int]:
+    return [row["round"] for row in LakeReader(lake).rows("SELECT round FROM rounds ORDER BY round")]
 
 
 def test_a_recorded_lake_keeps_its_rows_when_its_tables_are_created_again(tmp_path: Path) -> None:

@@ -143,10 +143,12 @@ def packed(offsets: Sequence[int]) -> bytes:
 def make_observation(
     position: int, *topics: TopicObservation, time: int | None = None, **changes: Any
 ) -> GroupObservation:
-    """A round whose log position is `position`; its time is START plus that in s."""
+    """A round whose log position is `position`; its time is START plus that in s, and it closes half a second later."""
+    opened = START + position * SECOND if time is None else time
     fields: dict[str, Any] = {
         "round": position,
-        "time": START + position * SECOND if time is None else time,
+        "time": opened,
+        "closed": opened + SECOND // 2,
         "log_partition": LOG_PARTITION,
         "log_position": position,
         "state": "Stable",

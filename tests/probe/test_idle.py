@@ -97,6 +97,26 @@ def test_what_moves_is_told_in_the_round_that_sees_it(idle: Rounds, what: str) -
     assert all(idle.see(MOVES[what]) for _ in range(IDLE_ROUNDS))
 
 
+@pytest.mark.parametrize("what", MOVES)
+def test_what_moves_after_a_rest_is_told_with_the_rounds_between_which_nothing_did(idle: Rounds, what: str) -> None:
+    told = [events[0] for events in idle.told.values() if events]
+    (first, *_) = idle.see(MOVES[what])
+    assert isinstance(first, GroupEvent)
+    assert first.rested == (1_700_000_000_000, 1_700_000_000_000 + 39 * INTERVAL)
+    # Whatever was told in this time shows the same offsets.
+    assert all(isinstance(event, GroupEvent) and event.rested is None for event in told)
+    (second, *_) = idle.see(MOVES[what])
+    assert isinstance(second, GroupEvent)
+    assert second.rested is None
+
+
+def test_a_rest_begins_with_the_round_that_first_looked_so(idle: Rounds) -> None:
+    idle.see(MOVES["a commit"], 30)
+    (first, *_) = idle.see(AT_REST)
+    assert isinstance(first, GroupEvent)
+    assert first.rested == (1_700_000_000_000 + 40 * INTERVAL, 1_700_000_000_000 + 69 * INTERVAL)
+
+
 def test_an_idle_group_that_is_gone_is_told_at_once(idle: Rounds) -> None:
     assert idle.told[idle.number - 1] == []
     (event,) = idle.see(Look({}, {}, {}, {}))
@@ -153,6 +173,7 @@ def test_on_a_broker_an_idle_group_rests_wakes_and_is_missed_by_a_new_probe(
         cluster.produce(orders, [1])
         woken = read_round(settings, probe.round())
         assert (woken.groups[group].idle, woken.topics(group)[orders].end) == (False, (1,))
+        assert woken.groups[group].rested == (full[0].time, untold.time)
 
         last = [probe.round() for _ in range(IDLE_ROUNDS + 2)][-1]
         assert (last.groups, last.untold) == (0, 1)

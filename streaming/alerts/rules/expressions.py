@@ -42,6 +42,11 @@ _CLASSES = frozenset(
     }
 )
 
+# Comparisons that change once while one side grows.
+_ORDERS = frozenset(
+    {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO", "COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
+)
+
 # Functions that read the clock although DuckDB lists them as consistent, with the number of arguments for which they
 # do: `age(x)` is the time from x until today, `age(x, y)` the time between two values of the row. The tests compare
 # DuckDB's own list of functions with the one that was reviewed, so that no release can add another unnoticed.
@@ -116,6 +121,28 @@ def check(connection: duckdb.DuckDBPyConnection, schema: pa.Schema, sql: str, ty
         message = f"{sql!r} is {found}, it must be {' or '.join(types)}"
         raise ExpressionError(message)
     return Expression(sql, frozenset(columns))
+
+
+def is_compared_once(connection: duckdb.DuckDBPyConnection, sql: str, column: str) -> bool:
+    """Whether a column occurs once in an expression, on one side of <, <=, > or >=.
+
+    Then the expression has at most two values over a range of the column, and both ends of the range show whether it
+    has one.
+    """
+    kinds = [(None if parent is None else parent.get("type")) for parent in _parents(_parse(connection, sql), column)]
+    return len(kinds) == 1 and kinds[0] in _ORDERS
+
+
+def _parents(tree: object, column: str, parent: dict[str, Any] | None = None) -> Iterator[dict[str, Any] | None]:
+    """For each occurrence of a column the part of the expression that it is directly in; None if it is all of it."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _parents(part, column, parent)
+    elif isinstance(tree, dict):
+        if tree.get("class") == "COLUMN_REF" and tree["column_names"][0].lower() == column:
+            yield parent
+        for part in tree.values():
+            yield from _parents(part, column, tree if "class" in tree else parent)
 
 
 def _parse(connection: duckdb.DuckDBPyConnection, sql: str, frame: str = "(\n{}\n)") -> dict[str, Any]:

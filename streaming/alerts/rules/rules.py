@@ -33,7 +33,7 @@ import duckdb
 import pyarrow as pa
 
 from streaming.alerts.exceptions import RulesError
-from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect
+from streaming.alerts.rules.expressions import Expression, ExpressionError, check, connect, is_compared_once
 from streaming.config import Thresholds, read_rules_file, rules_file
 from streaming.tables import Table, table_named, with_parameters
 from streaming.terminal import visible
@@ -56,6 +56,10 @@ _CLOCK_FIELDS = (
     pa.field(MOST_FILES, pa.int64()),
     pa.field(MOST_FILES_TABLE, pa.string()),
 )
+
+TIME_BEHIND = "time_behind_seconds"
+"""Column that `group_health_current` has for rules only: how far the group is behind at the round that is judged, in
+seconds. It is known as bounds, so a rule with it is NULL where its answer depends on what lies between them."""
 
 # Views whose rows belong to a round: for each row a rule holds or does not.
 _VIEWS = {
@@ -122,6 +126,11 @@ class Rule:
         return bool(CLOCK_COLUMNS & self.when.columns)
 
     @property
+    def over_time(self) -> bool:
+        """Whether it is judged at every round over rows that do not change: groups get older while they are behind."""
+        return TIME_BEHIND in self.when.columns
+
+    @property
     def of_events(self) -> bool:
         """Whether it reads events: rows that are judged once, when they are written."""
         return self.keep_ms > 0
@@ -179,6 +188,8 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
     if table.name == "rounds":
         for column in _CLOCK_FIELDS:
             schema = schema.append(column)
+    if table.name == "group_health":
+        schema = schema.append(pa.field(TIME_BEHIND, pa.float64()))
     when = check(connection, schema, _bounded(_sql(given["when"], "when"), thresholds), ("BOOLEAN",))
     value = None
     if given.get("value") is not None:
@@ -202,6 +213,8 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
         keep_ms=_keep(given.get("keep"), is_event=view in _EVENTS),
     )
     _check_time(rule, view)
+    if TIME_BEHIND in rule.columns and not is_compared_once(connection, when.sql, TIME_BEHIND):
+        _refuse(f"{TIME_BEHIND} is known as bounds: compare it once in when, with <, <=, > or >=")
     return rule
 
 

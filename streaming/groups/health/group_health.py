@@ -17,6 +17,7 @@ from streaming.groups.classic.state import Transfer
 from streaming.groups.context import Context, GroupConfig
 from streaming.groups.health.activity import idle_members, idle_modern_members, rebalance_timeout, stuck_rebalance
 from streaming.groups.health.columns import Found, Membership, some
+from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
 from streaming.groups.lag.rows import Totals
@@ -37,8 +38,20 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
     """Write the group's row if it has changed, or if the last one is a heartbeat old."""
     findings = _findings_of(state, observation, context.config, totals.lost)
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
-    # Any change makes a new row, except in the round itself and the commits since the last row.
-    says = msgspec.msgpack.encode(msgspec.structs.replace(row, round=0, round_time=0, event_date=0, commits=0))
+    # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
+    # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
+    # behind by what has come since the round before, always something else.
+    says = msgspec.msgpack.encode(
+        msgspec.structs.replace(
+            row,
+            round=0,
+            round_time=0,
+            event_date=0,
+            commits=0,
+            time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
+            time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
+        )
+    )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
     # Each round of an idle group gets a row: its rounds are a heartbeat apart, but may come slightly early.
     if says != state.health or observation.idle or due:
@@ -81,6 +94,7 @@ def _row(
     config, verdict = context.config, membership.verdict
     expected = config.expected_strategy(context.group)
     told = None if ended else observation.state
+    place = totals.unread_place
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
@@ -117,7 +131,23 @@ def _row(
         commits=state.commits,
         imbalance=membership.balance[0],
         imbalance_optimal=membership.balance[1],
+        time_behind_seconds_min=_seconds_since(totals.unread_max, totals, state.clock.now),
+        time_behind_seconds_max=None
+        if totals.unread_reason is not None
+        else _seconds_since(totals.unread_min, totals, state.clock.now),
+        time_behind_reason=oldest_unread.LAG_UNKNOWN if totals.total is None else totals.unread_reason,
+        time_behind_topic=place[0] if place is not None else None,
+        time_behind_partition=place[1] if place is not None else None,
+        drain_seconds=totals.drain_seconds,
     )
+
+
+def _seconds_since(time: int | None, totals: Totals, now: int) -> float | None:
+    """Seconds from a time to a round; 0 if there is no such time, None if no lag is known at all."""
+    if totals.total is None:
+        return None
+    # (The oldest unread record may have come while the round was under way.)
+    return max(0, now - time) / 1000 if time is not None else 0.0
 
 
 def _most(total: int | None) -> int | None:

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 
 from streaming.groups.classic.membership import owning_members, subscribed_topics
 from streaming.groups.context import Context
-from streaming.groups.lag import offset_events
+from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
-from streaming.groups.lag.state import PartitionState
+from streaming.groups.lag.drain import drained
+from streaming.groups.lag.oldest_unread import RoundTimes, Unread
+from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.state import GroupState
 from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
@@ -17,15 +19,48 @@ from streaming.records import GroupObservation, Member, ModernMember, TopicObser
 # The tables hold int64.
 _MOST = 2**63 - 1
 
+# `PartitionState.row_at` that makes the next round write a row again, whatever it shows.
+_AGAIN = -_MOST
+
 _EMPTY: lag.Offsets = (array("q"), array("q"), array("q"))
 
 
 class Totals:
-    """Sums over the partitions of subscribed topics."""
+    """Sums over the partitions of subscribed topics, and the oldest unread record of all with a known lag.
 
-    __slots__ = ("largest", "lost", "partitions", "stable", "status", "topics", "total", "unknown")
+    Attributes:
+        unread_min: It was not readable before, ms; None if nothing is unread, or the bound is not known.
+        unread_max: It was readable by then, ms; None likewise.
+        unread_reason: Why `unread_min` is not known; None if it is, or if nothing is unread.
+        unread_place: Topic and partition of the record that was readable by `unread_max`; None if the group keeps up.
+        keeps_up: The group has read all that the round before could have read, as far as its lag is known.
+        drain_seconds: As `drained` gives it; None while the group is not behind.
+    """
+
+    __slots__ = (
+        "drain_seconds",
+        "keeps_up",
+        "largest",
+        "lost",
+        "partitions",
+        "stable",
+        "status",
+        "topics",
+        "total",
+        "unknown",
+        "unread_max",
+        "unread_min",
+        "unread_place",
+        "unread_reason",
+    )
 
     def __init__(self) -> None:
+        self.unread_min: int | None = None
+        self.unread_max: int | None = None
+        self.unread_reason: str | None = None
+        self.unread_place: tuple[str, int] | None = None
+        self.drain_seconds: float | None = None
+        self.keeps_up = False
         self.total: int | None = None
         self.stable: int | None = None
         self.largest: int | None = None
@@ -48,6 +83,15 @@ class Totals:
             self.largest = measured.lag
         if measured.lag_read_committed is not None:
             self.stable = (self.stable or 0) + measured.lag_read_committed
+
+    def wait(self, topic: str, partition: int, unread: Unread) -> None:
+        """Add the oldest unread record of a partition that is behind."""
+        if unread.time_max is not None and (self.unread_max is None or unread.time_max < self.unread_max):
+            self.unread_max, self.unread_place = unread.time_max, (topic, partition)
+        if unread.reason is not None:
+            self.unread_min, self.unread_reason = None, unread.reason
+        elif self.unread_reason is None and unread.time_min is not None:
+            self.unread_min = unread.time_min if self.unread_min is None else min(self.unread_min, unread.time_min)
 
     def lose(self, topic: str, partition: int, lost: int) -> None:
         """Add a partition's lost offsets, as of the previous round's log start offset; 0 adds nothing."""
@@ -75,12 +119,17 @@ class _Round:
     """One round of one group, while its partitions are judged."""
 
     __slots__ = (
+        "_arrived",
+        "_before",
         "_context",
         "_held",
+        "_now",
         "_observation",
         "_old",
+        "_opened_before",
         "_owners",
         "_passed",
+        "_rested",
         "_rounds",
         "_state",
         "_subscribed",
@@ -100,6 +149,11 @@ class _Round:
         self._held = observation.held_since is not None
         # Rows older than this are repeated; for an idle group, whose rounds are a heartbeat apart, all are.
         self._old = _MOST if observation.idle else observation.elapsed_time - context.config.heartbeat_ms
+        self._now = oldest_unread.times_of(observation, state.clock)
+        self._before = RoundTimes(state.round_opened, state.round_closed)
+        self._rested = oldest_unread.rested_until(observation, self._now, self._before)
+        self._opened_before = max(self._before.opened, self._rested)
+        self._arrived = oldest_unread.unread_between(self._opened_before, self._now.closed)
         self._totals = Totals()
 
     def measure(self) -> Totals:
@@ -107,7 +161,26 @@ class _Round:
         shown = {t.topic: t for t in self._observation.topics}
         for topic in sorted({*self._state.partitions, *shown}):
             self._topic(topic, shown.get(topic))
+        self._drain()
+        self._state.round_closed = self._now.closed
+        if self._now.opened >= 0:
+            self._state.round_opened = self._now.opened
         return self._totals
+
+    def _drain(self) -> None:
+        """Follow the sum of the lag of a group that does not keep up."""
+        state, totals = self._state, self._totals
+        newest = totals.unread_max is None or totals.unread_max == self._now.closed
+        totals.keeps_up = totals.unread_reason is None and newest
+        if totals.keeps_up:
+            totals.unread_place = None
+            if not self._held:
+                state.lag_sums = []
+        elif totals.total is not None and totals.unread_reason != oldest_unread.UNCERTAIN_TIME:
+            known = totals.partitions - totals.unknown
+            state.lag_sums, totals.drain_seconds = drained(
+                state.lag_sums, known, self._observation.elapsed_time, totals.total
+            )
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:
         state, subscribed = self._state, self._subscribed
@@ -120,7 +193,7 @@ class _Round:
                     partitions[partition] = PartitionState()
         owners = self._owners.get(topic, {})
         offsets = _unpack(seen)
-        counted = False
+        counted, last = False, None
         for partition in sorted(partitions):
             known = partitions[partition]
             owner = owners.get(partition)
@@ -146,13 +219,47 @@ class _Round:
                 self._totals.lose(topic, partition, lag.lost_below(known.committed, known.start))
             lag.sample(known, measured, self._passed, self._rounds)
             status = lag.judge(known, measured)
+            caught_up = measured.lag == 0 and not known.marks
+            unread = oldest_unread.NOTHING if caught_up else self._unread(known, measured)
             if ours:
                 self._totals.add(measured, status)
+                if unread is not last and unread.method is not None:
+                    last = unread  # partitions that have read all that the round before saw share one
+                    self._totals.wait(topic, partition, unread)
                 counted = True
-            self._write(topic, partition, known, measured, status, owner, ours)
+            self._write(topic, partition, known, measured, status, unread, owner, ours)
         self._totals.topics += counted
         if not partitions:
             del state.partitions[topic]
+
+    def _unread(self, known: PartitionState, measured: lag.Measured) -> Unread:
+        """Follow the oldest unread record of a partition; called for nearly every one, so it takes short cuts."""
+        end, row, start = measured.end, known.row, measured.start
+        if end is None:
+            # What the rounds before have seen stays true.
+            known.marks = oldest_unread.marks_before(known, self._before, self._rested)
+            return oldest_unread.UNKNOWN
+        first = known.committed
+        if first < 0 or known.of_topic is not None:
+            known.marks, known.fresh = [], 0
+            return oldest_unread.UNKNOWN
+        if start is not None and start > first:
+            first = start
+        if first >= end:
+            known.marks, known.fresh = [], 0
+            return oldest_unread.UNKNOWN if measured.lag is None else oldest_unread.NOTHING
+        seen = row[1] if row is not None else None
+        if seen is not None and seen <= first and (not known.marks or known.marks[-3] <= seen):
+            # All that the round before could have read has been read: the usual case.
+            before = self._before
+            known.marks, known.fresh = [seen, self._opened_before, before.closed], 0
+            unread = self._arrived
+        else:
+            # While the offsets log is blocked, the marks go on from the last commit that is known.
+            unread = oldest_unread.see(known, end, first, self._now, self._before, self._rested)
+        if measured.lag is None:
+            return oldest_unread.UNKNOWN
+        return unread if measured.lag > MARKER else oldest_unread.PERHAPS_A_MARKER
 
     def _write(
         self,
@@ -161,6 +268,7 @@ class _Round:
         known: PartitionState,
         measured: lag.Measured,
         status: str,
+        unread: Unread,
         owner: Member | ModernMember | None,
         subscribed: bool,
     ) -> None:
@@ -186,11 +294,30 @@ class _Round:
                 known,
                 measured,
                 status,
+                unread,
                 subscribed=subscribed,
                 owner=owner,
             )
             self._context.rows.lag.append(row)
             known.row = says
+            if unread.reason == oldest_unread.UNCERTAIN_TIME:
+                known.row_at = _AGAIN
+
+
+def move_unread(state: GroupState, by: int) -> None:
+    """Correct the times of rounds by which lag is judged, after all of them have turned out wrong by so many ms.
+
+    The partitions that are behind get new rows.
+    """
+    if state.round_opened >= 0:
+        state.round_opened = max(0, state.round_opened + by)
+    if state.round_closed >= 0:
+        state.round_closed = max(0, state.round_closed + by)
+    for partitions in state.partitions.values():
+        for known in partitions.values():
+            if known.marks:
+                oldest_unread.shift(known, by)
+                known.row_at = _AGAIN
 
 
 def end_partition(
@@ -214,6 +341,7 @@ def end_partition(
         known,
         measured,
         lag.UNKNOWN,
+        oldest_unread.UNKNOWN,
         subscribed=subscribed,
         owner=None,
         ended=True,

@@ -249,6 +249,8 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
         row_at: Elapsed time at the last row, ms.
         of_topic: Topic id of the last commit, or "" if it has none and the topic was created again since; None if the
             commit is for the topic that the newest round showed (`offset_events.py`).
+        marks: High watermarks of rounds with their times (`oldest_unread.py`); empty while the partition is not behind.
+        fresh: Number of marks added since they were thinned out.
     """
 
     committed: int = -1
@@ -263,6 +265,8 @@ class PartitionState(msgspec.Struct, array_like=True, gc=False, forbid_unknown_f
     row: tuple[int, int | None, int | None, int | None, int | None, str | None, str, str | None, bool] | None = None
     row_at: int = -1
     of_topic: str | None = None
+    marks: list[int] = []
+    fresh: int = 0
 
     def forget_rounds(self) -> None:
         """Drop the trend, because earlier rounds showed another topic, or because records are missing."""

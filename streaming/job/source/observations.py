@@ -46,6 +46,7 @@ class EventRound:
         log: The round's position in each partition of the offsets log.
         elapsed: As in `GroupObservation`, ms.
         size: Bytes of the round's events in all partitions, from its closing record; 0 when it does not give them.
+        closed: Append time of its closing record, ms; -1 when unknown.
     """
 
     round: int
@@ -56,6 +57,7 @@ class EventRound:
     log: tuple[int, ...]
     elapsed: int = -1
     size: int = 0
+    closed: int = -1
 
 
 def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRound, ...]:
@@ -70,6 +72,7 @@ def event_rounds(taken: Iterable[TakenRound], partition: int) -> tuple[EventRoun
             t.closed.log,
             t.summary.elapsed,
             t.closed.size,
+            t.summary.closed_time,
         )
         for t in taken
         for name, (first, end) in t.closed.events.items()
@@ -247,6 +250,7 @@ class ObservationAssembler:
         self._done.add((event.round, event.group))
         of_group = event if isinstance(event, GroupEvent) else None
         current = self._rounds[event.round]
+        rested = (of_group.rested if of_group else None) or (-1, -1)
         observation = GroupObservation(
             round=current.round,
             time=event.time,
@@ -263,6 +267,9 @@ class ObservationAssembler:
             held_by=of_group.held_by if of_group else None,
             idle=of_group is not None and of_group.idle,
             elapsed=current.elapsed,
+            closed=current.closed,
+            rested_since=rested[0],
+            rested_until=rested[1],
         )
         self._observations.setdefault(event.group, []).append(observation)
         self.made += size
@@ -301,6 +308,8 @@ def _wrong(event: Event, current: EventRound) -> str | None:
             return "a negative or impossible number of topics"
         if event.held_since is not None and not 0 <= event.held_since <= LATEST_MS:
             return "the time since which the log is blocked is not a valid time"
+        if event.rested is not None and not 0 <= event.rested[0] <= event.rested[1] <= LATEST_MS:
+            return "the times between which the group rested are not valid times"
     return None
 
 

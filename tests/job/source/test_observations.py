@@ -226,6 +226,7 @@ def test_rounds_without_events_in_a_partition_are_not_read_there() -> None:
     rounds = plan_batch(Positions(), records, FAR, CLUSTER).rounds
     assert [r.round for r in event_rounds(rounds, 0)] == [0]
     assert [r.round for r in event_rounds(rounds, 1)] == [2]
+    assert [r.closed for r in event_rounds(rounds, 1)] == [records[1].timestamp]
 
 
 def test_an_observation_has_the_round_s_number_and_elapsed_time_and_its_events_the_offset() -> None:
@@ -241,6 +242,26 @@ def test_an_observation_tells_that_its_group_is_idle() -> None:
         "works": False,
         "left": False,
     }
+
+
+def test_an_observation_tells_when_its_round_closed_and_between_which_rounds_its_group_rested() -> None:
+    closed = replace(ROUND, closed=1_700)
+    made = assemble([group("g", 0, rested=(100, 900)), group("h", 0), gone("left")], rounds=(closed,))
+    assert {
+        name: (observation.closed, observation.rested_since, observation.rested_until)
+        for name, (observation,) in made.observations.items()
+    } == {"g": (1_700, 100, 900), "h": (1_700, -1, -1), "left": (1_700, -1, -1)}
+
+
+@pytest.mark.parametrize("rested", [(-1, 900), (900, 100), (100, 2**63 - 1), (100, 2**70)])
+def test_a_rest_between_times_that_cannot_be_is_refused(rested: tuple[int, int]) -> None:
+    made = assemble([encode_event(group("g", 0)).replace(b'"rested":null', b'"rested":[%d,%d]' % rested)])
+    assert (made.observations, len(told(made))) == ({}, 1)
+
+
+def test_an_event_of_an_older_probe_tells_no_rest() -> None:
+    made = assemble([encode_event(group("g", 0)).replace(b',"rested":null', b"")])
+    assert [(o.rested_since, o.rested_until) for o in made.observations["g"]] == [(-1, -1)]
 
 
 QUOTA = b'{"type":"quota","v":7,"cluster":"test","round":7,"group":"g","bytes":123}'

@@ -1,0 +1,86 @@
+"""When a group will have caught up, at its pace of the last minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from streaming.groups.lag.drain import drained
+from tests.groups.build import SECOND, START, Life, make_commit, make_member, make_observation, make_record, make_topic
+
+
+def told(end: Callable[[int], int], committed: Callable[[int], int], until: int, every: int = 10) -> list[float | None]:
+    """`drain_seconds` after each round of ten seconds, of a group that commits every so many seconds."""
+    life = Life()
+    first = make_observation(2, make_topic("x", 1, end=end(0)), time=START + SECOND)
+    life.take(make_commit(1, committed(0), topic="x"), first)
+    found = []
+    for second in range(10, until, 10):
+        if second % every == 0:
+            life.take(make_commit(second, committed(second), topic="x"))
+        life.take(make_observation(second + 1, make_topic("x", 1, end=end(second))))
+        found.append(life.rows.group_health[-1].drain_seconds)
+    return found
+
+
+def test_a_group_that_reads_twice_as_fast_as_is_produced_drains_its_backlog_at_the_difference() -> None:
+    found = told(lambda s: 10_000 + 10 * s, lambda s: 20 * s, 400)
+    assert found[:2] == [None, None]
+    # 10,000 - 10 s behind at second s, and 10 a second less with each.
+    assert [round(value or 0) for value in found[5:8]] == [940, 930, 920]
+    assert found[-1] == pytest.approx(1_000 - 390, abs=3)
+
+
+@pytest.mark.parametrize("reads", [0, 5, 10])
+def test_a_group_that_reads_no_faster_than_is_produced_does_not_drain(reads: int) -> None:
+    assert set(told(lambda s: 1_000 + 10 * s, lambda s: reads * s, 900)) == {None}
+
+
+def test_a_group_that_commits_every_two_minutes_is_looked_at_over_ten() -> None:
+    found = told(lambda s: 100_000 + 10 * s, lambda s: 20 * s, 2_000, every=120)
+    assert all(value is not None for value in found[60:])
+    assert all(value == pytest.approx(10_000 - 10 * at, rel=0.25) for at, value in enumerate(found) if at >= 60)
+
+
+def test_a_group_that_stops_has_no_pace_after_ten_minutes_and_no_rows_from_then_on() -> None:
+    found = told(lambda _: 10_000, lambda s: min(20 * s, 2_000), 1_200)
+    assert found[9] is not None
+    assert found[-1] is None
+    life = Life()
+    life.take(make_commit(1, 0, topic="x"))
+    for second in range(10, 1_200, 10):
+        if second <= 100:
+            life.take(make_commit(second, 20 * second, topic="x"))
+        life.take(make_observation(second + 1, make_topic("x", 1, end=10_000)))
+    assert [(row.round_time - START) // SECOND for row in life.rows.group_health][-1] < 900
+
+
+def test_a_group_that_keeps_up_has_nothing_to_drain_and_no_samples() -> None:
+    life = Life()
+    for second in range(10, 200, 10):
+        life.take(make_commit(second - 1, 10 * second - 5, topic="x"))
+        life.take(make_observation(second, make_topic("x", 1, end=10 * second)))
+    assert {row.drain_seconds for row in life.rows.group_health} == {None}
+    assert life.state is not None
+    assert life.state.lag_sums == []
+
+
+def test_sums_of_other_partitions_are_not_compared() -> None:
+    assert drained([1, 0, 1_000, 60_000, 900], 2, 70_000, 500) == ([2, 70_000, 500], None)
+
+
+def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
+    life = Life()
+    life.take(make_record(1, [make_member("a", ("y",))]), make_commit(2, 0, topic="x"))
+    for second in range(10, 100, 10):
+        life.take(make_commit(second, 20 * second, topic="x"))
+        life.take(make_observation(second + 1, make_topic("x", 1, end=10_000), make_topic("y", 1, end=0)))
+    assert {row.drain_seconds for row in life.rows.group_health} == {None}
+
+
+def test_samples_are_few() -> None:
+    samples: list[int] = []
+    for elapsed in range(0, 86_400_000, 10_000):
+        samples, _ = drained(samples, 1, elapsed, 10**9 - elapsed)
+        assert len(samples) <= 1 + 2 * 12

@@ -1,0 +1,358 @@
+"""Since when the oldest unread record could be read: what rounds tell, and why a bound is missing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streaming.groups.lag.oldest_unread import thinned
+from streaming.groups.rows import LagRow
+from tests.groups.build import (
+    MINUTE,
+    SECOND,
+    START,
+    Life,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+    packed,
+)
+
+HOUR = 60 * MINUTE
+
+
+def see(life: Life, second: int, end: int, **changes: Any) -> None:
+    """A round at a second, which closes half a second later, with a high watermark."""
+    of_topic = {name: changes.pop(name) for name in ("log_start_offsets", "topic_id") if name in changes}
+    life.take(make_observation(second, make_topic("x", 1, end=end, **of_topic), **changes))
+
+
+def told(life: Life) -> tuple[float | None, float | None, str | None]:
+    """The bounds in the newest row, as seconds since START, and the reason."""
+    row = life.rows.lag[-1]
+    return _second(row.oldest_unread_time_min), _second(row.oldest_unread_time_max), row.oldest_unread_reason
+
+
+def _second(time: int | None) -> float | None:
+    return None if time is None else (time - START) / SECOND
+
+
+def caught_up() -> Life:
+    """A group that had read all 100 records at 10 and 20."""
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"))
+    see(life, 10, 100)
+    see(life, 20, 100)
+    return life
+
+
+def behind() -> Life:
+    """It has read nothing since: 150 at 30, 200 at 40, 250 at 50."""
+    life = caught_up()
+    for second, end in ((30, 150), (40, 200), (50, 250)):
+        see(life, second, end)
+    return life
+
+
+def test_a_record_came_after_the_last_round_without_it_opened_and_before_the_first_round_with_it_closed() -> None:
+    life = caught_up()
+    assert told(life) == (None, None, "nothing_unread")
+    see(life, 30, 150)
+    assert told(life) == (20.0, 30.5, None)
+    assert life.rows.lag[-1].oldest_unread_method == "rounds"
+
+
+def test_the_bounds_stay_while_nothing_is_read_and_no_row_is_written_while_nothing_moves() -> None:
+    life = behind()
+    assert told(life) == (20.0, 30.5, None)
+    written = len(life.rows.lag), len(life.rows.group_health)
+    for second in range(60, 600, 10):
+        see(life, second, 250)
+    assert (len(life.rows.lag), len(life.rows.group_health)) == written
+    see(life, 600, 260)
+    assert told(life) == (20.0, 30.5, None)
+
+
+@pytest.mark.parametrize(
+    ("committed", "bounds"),
+    [(149, (20.0, 30.5)), (150, (30.0, 40.5)), (199, (30.0, 40.5)), (200, (40.0, 50.5)), (249, (40.0, 50.5))],
+)
+def test_each_record_of_a_backlog_has_the_bounds_of_the_rounds_around_it(
+    committed: int, bounds: tuple[float, float]
+) -> None:
+    life = behind()
+    life.take(make_commit(55, committed, topic="x"))
+    see(life, 60, 300)
+    assert told(life) == (*bounds, None)
+
+
+def test_records_that_arrive_while_a_caught_up_group_rests_are_bounded_by_the_newest_round() -> None:
+    life = caught_up()
+    for second in range(30, 600, 10):
+        see(life, second, 100)
+    see(life, 600, 110)
+    assert told(life) == (590.0, 600.5, None)
+
+
+def test_a_consumer_that_is_always_a_little_behind_has_the_bounds_of_one_interval() -> None:
+    life = Life()
+    for second in range(10, 100, 10):
+        life.take(make_commit(second - 5, 10 * second - 5, topic="x"))
+        see(life, second, 10 * second)
+        assert told(life) == (
+            None if second == 10 else second - 10.0,
+            second + 0.5,
+            None if second > 10 else "before_rounds",
+        )
+
+
+def test_a_group_first_seen_in_the_middle_of_a_backlog_is_behind_for_at_least_so_long() -> None:
+    life = Life()
+    life.take(make_commit(5, 40, topic="x"))
+    see(life, 10, 100)
+    see(life, 20, 200)
+    assert told(life) == (None, 10.5, "before_rounds")
+    life.take(make_commit(25, 120, topic="x"))
+    see(life, 30, 200)
+    assert told(life) == (10.0, 20.5, None)
+
+
+def test_what_a_group_goes_back_to_is_older_than_the_rounds_that_are_kept() -> None:
+    life = behind()
+    life.take(make_commit(55, 200, topic="x"))
+    see(life, 60, 300)
+    life.take(make_commit(65, 120, topic="x"))
+    see(life, 70, 300)
+    # By 40.5 all up to 200 was there. (What the rounds before had seen was not needed any more.)
+    assert told(life) == (None, 40.5, "before_rounds")
+
+
+def test_a_caught_up_group_that_goes_back_has_the_round_before_as_upper_bound() -> None:
+    life = caught_up()
+    life.take(make_commit(25, 30, topic="x"))
+    see(life, 30, 150)
+    assert told(life) == (None, 20.5, "before_rounds")
+
+
+def test_one_offset_may_be_a_transaction_marker_so_nothing_is_claimed() -> None:
+    life = caught_up()
+    see(life, 30, 101)
+    assert told(life) == (None, None, "one_offset")
+    assert health(life) == (0.0, 0.0, None, None)
+    see(life, 40, 102)
+    assert told(life) == (20.0, 30.5, None)
+
+
+def test_what_the_log_start_has_passed_is_not_unread() -> None:
+    life = behind()
+    see(life, 60, 300, log_start_offsets=packed([210]))
+    assert told(life) == (40.0, 50.5, None)
+
+
+def test_an_unknown_high_watermark_makes_the_bounds_wider_and_not_wrong() -> None:
+    life = caught_up()
+    see(life, 30, -1)
+    assert told(life) == (None, None, "lag_unknown")
+    see(life, 40, 150)
+    assert told(life) == (20.0, 40.5, None)
+
+
+def test_while_the_offsets_log_is_blocked_nothing_is_claimed_and_nothing_is_forgotten() -> None:
+    life = caught_up()
+    see(life, 30, 150, held_since=START)
+    see(life, 40, 200, held_since=START)
+    assert told(life) == (None, None, "lag_unknown")
+    life.take(make_commit(45, 150, topic="x"))
+    see(life, 50, 200)
+    assert told(life) == (30.0, 40.5, None)
+
+
+def test_records_that_replace_those_lost_in_an_unclean_election_are_not_older_than_they_are() -> None:
+    life = behind()
+    see(life, 60, 180)  # it had been 250: what is at 100 may be another record now
+    assert told(life) == (20.0, 60.5, None)
+    life.take(make_commit(65, 170, topic="x"))
+    see(life, 70, 300)
+    assert told(life) == (30.0, 60.5, None)
+    life.take(make_commit(75, 180, topic="x"))
+    see(life, 80, 300)
+    assert told(life) == (60.0, 70.5, None)
+
+
+def test_a_topic_that_was_deleted_and_created_again_begins_anew() -> None:
+    life = behind()
+    life.take(make_commit(55, 10, topic="x"))
+    see(life, 60, 400, topic_id="another")
+    assert (life.rows.lag[-1].reason, told(life)) == ("topic_recreated", (None, None, "lag_unknown"))
+    life.take(make_commit(65, 20, topic="x"))
+    see(life, 70, 500, topic_id="another")
+    assert told(life) == (None, 60.5, "before_rounds")
+
+
+def test_a_round_whose_time_has_jumped_bounds_nothing_until_the_next_one_tells_which_clock_was_right() -> None:
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"))
+    for second in (10, 20):
+        see(life, second, 100, elapsed=second * SECOND)
+    see(life, 30, 150, elapsed=30 * SECOND, time=START + 30 * SECOND + HOUR, closed=START + 31 * SECOND + HOUR)
+    assert told(life) == (20.0, None, "uncertain_time")
+    see(life, 40, 150, elapsed=40 * SECOND)
+    assert told(life) == (20.0, 40.5, None)
+
+
+def test_after_an_outage_of_the_probe_the_bounds_hold_the_outage() -> None:
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"))
+    for second in (10, 20):
+        see(life, second, 100, elapsed=second * SECOND)
+    see(life, 3_600, 150, elapsed=50 * SECOND)
+    assert told(life) == (20.0, None, "uncertain_time")
+    see(life, 3_610, 150, elapsed=60 * SECOND)
+    assert told(life) == (20.0, 3_610.5, None)
+
+
+def test_a_clock_that_is_set_back_takes_the_bounds_with_it() -> None:
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"))
+    for second, end in ((3_610, 100), (3_620, 100), (3_630, 150)):
+        see(life, second, end, elapsed=second * SECOND)
+    for second in (40, 50):
+        see(life, second, 150, elapsed=(3_600 + second) * SECOND)
+    assert told(life) == (20.0, 30.5, None)
+
+
+def test_a_clock_that_is_set_back_by_a_moment_leaves_the_bounds_in_order() -> None:
+    life = caught_up()
+    see(life, 30, 150, time=START + 10 * SECOND, closed=START + 11 * SECOND)
+    assert told(life) == (11.0, 11.0, None)
+
+
+def test_a_round_that_does_not_tell_when_it_closed_gives_no_upper_bound() -> None:
+    life = caught_up()
+    see(life, 30, 150, closed=-1)
+    assert told(life) == (20.0, None, "uncertain_time")
+
+
+def test_an_idle_group_that_moves_is_bounded_by_the_last_round_that_skipped_it() -> None:
+    life = caught_up()
+    see(life, 30, 100, idle=True)
+    # The rounds up to 580 looked as the one at 30 did, and did not report it.
+    see(life, 590, 150, rested_since=START + 10 * SECOND, rested_until=START + 580 * SECOND)
+    assert told(life) == (580.0, 590.5, None)
+
+
+def test_so_is_what_arrives_in_an_idle_group_that_is_behind() -> None:
+    life = behind()
+    see(life, 60, 250, idle=True)
+    see(life, 590, 300, rested_since=START + 50 * SECOND, rested_until=START + 580 * SECOND)
+    life.take(make_commit(595, 250, topic="x"))
+    see(life, 600, 300)
+    assert told(life) == (580.0, 590.5, None)
+
+
+@pytest.mark.parametrize("since", [31, 600])
+def test_a_rest_that_began_after_the_round_that_the_job_has_seen_tells_nothing(since: int) -> None:
+    life = caught_up()
+    see(life, 30, 100, idle=True)
+    see(life, 590, 150, rested_since=START + since * SECOND, rested_until=START + 580 * SECOND)
+    assert told(life) == (30.0, 590.5, None)
+
+
+def test_marks_are_few_however_long_a_group_is_away_and_no_bound_is_wider_than_a_tenth_of_its_age() -> None:
+    life = caught_up()
+    rounds = 9_000  # a day
+    for number in range(3, rounds):
+        see(life, 10 * number, 100 + number)
+    assert life.state is not None
+    [known] = life.state.partitions["x"].values()
+    assert len(known.marks) <= 3 * 120
+    now = START + 10 * SECOND * rounds
+    for committed in range(110, 100 + rounds - 3, 97):
+        marks = list(known.marks)
+        later = Life()
+        later.state = life.state
+        later.take(make_commit(10 * rounds - 1, committed, topic="x"))
+        see(later, 10 * rounds, 100 + rounds)
+        life.state.partitions["x"][0].marks = marks
+        row = later.rows.lag[-1]
+        earliest, latest = row.oldest_unread_time_min, row.oldest_unread_time_max
+        assert earliest is not None
+        assert latest is not None
+        assert latest - earliest <= max(20 * SECOND, (now - latest) / 10)
+
+
+def test_a_clock_that_runs_backwards_cannot_make_marks_many() -> None:
+    marks = [number for at in range(500) for number in (at, START - at, START - at + 1)]
+    kept = thinned(marks, START - 1_000)
+    assert len(kept) <= 3 * 192
+    assert kept[:6] == marks[:6]
+    assert kept[-3:] == marks[-3:]
+
+
+def health(life: Life) -> tuple[float | None, float | None, str | None, tuple[str, int] | None]:
+    row = life.rows.group_health[-1]
+    place = (row.time_behind_topic, row.time_behind_partition) if row.time_behind_topic is not None else None
+    return row.time_behind_seconds_min, row.time_behind_seconds_max, row.time_behind_reason, place  # type: ignore[return-value]
+
+
+def test_a_group_is_as_far_behind_as_its_oldest_unread_record() -> None:
+    life = Life()
+    topic = lambda *ends: make_topic("x", 2, end=ends)  # noqa: E731
+    life.take(make_commit(5, 100, topic="x"), make_commit(6, 100, topic="x", partition=1))
+    life.take(make_observation(10, topic(100, 100)), make_observation(20, topic(100, 100)))
+    assert health(life) == (0.0, 0.0, None, None)
+    life.take(make_observation(30, topic(100, 150)))
+    # Its age is told as of the opening of the round, and the record may have come since: the group may keep up.
+    assert health(life) == (0.0, 10.0, None, None)
+    life.take(make_observation(40, topic(150, 200)))
+    assert health(life) == (9.5, 20.0, None, ("x", 1))
+    life.take(make_commit(45, 200, topic="x", partition=1), make_observation(50, topic(150, 200)))
+    assert health(life) == (9.5, 20.0, None, ("x", 0))
+
+
+def test_a_group_that_keeps_up_at_a_constant_distance_has_no_row_for_that_in_each_round() -> None:
+    life = Life()
+    for second in range(10, 300, 10):
+        life.take(make_commit(second - 1, 10 * second - 5, topic="x"))
+        see(life, second, 10 * second)
+    written = len(life.rows.group_health)
+    assert written <= 3
+    assert health(life) == (0.0, 10.0, None, None)
+    see(life, 300, 3_000)
+    see(life, 310, 3_000)
+    assert health(life) == (9.5, 20.0, None, ("x", 0))
+
+
+def test_one_partition_that_is_behind_since_before_the_rounds_leaves_the_upper_bound_of_the_group_open() -> None:
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"), make_commit(6, 90, topic="x", partition=1))
+    life.take(make_observation(10, make_topic("x", 2)), make_observation(20, make_topic("x", 2, end=(150, 100))))
+    assert health(life) == (9.5, None, "before_rounds", ("x", 1))
+
+
+def test_a_group_whose_lag_is_not_known_is_neither_behind_nor_caught_up() -> None:
+    life = caught_up()
+    see(life, 30, 150, held_since=START)
+    assert health(life) == (None, None, "lag_unknown", None)
+
+
+def test_topics_that_the_group_no_longer_subscribes_to_do_not_count() -> None:
+    life = behind()
+    life.take(make_record(55, [make_member("a", ("y",))]))
+    life.take(make_observation(60, make_topic("x", 1, end=250), make_topic("y", 1, end=0)))
+    assert health(life)[2:] == ("lag_unknown", None)
+    assert told_of(life, "x").oldest_unread_time_max == START + 30 * SECOND + SECOND // 2
+
+
+def told_of(life: Life, topic: str) -> LagRow:
+    return [row for row in life.rows.lag if row.topic == topic][-1]
+
+
+def test_the_last_row_of_a_partition_claims_nothing() -> None:
+    life = behind()
+    life.take(make_observation(60, gone="deleted"))
+    assert told(life) == (None, None, "lag_unknown")
+    assert health(life) == (None, None, "lag_unknown", None)
