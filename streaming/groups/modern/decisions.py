@@ -18,6 +18,7 @@ from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
 from streaming.groups.health.columns import Found, some
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
+from streaming.groups.modern.causes import Before, before_decision, modern_causes
 from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
 from streaming.groups.modern.members import (
     close_modern_members,
@@ -43,6 +44,7 @@ from streaming.records import (
     ModernInput,
     ModernMember,
     Removed,
+    TargetEpoch,
 )
 from streaming.times import day_of
 
@@ -65,6 +67,9 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     was_empty = state.modern.group is not None and state.modern.group.told == {}
     owner = _owner_in(item)
     owned = state.modern.group.currents.get(owner) if state.modern.group is not None and owner is not None else None
+    before = None
+    if state.modern.group is not None and isinstance(item, GroupEpoch | TargetEpoch):
+        before = before_decision(state.modern.group)
     state.modern.group, word = take(state.modern.group, item, born=upgraded)
     if owner is not None and state.modern.group is not None:
         state.modern.pauses = state.modern.pauses or Pauses()
@@ -80,7 +85,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         if state.classic.tombstoned is not None and not state.modern.upgraded:
             state.classic.current = None
     if isinstance(word, ModernDecision):
-        _decide(state, word, context)
+        _decide(state, word, before, context)
     elif isinstance(word, Ended):
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
@@ -95,7 +100,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.modern.upgraded = False
 
 
-def _decide(state: GroupState, decision: ModernDecision, context: Context) -> None:
+def _decide(state: GroupState, decision: ModernDecision, was: Before | None, context: Context) -> None:
     before = state.modern.epoch
     moved = moves_of_target(decision)
     names = names_at(state, decision)
@@ -116,6 +121,7 @@ def _decide(state: GroupState, decision: ModernDecision, context: Context) -> No
     if decision.exact or not is_compacted(state, decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         row = _churn_row(state, decision, before, moved, names, classic, context)
+        row = _with_causes(state, decision, was, names, row)
         context.rows.rebalance_churn.append(_open_pauses(state, decision, row))
     else:
         state.modern.pauses = None
@@ -222,6 +228,30 @@ def _churn_row(
         join_completed_time=None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
+    )
+
+
+def _with_causes(
+    state: GroupState, decision: ModernDecision, was: Before | None, names: Mapping[str, str], row: ChurnRow
+) -> ChurnRow:
+    """The decision's row with its causes, and with how its members rebalanced."""
+    group = state.modern.group
+    causes = modern_causes(
+        decision,
+        was,
+        group.metadata_hash if group is not None else 0,
+        names,
+        migrated=row.kind == "migration",
+        skipped=row.generations_skipped,
+    )
+    # Members of the classic protocol in the group may rebalance eagerly.
+    all_new = all(member.classic_protocols is None for member in decision.members)
+    new_protocol = row.kind == "rebalance" and decision.group_type == CONSUMER and all_new
+    return msgspec.structs.replace(
+        row,
+        causes=causes,
+        rebalance_protocol="consumer" if new_protocol else None,
+        partitions_stopped_unmoved=0 if new_protocol else None,
     )
 
 
