@@ -25,6 +25,7 @@ STRATEGY_CHANGED: Final = "strategy_changed"
 HANDOVER: Final = "handover"
 REJOINED: Final = "rejoined"
 UNFINISHED_GENERATIONS: Final = "unfinished_generations"
+COORDINATOR_MOVED: Final = "coordinator_moved"
 UNKNOWN: Final = "unknown"
 
 CAUSES: Final = (
@@ -41,6 +42,7 @@ CAUSES: Final = (
     HANDOVER,
     REJOINED,
     UNFINISHED_GENERATIONS,
+    COORDINATOR_MOVED,
     UNKNOWN,
 )
 """All causes, in the order in which a row lists them."""
@@ -103,6 +105,17 @@ def of_topics(kind: str, changes: Iterable[TopicChange], evidence: str) -> list[
     if more > 0:
         found.append(Cause(kind, f"{more} more topics: {evidence}", more, (), None, None, None))
     return found
+
+
+def coordinator_moved(before: int, after: int) -> list[Cause]:
+    """The cause `coordinator_moved`, if both leader epochs of the group's log partition are known and differ."""
+    if not 0 <= before < after:
+        return []
+    evidence = (
+        "the log partition of the group has a newer leader epoch: its coordinator was elected anew, or (KRaft before "
+        "3.6) a replica fell out of sync"
+    )
+    return [cause(COORDINATOR_MOVED, evidence, before=str(before), after=str(after))]
 
 
 def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:

@@ -36,6 +36,7 @@ from streaming.groups.causes import (
     UNKNOWN,
     TopicChange,
     cause,
+    coordinator_moved,
     in_order,
     of_members,
     of_topics,
@@ -147,6 +148,7 @@ def classic_causes(decided: Decided) -> tuple[Cause, ...]:
         found.append(
             cause(UNFINISHED_GENERATIONS, f"{decided.skipped} generations in between left no record in the log")
         )
+    found += coordinator_moved(decided.before.leader_epoch, decided.record.leader_epoch)
     return in_order(found)
 
 

@@ -29,6 +29,7 @@ from streaming.groups.causes import (
     UNKNOWN,
     TopicChange,
     cause,
+    coordinator_moved,
     in_order,
     of_members,
     of_topics,
@@ -83,6 +84,7 @@ def modern_causes(
     *,
     migrated: bool,
     skipped: int | None,
+    leader_epochs: tuple[int, int],
 ) -> tuple[Cause, ...]:
     """The causes of a decision.
 
@@ -93,6 +95,7 @@ def modern_causes(
         names: Topic names by id.
         migrated: The group was a classic one until now.
         skipped: Epochs without a target; None if unknown.
+        leader_epochs: Leader epochs of the previous decision and of this one; -1 when not known.
     """
     joined = of_members(MEMBER_JOINED, decision.joined or (), "not in the previous decision")
     gone = _gone(decision, before.away if before is not None else {})
@@ -123,6 +126,7 @@ def modern_causes(
         found.append(cause(UNKNOWN, evidence))
     if skipped:
         found.append(cause(UNFINISHED_GENERATIONS, f"{skipped} epochs in between had no target of their own"))
+    found += coordinator_moved(*leader_epochs)
     return in_order(found)
 
 

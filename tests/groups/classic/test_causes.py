@@ -296,6 +296,26 @@ def test_the_same_racks_after_a_while_are_no_change() -> None:
     assert causes_of(in_racks(1, "r1", "r2"), with_rack(5, 1, "r1"), *other, with_rack(900, 2, "r1")) == ["rejoined"]
 
 
+# The coordinator.
+
+
+def test_a_newer_leader_epoch_of_the_log_partition_stands_beside_the_cause() -> None:
+    found = rows_of(two(5, 1, leader_epoch=3), make_record(900, even("x", 4, "a"), generation=2, leader_epoch=5))
+    assert [(c.cause, c.before, c.after) for c in found[-1].causes or ()] == [
+        ("member_gone", None, None),
+        ("coordinator_moved", "3", "5"),
+    ]
+
+
+def test_it_explains_no_rejoin_by_itself() -> None:
+    assert causes_of(two(5, 1, leader_epoch=3), two(900, 2, leader_epoch=4)) == ["rejoined", "coordinator_moved"]
+
+
+@pytest.mark.parametrize(("before", "after"), [(3, 3), (-1, 4), (3, -1), (4, 3)])
+def test_equal_unknown_or_lower_epochs_claim_nothing(before: int, after: int) -> None:
+    assert causes_of(two(5, 1, leader_epoch=before), two(900, 2, leader_epoch=after)) == ["rejoined"]
+
+
 # Where less is known.
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from streaming.groups.rows import Cause, ChurnRow
-from streaming.records import GroupEpoch, GroupInput, KnownTopics
+from streaming.records import GroupEpoch, GroupInput, KnownTopics, TargetEpoch
 from tests.examples import examples
 from tests.groups.build import START, Life, even, make_record, make_tombstone
 from tests.groups.coordinator import TOPIC, Coordinator, Written, lives
@@ -196,6 +196,18 @@ def test_up_to_kafka_4_0_the_log_has_the_partition_counts_themselves() -> None:
     first, second = read(FIRST), read([epoch(2), stands(2)], 20)
     (found,) = rows_of(*first[:1], counted(10, 4), *first[1:], counted(19, 6), *second)[-1].causes or ()
     assert (found.cause, found.topic, found.before, found.after) == ("partitions_changed", "orders", "4", "6")
+
+
+def test_a_newer_leader_epoch_of_the_log_partition_stands_beside_the_cause() -> None:
+    inputs = [
+        msgspec.structs.replace(item, leader_epoch=item.epoch + 6) if isinstance(item, TargetEpoch) else item
+        for item in read([*FIRST, *SECOND_MEMBER])
+    ]
+    rows = rows_of(*inputs)
+    assert [[(c.cause, c.before, c.after) for c in row.causes or ()] for row in rows] == [
+        [("member_joined", None, None)],
+        [("member_joined", None, None), ("coordinator_moved", "7", "8")],
+    ]
 
 
 def test_an_upgrade_is_a_migration_with_who_joined() -> None:
