@@ -217,7 +217,7 @@ def streams() -> Life:
 
 def behind() -> Life:
     life = Life()
-    life.take(make_observation(3, make_topic("x", 3)), make_record(5, even("x", 2, "a", "b")))
+    life.take(make_observation(3, make_topic("x", 3)), make_record(5, even("x", 2, "a", "b"), leader_epoch=4))
     return life
 
 
@@ -229,7 +229,8 @@ def changing() -> Life:
         for topics in (["orders"], ["orders", "ordeals"])
     ]
     life.take(*read([metadata("a", "i"), epoch(1), target("a", 0, 1, 2), stands(1)]), counts[0])
-    life.take(*read([_resolving("b"), matched[0], epoch(2), target("a", 0), target("b", 1, 2), stands(2)], 20))
+    *others, decided = read([_resolving("b"), matched[0], epoch(2), target("a", 0), target("b", 1, 2), stands(2)], 20)
+    life.take(*others, msgspec.structs.replace(decided, leader_epoch=4))  # type: ignore[arg-type]
     away = other_key(8, GROUP, "a"), current_assignment(-2, {TOPIC: (0,)})
     other = other_key(5, GROUP, "b"), member_metadata([], regex="ord.*")
     life.take(counts[1], *read([away, other, matched[1]], 31))
