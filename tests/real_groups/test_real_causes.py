@@ -24,6 +24,7 @@ from tests.oracle.java_members import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed, until
 from tests.real_groups.party import make_topics
+from tests.real_groups.real_log import offsets_log
 from tests.real_groups.real_members import LibrdkafkaMembers
 
 pytestmark = [pytest.mark.kafka, pytest.mark.java, pytest.mark.soak, pytest.mark.timeout(0)]
@@ -215,6 +216,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]
         "group.consumer.heartbeat.interval.ms": "300",
     }
     with EmbeddedBroker(tmp_path_factory.mktemp("causes"), overrides=quick) as running:
+        with offsets_log(running.bootstrap):
+            pass  # (There is no round before the log exists.)
         yield running
 
 
