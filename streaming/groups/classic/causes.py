@@ -97,7 +97,7 @@ class Decided:
         skipped: Generations between the two; None if unknown.
         follows: Partitions pending handover from the previous decision; empty if there are none.
         pending: Those that this decision leaves.
-        shown: What rounds had shown at the previous decision.
+        shown: What rounds had shown at the previous decision; None if that is not known.
         now: What they have shown at this one.
         topics: The group's topics as of the newest round.
     """
@@ -112,7 +112,7 @@ class Decided:
     skipped: int | None
     follows: Owners
     pending: Owners
-    shown: TopicsShown
+    shown: TopicsShown | None
     now: TopicsShown
     topics: Mapping[str, TopicState]
 
@@ -208,10 +208,11 @@ def _of_topics(decided: Decided) -> Iterable[Cause]:
     if not both or before.protocol not in _ASSIGN_ALL or record.protocol not in _ASSIGN_ALL:
         return
     yield from _of_counts(both, _counts(before, decided.follows), _counts(record, decided.pending), decided)
+    earlier = decided.shown.racks if decided.shown is not None else {}
     racks = [
         TopicChange(topic, None, None)
-        for topic in both & decided.shown.racks.keys() & decided.now.racks.keys()
-        if decided.shown.racks[topic] != decided.now.racks[topic]
+        for topic in both & earlier.keys() & decided.now.racks.keys()
+        if earlier[topic] != decided.now.racks[topic]
     ]
     yield from of_topics(RACKS_CHANGED, racks, "rounds showed other racks of its replicas, and members have racks")
 
@@ -225,7 +226,7 @@ def _of_counts(
         if first == second:
             continue
         change = TopicChange(topic, str(first), str(second))
-        shown = decided.shown.counts.get(topic, first)
+        shown = NO_ROUND if decided.shown is None else decided.shown.counts.get(topic, first)
         if shown == second:
             stale.append(change)
         # A leader may lack a topic for a moment, or know fewer partitions than the one before; then only rounds prove

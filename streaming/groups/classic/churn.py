@@ -26,7 +26,7 @@ from streaming.groups.classic.membership import (
     subscribed_topics,
     write_members,
 )
-from streaming.groups.classic.state import ClassicDecision, Owned, TopicsShown, Transfer
+from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
 from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
@@ -69,7 +69,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
         skipped=past.skipped,
         follows={} if follows is None else follows.owners,
         pending=pending,
-        shown=classic.shown or TopicsShown(),
+        shown=classic.shown,
         now=shown,
         topics=state.topics,
     )

@@ -99,7 +99,8 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         members_ended: The members' closing rows are written.
         handed_over: If the last record read ended a KIP-848 consumer group: its newest decision, in the form of a
             classic record, from which the classic group after a downgrade continues.
-        shown: What rounds had shown of the topics at the newest decision; None before the first.
+        shown: What rounds had shown of the topics at the newest decision; None before the first, and in the state of
+            an older release.
     """
 
     current: ClassicDecision | None = None
