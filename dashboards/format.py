@@ -188,6 +188,17 @@ def calm(group: Row) -> str:
 
 _EAGER = frozenset({"range", "roundrobin", "sticky"})
 
+# Causes that the other columns of a decision do not show.
+_CAUSES = {
+    "subscription_changed": "other topics subscribed",
+    "partitions_changed": "another partition count",
+    "metadata_stale": "the leader's metadata had been old",
+    "racks_changed": "replicas in other racks",
+    "strategy_changed": "another strategy",
+    "rejoined": "the same members joined anew",
+    "coordinator_moved": "the coordinator was elected anew",
+}
+
 
 def cause(decision: Row) -> str:
     """Cause of a rebalance, as far as the log shows it: who joined, left, was replaced."""
@@ -212,6 +223,8 @@ def cause(decision: Row) -> str:
             said.append("gives on what the migration before it left over")
         else:
             said.append("second half of a cooperative rebalance")
+    listed = decision.get("causes") or ()
+    said += [text for word, text in _CAUSES.items() if any(found["cause"] == word for found in listed)]
     if not said:
         said.append("same members: subscription or metadata changed, or a member asked for it")
     if decision["generations_skipped"]:

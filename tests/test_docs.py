@@ -18,6 +18,7 @@ import typer
 
 from streaming.cli import app
 from streaming.groups import verdicts
+from streaming.groups.causes import CAUSES
 from streaming.groups.lag import partitions as lag
 from streaming.tables import DeltaLake, LakeReader, table_named
 from tests.e2e.old_lake import unpack_lake
@@ -48,6 +49,13 @@ def words_after_colon(table: str, column: str) -> list[str]:
 def test_the_page_on_verdicts_explains_every_word_in_a_line_of_a_table(word: str) -> None:
     page = (DOCS / "verdicts.md").read_text(encoding="utf-8")
     assert f"\n| `{word}` | " in page
+
+
+@pytest.mark.parametrize("word", CAUSES)
+def test_the_page_on_causes_explains_each_in_a_line_of_its_table(word: str) -> None:
+    assert f"\n| `{word}` | " in (DOCS / "causes.md").read_text(encoding="utf-8")
+    comment = next(c.comment for c in table_named("rebalance_churn").columns if c.name == "causes")
+    assert word in re.findall(r"[a-z_]+", comment)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -26,6 +26,7 @@ SELECT
   c.cluster, c.group_id, c.decision, c.record_time, c.kind, c.generation, c.previous_generation,
   c.generations_skipped, c.follows, c.strategy, c.leader, c.members, c.partitions, c.joined, c.left, c.replaced,
   c.partitions_moved, c.partitions_moved_optimal, c.partitions_pending_handover, c.unassigned_partition_seconds_min, c.unassigned_partition_seconds_max,
+  c.causes,
   d.verdict, d.drifted_count
 FROM decisions AS c
 LEFT JOIN verdicts AS d ON d.cluster = c.cluster AND d.group_id = c.group_id AND d.decision = c.decision

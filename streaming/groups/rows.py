@@ -50,6 +50,28 @@ class ReplacedMember(msgspec.Struct, frozen=True, array_like=True, forbid_unknow
     new_member_id: str
 
 
+class Cause(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A cause of a rebalance, with its evidence (`streaming.groups.causes`).
+
+    Attributes:
+        cause: One of `CAUSES`.
+        evidence: What shows it, in a few words.
+        count: Members concerned, or topics where `topic` is None; None where it concerns neither.
+        members: Ids of the first of the members.
+        topic: Topic; None where it does not concern a single one.
+        before: What it was at the previous decision; None where there is no such value.
+        after: What it is at this one.
+    """
+
+    cause: str
+    evidence: str
+    count: int | None
+    members: tuple[str, ...]
+    topic: str | None
+    before: str | None
+    after: str | None
+
+
 class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """One row of `rebalance_churn`. State holds it too (`OpenCost`): add new columns at the end, with a default."""
 
@@ -81,6 +103,9 @@ class ChurnRow(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     join_completed_time: int | None
     unassigned_partition_seconds_min: float | None
     unassigned_partition_seconds_max: float | None
+    causes: tuple[Cause, ...] | None = None
+    rebalance_protocol: str | None = None
+    partitions_stopped_unmoved: int | None = None
 
 
 class DriftRow(msgspec.Struct, frozen=True, array_like=True):

@@ -28,6 +28,7 @@ from streaming.offsets_log.codec.record_types import (
 from streaming.offsets_log.codec.wire import printed
 from streaming.offsets_log.fold.partition import Compactor
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows
+from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.offsets_log.log_cleaning import CompactedStretches, StretchEnd
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Compactor",
     "GroupKey",
     "Ints",
+    "LeaderEpochs",
     "LogRecord",
     "OffsetCommit",
     "OffsetKey",

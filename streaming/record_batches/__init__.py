@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from streaming.record_batches.batches import APPEND_TIME, CODEC, HEADER, FetchedBatch, FetchedRun, Missing
+from streaming.record_batches.batches import (
+    APPEND_TIME,
+    CODEC,
+    HEADER,
+    FetchedBatch,
+    FetchedRun,
+    Missing,
+    epochs_of,
+)
 from streaming.record_batches.decompress import MAX_CLEAR_BYTES, decompressed
 from streaming.record_batches.walk import Record, walk
 from streaming.record_batches.whole_batches import take_whole_batches
@@ -17,6 +25,7 @@ __all__ = [
     "Missing",
     "Record",
     "decompressed",
+    "epochs_of",
     "take_whole_batches",
     "walk",
 ]

@@ -183,6 +183,14 @@ class FetchedRun:
 _COLUMNS = [field.name for field in fields(FetchedRun)][1:]
 
 
+def epochs_of(item: FetchedRun | FetchedBatch) -> tuple[Ints, Ints]:
+    """First offset and leader epoch of each batch; none for a batch from before magic 2, which has no epoch."""
+    if isinstance(item, FetchedRun):
+        return item.first_offset, item.leader_epoch
+    epochs = [item.records.leader_epoch] if isinstance(item.records, DefaultRecordBatch) else []
+    return np.array([item.base_offset] * len(epochs), np.int64), np.array(epochs, np.int64)
+
+
 def chased(data: memoryview) -> tuple[list[int], bool]:
     """Where the batches of a response begin, and finally where the last whole one ends.
 

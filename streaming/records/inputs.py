@@ -148,6 +148,8 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
         members: Members in record order, which affects a recomputation.
         value_version: Version of the value.
         log_partition: Partition of the offsets log.
+        leader_epoch: Leader epoch of the batch that holds the record: another one means that the group's coordinator
+            was elected anew; -1 when not known.
     """
 
     record: int
@@ -160,6 +162,7 @@ class MembershipRecord(msgspec.Struct, frozen=True, array_like=True, tag="m", fo
     members: tuple[Member, ...]
     value_version: int
     log_partition: int = -1
+    leader_epoch: int = -1
 
     @property
     def position(self) -> int:

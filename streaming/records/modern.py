@@ -58,10 +58,12 @@ class GroupEpoch(_Record, frozen=True, array_like=True, tag="ge"):
     Attributes:
         epoch: Group epoch.
         metadata_hash: Hash of the subscribed topics' metadata (4.1+); 0 when not recorded.
+        leader_epoch: Leader epoch of the batch that holds the record, as in `MembershipRecord`; -1 when not known.
     """
 
     epoch: int
     metadata_hash: int = 0
+    leader_epoch: int = -1
 
 
 class ModernMember(_Record, frozen=True, array_like=True, tag="gm"):
@@ -102,10 +104,12 @@ class TargetEpoch(_Record, frozen=True, array_like=True, tag="gt"):
     Attributes:
         epoch: Group epoch at which the target was computed.
         time: Time of the computation, ms (4.3+); 0 when not recorded.
+        leader_epoch: Leader epoch of the batch that holds the record, as in `MembershipRecord`; -1 when not known.
     """
 
     epoch: int
     time: int = 0
+    leader_epoch: int = -1
 
 
 class TargetAssignment(_Record, frozen=True, array_like=True, tag="ga"):

@@ -22,7 +22,18 @@ from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_object_store
 from streaming.tables.dataset import LakeUnwritableError
 from streaming.tables.schema import TABLES, Column, Table, table_named
-from streaming.tables.schema.table import ASSIGNED, DATE, DRIFTED, FINDINGS, INT, LABELS, LONG, REPLACED, TIMESTAMP
+from streaming.tables.schema.table import (
+    ASSIGNED,
+    CAUSES,
+    DATE,
+    DRIFTED,
+    FINDINGS,
+    INT,
+    LABELS,
+    LONG,
+    REPLACED,
+    TIMESTAMP,
+)
 from streaming.times import DAY_MS
 
 # 9999-12-31, the last day that every engine and Python can show. A timestamp in a broken record can be any int64:
@@ -65,7 +76,7 @@ def _array(column: Column, cells: list[Any]) -> pa.Array:
         return pa.array([_day(day) for day in cells], pa.int32()).cast(kind.arrow)
     if kind is FINDINGS:
         cells = [[(name, _micros(since), detail) for name, since, detail in cell] for cell in cells]
-    elif kind in (DRIFTED, REPLACED, ASSIGNED, LABELS):
+    elif kind in (DRIFTED, REPLACED, CAUSES, ASSIGNED, LABELS):
         cells = [cell if cell is None else [tuple(item) for item in cell] for cell in cells]
     try:
         return pa.array(cells, kind.arrow)

@@ -164,6 +164,12 @@ def test_a_cause_says_what_the_log_tells(values: dict[str, object], said: str) -
     assert cause(DECISION | values) == said
 
 
+def test_causes_that_no_other_column_shows_are_said() -> None:
+    listed = [{"cause": word} for word in ("member_joined", "subscription_changed", "coordinator_moved")]
+    said = "1 joined, other topics subscribed, the coordinator was elected anew"
+    assert cause(DECISION | {"joined": ["a"], "causes": listed}) == said
+
+
 def test_a_long_name_keeps_its_ends_and_a_short_one_all() -> None:
     assert cut("orders") == "orders"
     assert cut("a" * 44) == "a" * 44

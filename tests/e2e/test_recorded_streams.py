@@ -27,7 +27,11 @@ def _in_batches(stream: RecordedStream, *cuts: int) -> list[list[bytes]]:
 
 
 def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: RecordedStream) -> None:
-    assert counted(by_table(rows_of(stream.key, stream.rounds))) == counted(stream.rows)
+    rows = by_table(rows_of(stream.key, stream.rounds))
+    # Columns that are newer than the recording stand behind the others.
+    widths = {table: len(recorded[0]) for table, recorded in stream.rows.items() if recorded}
+    told = {table: [row[: widths.get(table)] for row in of] for table, of in rows.items()}
+    assert counted(told) == counted(stream.rows)
 
 
 def test_the_verdicts_on_a_recorded_group_follow_from_their_inputs_alone(stream: RecordedStream) -> None:

@@ -215,6 +215,28 @@ def streams() -> Life:
     return life
 
 
+def behind() -> Life:
+    life = Life()
+    life.take(make_observation(3, make_topic("x", 3)), make_record(5, even("x", 2, "a", "b"), leader_epoch=4))
+    return life
+
+
+def changing() -> Life:
+    life = Life()
+    counts = [KnownTopics(at, START, "consumer", 7, ((TOPIC_ID, "orders", count),)) for at, count in ((9, 3), (30, 4))]
+    matched = [
+        (other_key(16, GROUP, "ord.*"), regular_expression(topics, 7, START))
+        for topics in (["orders"], ["orders", "ordeals"])
+    ]
+    life.take(*read([metadata("a", "i"), epoch(1), target("a", 0, 1, 2), stands(1)]), counts[0])
+    *others, decided = read([_resolving("b"), matched[0], epoch(2), target("a", 0), target("b", 1, 2), stands(2)], 20)
+    life.take(*others, msgspec.structs.replace(decided, leader_epoch=4))  # type: ignore[arg-type]
+    away = other_key(8, GROUP, "a"), current_assignment(-2, {TOPIC: (0,)})
+    other = other_key(5, GROUP, "b"), member_metadata([], regex="ord.*")
+    life.take(counts[1], *read([away, other, matched[1]], 31))
+    return life
+
+
 def flapping() -> Life:
     """More than a thousand pending decisions, the oldest of them only counted; a shorter life is edited to match."""
     life = Life()
@@ -230,6 +252,11 @@ def flapping() -> Life:
 
 
 STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
+    "behind": ("a leader that did not know the partition count that a round had shown", behind),
+    "changing": (
+        "a consumer group whose subscriptions and topics have changed since its decision, with one member away",
+        changing,
+    ),
     "classic": ("three generations not judged yet, members with racks, a tombstone in a compacted stretch", classic),
     "consumer": (
         "a consumer group while a pause is measured and the next target is written; racks, a topic, offsets changed",

@@ -9,6 +9,7 @@ from streaming.tables.schema.table import (
     ASSIGNED,
     BINARY,
     BOOLEAN,
+    CAUSES,
     DATE,
     DOUBLE,
     DRIFTED,
@@ -42,6 +43,7 @@ _VALUES: dict[Type, list[Any]] = {
     DRIFTED: [[["t", 0, "misplaced", None, [], "b"], ["", 2**31 - 1, "", "e", ["n", "o"], None]], [], None],
     FINDINGS: [[["f", 5_000, "x"], ["late", _LAST_MS, ""], ["never", _LAST_MS + 1, "y"]], []],
     REPLACED: [[["i", "x", "y"]], [], None],
+    CAUSES: [[["c", "e", 2, ["m", ""], None, "1", None], ["", "", None, [], "t", None, "x"]], [], None],
     ASSIGNED: [[["t", [0, 1], None], ["u", [], "b"]], [], None],
     LABELS: [[["n", "v"]], [], None],
 }

@@ -19,6 +19,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
  *
  *   start NAME TOPICS [SETTING VALUE] ...     topics by ",", or "~" and a regular expression that the broker resolves
  *                                             (4.0 and later); settings by Kafka's names
+ *   subscribe NAME TOPICS                     changes its subscription to these topics
  *   stop NAME                                 closes it: a dynamic member leaves its group, a static one does not
  *
  * Lines out: "closed NAME" when a consumer has been closed, requested or not; before it "failed NAME EXCEPTION" if it
@@ -39,6 +40,11 @@ public final class GroupMembers {
                 Thread thread = new Thread(member, fields[1]);
                 thread.setDaemon(true);
                 thread.start();
+            } else if (fields[0].equals("subscribe")) {
+                Member member = MEMBERS.get(fields[1]);
+                if (member != null) {
+                    member.wanted = List.of(fields[2].split(","));
+                }
             } else if (fields[0].equals("stop")) {
                 Member member = MEMBERS.get(fields[1]);
                 if (member != null) {
@@ -56,6 +62,7 @@ public final class GroupMembers {
         private final List<String> topics;
         private final Properties settings = new Properties();
         private volatile boolean leaving;
+        private volatile List<String> wanted;
         private volatile KafkaConsumer<byte[], byte[]> consumer;
 
         private Member(String[] fields) {
@@ -92,6 +99,11 @@ public final class GroupMembers {
                 consumer = made;
                 subscribe(made);
                 while (!leaving) {
+                    List<String> others = wanted;
+                    if (others != null) {
+                        wanted = null;
+                        made.subscribe(others);
+                    }
                     made.poll(POLL);
                 }
             } catch (WakeupException wanted) {

@@ -56,6 +56,10 @@ class MembersProcess:
             self._tell(*line)
         return name
 
+    def subscribe(self, name: str, topics: Sequence[str]) -> None:
+        """Change a member's subscription."""
+        self._tell("subscribe", name, ",".join(topics))
+
     def stop(self, name: str) -> None:
         """Close a member: a dynamic one leaves its group."""
         self._tell("stop", name)

@@ -15,7 +15,8 @@ import msgspec
 
 from assignors import AssignorError, optimal_moves
 from streaming.groups.budget import of_record
-from streaming.groups.classic.cost import EAGER, open_cost
+from streaming.groups.classic.causes import Decided, classic_causes, topics_shown
+from streaming.groups.classic.cost import EAGER, open_cost, rebalance_protocol, stopped_unmoved
 from streaming.groups.classic.membership import (
     Owners,
     balance_of,
@@ -54,9 +55,34 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
     with of_record(len(classic.waiting), decides=past.decides):
         optimal = None if pending else _least_moves(owned, record)
         classic.balance = balance_of(record)
-    follows = transfer.record if transfer is not None and past.kind == "rebalance" else None
+    follows = transfer if transfer is not None and past.kind == "rebalance" else None
     row = _churn_row(record, past, replaced, after, _Moved(moves, optimal, pending, follows), context)
+    shown = topics_shown(state, record, pending)
+    decided = Decided(
+        kind=past.kind,
+        record=record,
+        before=before,
+        known=past.known,
+        joined=row.joined,
+        left=row.left,
+        replaced=replaced,
+        skipped=past.skipped,
+        follows={} if follows is None else follows.owners,
+        pending=pending,
+        shown=classic.shown,
+        now=shown,
+        topics=state.topics,
+    )
+    row = msgspec.structs.replace(row, causes=classic_causes(decided))
+    if past.kind == "rebalance":
+        returned = {r.new_member_id for r in replaced}
+        row = msgspec.structs.replace(
+            row,
+            rebalance_protocol=rebalance_protocol(record),
+            partitions_stopped_unmoved=stopped_unmoved(record, was, after, returned),
+        )
     if past.decides:
+        classic.shown = shown
         # A static member that returns under a new id keeps its partitions, so the cost and handover stay open then.
         classic.cost = None
         classic.transfer = Transfer(record.record, record.record_time, pending) if pending else None
@@ -152,7 +178,7 @@ class _Moved:
     partitions: int | None
     optimal: int | None
     pending: Owners
-    follows: int | None
+    follows: Transfer | None
 
 
 def _churn_row(
@@ -178,7 +204,7 @@ def _churn_row(
         generation=record.generation,
         previous_generation=past.previous_generation,
         generations_skipped=past.skipped,
-        follows=moved.follows,
+        follows=None if moved.follows is None else moved.follows.record,
         protocol_type=record.protocol_type,
         strategy=record.protocol,
         leader=record.leader,

@@ -6,6 +6,7 @@ sync, which lie inside the pause, and the commits before and after, which contai
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -22,6 +23,47 @@ EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 as cooperative wherever that claims less."""
 
 _COOPERATIVE = frozenset({"cooperative-sticky"})
+
+
+def rebalance_protocol(record: MembershipRecord) -> str | None:
+    """How the members of a rebalance joined: "eager" or "cooperative"; None where the record does not show it.
+
+    A strategy that only eager members can offer was selected, or a member reported partitions that it kept, which eager
+    members never do (KIP-429). Members that offer `cooperative-sticky` beside an eager strategy join eagerly, so the
+    selected strategy alone does not make a rebalance cooperative.
+    """
+    if record.protocol in EAGER:
+        return "eager"
+    if record.protocol in _COOPERATIVE and any(member.owned for member in record.members):
+        return "cooperative"
+    return None
+
+
+def stopped_unmoved(
+    record: MembershipRecord, was: Owners | None, after: Owners | None, replaced: Collection[str]
+) -> int | None:
+    """Partitions that kept their owner and stopped all the same, because their members are eager.
+
+    Args:
+        record: The decision.
+        was: Owners before; None when unknown.
+        after: Owners after; None when unknown.
+        replaced: Static members that came back under another id: they stopped because they restarted.
+
+    Returns:
+        None where owners or protocol are unknown, or where a cooperative member may have lost its partitions.
+    """
+    protocol = rebalance_protocol(record)
+    if protocol is None or was is None or after is None:
+        return None
+    if protocol == "eager":
+        return sum(
+            after.get(topic, {}).get(partition) == owner and owner not in replaced
+            for topic, partitions in was.items()
+            for partition, owner in partitions.items()
+        )
+    had = {owner for partitions in was.values() for owner in partitions.values()}
+    return 0 if all(m.owned for m in record.members if m.member_id in had and m.member_id not in replaced) else None
 
 
 def open_cost(

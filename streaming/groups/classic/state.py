@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from streaming.groups.rows import ChurnRow
@@ -51,6 +53,23 @@ class Transfer(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fiel
     owners: dict[str, dict[int, str]]
 
 
+NO_ROUND: Final = -1
+"""Partition count of a topic that no round has shown."""
+
+
+class TopicsShown(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What the rounds before the newest decision have shown of its topics, as far as the next one's causes need it.
+
+    Attributes:
+        counts: Partition counts by topic that are not the leader's; `NO_ROUND` if the leader assigned nothing and no
+            round had shown the topic.
+        racks: Checksum of the replicas' racks by topic; empty unless a member has a rack.
+    """
+
+    counts: dict[str, int] = {}
+    racks: dict[str, int] = {}
+
+
 class OpenCost(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """The cost of the newest rebalance, while some partitions have no commit after it yet.
 
@@ -80,6 +99,8 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         members_ended: The members' closing rows are written.
         handed_over: If the last record read ended a KIP-848 consumer group: its newest decision, in the form of a
             classic record, from which the classic group after a downgrade continues.
+        shown: What rounds had shown of the topics at the newest decision; None before the first, and in the state of
+            an older release.
     """
 
     current: ClassicDecision | None = None
@@ -91,3 +112,4 @@ class ClassicState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     cost: OpenCost | None = None
     members_ended: bool = True
     handed_over: ClassicDecision | None = None
+    shown: TopicsShown | None = None

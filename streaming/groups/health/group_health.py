@@ -40,7 +40,8 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
     row = _row(state, observation, context, _membership(state, observation), totals, findings)
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
-    # behind by what has come since the round before, always something else.
+    # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
+    # the lag and the time.
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
             row,
@@ -50,6 +51,7 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
             commits=0,
             time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
             time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
+            drain_seconds=None,
         )
     )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms

@@ -22,6 +22,7 @@ no `before`, unless the group was seen from its beginning.
 from __future__ import annotations
 
 from collections import Counter
+from typing import Final
 
 import msgspec
 
@@ -58,6 +59,9 @@ _FIRST_EPOCH_SINCE_4_3 = 2
 # `MemberState.STABLE`: the member owns exactly its target, if it has reached the target's epoch.
 _STABLE = 0
 
+AWAY: Final = -2
+"""Epoch of a static member that is away and expected back (`LEAVE_GROUP_STATIC_MEMBER_EPOCH`)."""
+
 
 class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     """One modern group, according to the log. Changed in place by `take`; packed as it is.
@@ -76,6 +80,16 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         told: Instance id by member id at the newest decision; None before the first, or if that one was not exact.
         before: For each member whose target has changed since the newest decision, the target at that decision; None
             as a value if it had none.
+        metadata_hash: Hash of the subscribed topics' metadata (`GroupEpoch`); 0 when not recorded.
+        told_hash: The same at the newest decision.
+        asked: Server assignors that members requested at the newest decision.
+        was: Metadata at the newest decision, of its members that have subscribed to something else since, and of its
+            static members that are gone.
+        regexes_before: Topics of the regular expressions at the newest decision, where they have changed since; None as
+            a value for a new expression.
+        topics_before: `topics` at the newest decision, if they have changed since; None otherwise.
+        away: Times of the records by which static members went away for a while (epoch -2), ms, while they are away,
+            and until the next decision if they were removed then.
     """
 
     group_type: str
@@ -90,6 +104,13 @@ class ModernGroup(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     exact: bool = False
     told: dict[str, str | None] | None = None
     before: dict[str, IdPartitions | None] = {}
+    metadata_hash: int = 0
+    told_hash: int = 0
+    asked: tuple[str, ...] = ()
+    was: dict[str, ModernMember] = {}
+    regexes_before: dict[str, tuple[str, ...] | None] = {}
+    topics_before: KnownTopics | None = None
+    away: dict[str, int] = {}
 
 
 class ModernDecision(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -177,7 +198,7 @@ def take(
             return None, None
         group = ModernGroup(item.group_type, exact=born, told={} if born else None)
     if isinstance(item, GroupEpoch):
-        group.epoch = item.epoch
+        group.epoch, group.metadata_hash = item.epoch, item.metadata_hash
         return group, None if group.members or not group.told else _decided(group, item)
     if isinstance(item, TargetEpoch):
         if not group.exact and _is_first(group, item):
@@ -191,15 +212,24 @@ def take(
             return None, Ended(item.record, item.record_time, item.log_partition, item.group_type)
         _remove(group, item)
     elif isinstance(item, ModernMember):
+        known = group.members.get(item.member_id)
+        if known is not None and _asks(known) != _asks(item):
+            _keep_was(group, known)
         group.members[item.member_id] = item
     elif isinstance(item, TargetAssignment):
         _keep_before(group, item.member_id)
         group.targets[item.member_id] = item
     elif isinstance(item, CurrentAssignment):
         group.currents[item.member_id] = item
+        if item.epoch == AWAY:
+            group.away[item.member_id] = item.record_time
+        elif item.member_id in group.away:
+            del group.away[item.member_id]
     elif isinstance(item, ResolvedRegex):
+        _keep_regex(group, item.regex, item.topics)
         group.regexes[item.regex] = item
     elif isinstance(item, KnownTopics):
+        group.topics_before = group.topics_before or group.topics
         group.topics = item
     else:
         group.topology = item
@@ -237,6 +267,7 @@ def behind(group: ModernGroup) -> tuple[str, ...]:
 def forget_before(group: ModernGroup) -> None:
     """Note that records may be missing: the next target is not exact, and what came before it is unknown."""
     group.exact, group.told, group.before = False, None, {}
+    group.was, group.regexes_before, group.topics_before = {}, {}, None
 
 
 def newest_targets(group: ModernGroup) -> dict[str, IdPartitions]:
@@ -295,18 +326,36 @@ def _is_first(group: ModernGroup, item: TargetEpoch) -> bool:
 def _remove(group: ModernGroup, item: Removed) -> None:
     part = item.part or ""
     if item.key_type in _MEMBERS:
-        group.members.pop(part, None)
+        known = group.members.pop(part, None)
+        if known is not None and known.instance_id is not None:
+            _keep_was(group, known)
     elif item.key_type in _TARGETS:
         _keep_before(group, part)
         group.targets.pop(part, None)
     elif item.key_type in _CURRENTS:
         group.currents.pop(part, None)
     elif item.key_type == _REGEX:
+        _keep_regex(group, part, None)
         group.regexes.pop(part, None)
     elif item.key_type in _TOPICS:
         group.topics = None
     elif item.key_type == _TOPOLOGY:
         group.topology = None
+
+
+def _asks(member: ModernMember) -> tuple[tuple[str, ...], str | None]:
+    return member.topics, member.regex
+
+
+def _keep_was(group: ModernGroup, member: ModernMember) -> None:
+    if group.told is not None and member.member_id in group.told:
+        group.was.setdefault(member.member_id, member)
+
+
+def _keep_regex(group: ModernGroup, regex: str, topics: tuple[str, ...] | None) -> None:
+    known = group.regexes.get(regex)
+    if regex not in group.regexes_before and (known is None or known.topics != topics):
+        group.regexes_before[regex] = None if known is None else known.topics
 
 
 def _keep_before(group: ModernGroup, member_id: str) -> None:
@@ -351,6 +400,9 @@ def _decided(group: ModernGroup, item: GroupEpoch | TargetEpoch) -> ModernDecisi
     )
     group.told = {name: member.instance_id for name, member in group.members.items()} if group.exact else None
     group.before = {}
+    group.told_hash, group.asked = group.metadata_hash, decision.assignors
+    group.was, group.regexes_before, group.topics_before = {}, {}, None
+    group.away = {name: time for name, time in group.away.items() if name in group.members}
     return decision
 
 

@@ -18,6 +18,7 @@ from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
 from streaming.groups.health.columns import Found, some
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
+from streaming.groups.modern.causes import Before, before_decision, modern_causes
 from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
 from streaming.groups.modern.members import (
     close_modern_members,
@@ -43,6 +44,7 @@ from streaming.records import (
     ModernInput,
     ModernMember,
     Removed,
+    TargetEpoch,
 )
 from streaming.times import day_of
 
@@ -65,6 +67,11 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
     was_empty = state.modern.group is not None and state.modern.group.told == {}
     owner = _owner_in(item)
     owned = state.modern.group.currents.get(owner) if state.modern.group is not None and owner is not None else None
+    before = None
+    leader_epoch = -1
+    if isinstance(item, GroupEpoch | TargetEpoch):
+        leader_epoch = item.leader_epoch
+        before = before_decision(state.modern.group) if state.modern.group is not None else None
     state.modern.group, word = take(state.modern.group, item, born=upgraded)
     if owner is not None and state.modern.group is not None:
         state.modern.pauses = state.modern.pauses or Pauses()
@@ -80,7 +87,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         if state.classic.tombstoned is not None and not state.modern.upgraded:
             state.classic.current = None
     if isinstance(word, ModernDecision):
-        _decide(state, word, context)
+        _decide(state, word, before, leader_epoch, context)
     elif isinstance(word, Ended):
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
@@ -93,9 +100,12 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         state.classic.handed_over = handed_over
         state.modern.pauses = None
         state.modern.upgraded = False
+        state.modern.leader_epoch = -1
 
 
-def _decide(state: GroupState, decision: ModernDecision, context: Context) -> None:
+def _decide(
+    state: GroupState, decision: ModernDecision, was: Before | None, leader_epoch: int, context: Context
+) -> None:
     before = state.modern.epoch
     moved = moves_of_target(decision)
     names = names_at(state, decision)
@@ -116,10 +126,11 @@ def _decide(state: GroupState, decision: ModernDecision, context: Context) -> No
     if decision.exact or not is_compacted(state, decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         row = _churn_row(state, decision, before, moved, names, classic, context)
+        row = _with_causes(state, decision, was, names, leader_epoch, row)
         context.rows.rebalance_churn.append(_open_pauses(state, decision, row))
     else:
         state.modern.pauses = None
-    state.modern.epoch = decision.epoch
+    state.modern.epoch, state.modern.leader_epoch = decision.epoch, leader_epoch
     state.modern.upgraded = False
     decision = msgspec.structs.replace(decision, incarnation=state.modern.incarnation)
     state.modern.waiting.append(decision)
@@ -222,6 +233,36 @@ def _churn_row(
         join_completed_time=None,
         unassigned_partition_seconds_min=None,
         unassigned_partition_seconds_max=None,
+    )
+
+
+def _with_causes(
+    state: GroupState,
+    decision: ModernDecision,
+    was: Before | None,
+    names: Mapping[str, str],
+    leader_epoch: int,
+    row: ChurnRow,
+) -> ChurnRow:
+    """The decision's row with its causes, and with how its members rebalanced."""
+    group = state.modern.group
+    causes = modern_causes(
+        decision,
+        was,
+        group.metadata_hash if group is not None else 0,
+        names,
+        migrated=row.kind == "migration",
+        skipped=row.generations_skipped,
+        leader_epochs=(state.modern.leader_epoch, leader_epoch),
+    )
+    # Members of the classic protocol in the group may rebalance eagerly.
+    all_new = all(member.classic_protocols is None for member in decision.members)
+    new_protocol = row.kind == "rebalance" and decision.group_type == CONSUMER and all_new
+    return msgspec.structs.replace(
+        row,
+        causes=causes,
+        rebalance_protocol="consumer" if new_protocol else None,
+        partitions_stopped_unmoved=0 if new_protocol else None,
     )
 
 

@@ -25,6 +25,7 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
         verdict: Verdict on its newest judged decision; None before the first.
         balance: Imbalance of its newest judged decision, and the lowest possible; None before the first.
         pauses: Partitions of a consumer group between two owners; None before the first current assignment.
+        leader_epoch: Leader epoch of its newest decision; -1 when not known.
     """
 
     key_type: int | None = None
@@ -39,3 +40,4 @@ class ModernState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     verdict: StandingVerdict | None = None
     balance: tuple[float | None, float | None] | None = None
     pauses: Pauses | None = None
+    leader_epoch: int = -1

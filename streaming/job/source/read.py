@@ -19,8 +19,8 @@ from streaming.job.source.read_on import read_on
 from streaming.job.source.settings import SourceSettings
 from streaming.job.source.tasks import EventsShare, LogShare, SourceTask
 from streaming.job.source.unreadable import ROW_BYTES, partition_rows, unwalkable
-from streaming.offsets_log import CompactedStretches, Compactor, RecordColumns, partition_for
-from streaming.record_batches import FetchedBatch, Missing, Record, walk
+from streaming.offsets_log import CompactedStretches, Compactor, LeaderEpochs, RecordColumns, partition_for
+from streaming.record_batches import FetchedBatch, Missing, Record, epochs_of, walk
 from streaming.records import (
     GroupInput,
     GroupObservation,
@@ -98,6 +98,7 @@ class _LogTask:
         self._compacted = {partition: CompactedStretches() for partition in self._shares}
         self._watches_topic = settings.filters.watches_topic
         self._compactors: dict[int, Compactor] = {}
+        self._epochs = {partition: LeaderEpochs() for partition in self._shares}
         self._held = 0
         self._waiting = 0
 
@@ -109,6 +110,7 @@ class _LogTask:
             elif isinstance(item, Missing):
                 self._compacted[where.partition].missing(item.first, item.last)
             else:
+                self._epochs[where.partition].add(*epochs_of(item))
                 for piece in pieces(item, where.start, where.end):
                     yield from self._take(where, piece)
         read_on(reader, self._topic, {p: (self._compacted[p], share.end) for p, share in self._shares.items()})
@@ -139,6 +141,7 @@ class _LogTask:
                 self._watches,
                 self._watches_topic,
                 share.windows,
+                self._epochs[partition],
             )
         return found
 

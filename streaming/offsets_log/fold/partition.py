@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from streaming.offsets_log.codec.keys import (
@@ -39,12 +40,15 @@ from streaming.offsets_log.codec.record_types import LogRecord, Rejected, Unknow
 from streaming.offsets_log.fold.commit_fold import CommitFold, canonical
 from streaming.offsets_log.fold.commit_slots import DROPPED, UNKNOWN, CommitSlots, CommittedPartition
 from streaming.offsets_log.fold.unreadable import UnreadableRecords, Windows, unknown_type
+from streaming.offsets_log.leader_epochs import LeaderEpochs
 from streaming.records import (
     CommitWindow,
+    GroupEpoch,
     GroupInput,
     MembershipRecord,
     MembershipTombstone,
     PartitionInput,
+    TargetEpoch,
     Window,
     in_order,
 )
@@ -119,6 +123,7 @@ class Compactor:
         watches: Callable[[str], bool],
         watches_topic: Callable[[str], bool],
         windows: Windows | None = None,
+        epochs: LeaderEpochs | None = None,
     ) -> None:
         """Prepare for one partition.
 
@@ -129,6 +134,7 @@ class Compactor:
             watches: Whether a group passes the filters; called once per group.
             watches_topic: Whether a topic passes the filters; called once per topic.
             windows: The stretches by which unreadable records are counted; None for those between the boundaries.
+            epochs: Leader epochs of the partition, filled before the records are added; None if they are not known.
         """
         self.dropped = 0
         self._partition = partition
@@ -136,6 +142,7 @@ class Compactor:
         self._watches = watches
         self._watches_topic = watches_topic
         self._boundaries = sorted(boundaries)
+        self._epochs = LeaderEpochs() if epochs is None else epochs
         if windows is None:
             windows = Windows(self._boundaries, [Window(number) for number in range(len(self._boundaries) + 1)])
         self._unreadable = UnreadableRecords(partition, windows)
@@ -374,7 +381,7 @@ class Compactor:
             if not isinstance(membership, MembershipRecord):
                 self._quarantine(record, membership)
                 return
-            item = membership
+            item = msgspec.structs.replace(membership, leader_epoch=self._epochs.at(record.offset))
         self._commit_slots.close(group.open)
         self._keep(record, group, item)
 
@@ -382,8 +389,10 @@ class Compactor:
         item = decode_modern(record.offset, record.timestamp, key, record.value, self._partition)
         if isinstance(item, UnknownVersion | Rejected):
             self._quarantine(record, item)
-        else:
-            self._keep(record, group, item)
+            return
+        if isinstance(item, GroupEpoch | TargetEpoch):
+            item = msgspec.structs.replace(item, leader_epoch=self._epochs.at(record.offset))
+        self._keep(record, group, item)
 
     def _keep(self, record: LogRecord, group: _Group, item: GroupInput) -> None:
         self._kept_bytes += _RECORD_BYTES + _DECODED * len(record.value or b"")

@@ -53,6 +53,22 @@ REPLACED: Final = Type(
         pa.struct([("group_instance_id", pa.string()), ("old_member_id", pa.string()), ("new_member_id", pa.string())])
     ),
 )
+CAUSES: Final = Type(
+    "ARRAY<STRUCT<cause: STRING, evidence: STRING, count: INT, members: ARRAY<STRING>, topic: STRING, before: STRING, after: STRING>>",
+    pa.list_(
+        pa.struct(
+            [
+                ("cause", pa.string()),
+                ("evidence", pa.string()),
+                ("count", pa.int32()),
+                ("members", pa.list_(pa.string())),
+                ("topic", pa.string()),
+                ("before", pa.string()),
+                ("after", pa.string()),
+            ]
+        )
+    ),
+)
 ASSIGNED: Final = Type(
     "ARRAY<STRUCT<topic: STRING, partitions: ARRAY<INT>, broker: STRING>>",
     pa.list_(pa.struct([("topic", pa.string()), ("partitions", pa.list_(pa.int32())), ("broker", pa.string())])),

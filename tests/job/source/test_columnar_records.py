@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 from streaming.job.source import columnar_records as lanes_module
 from streaming.job.source.columnar_records import lanes
 from streaming.offsets_log import RecordColumns
-from streaming.record_batches import FetchedBatch, FetchedRun, Record, walk
+from streaming.record_batches import FetchedBatch, FetchedRun, Record, epochs_of, walk
 from streaming.record_batches.batches import by_magic, chased, run_of
 from tests.examples import examples
 from tests.record_batches.test_walk import CODECS, Written, encoded
@@ -28,6 +28,17 @@ def run(batches: list[bytes]) -> FetchedRun:
     ((old, some),) = by_magic(data, places)
     assert not old
     return run_of(data, some)
+
+
+def test_batches_of_a_run_have_their_offsets_and_epochs_and_so_has_each_by_itself() -> None:
+    batch = encoded([(0, 1_000, b"k", b"v", [])], 0)
+    first, second = (
+        at_offset(batch, offset)[:12] + struct.pack(">i", epoch) + batch[16:] for offset, epoch in ((4, 7), (9, 8))
+    )
+    fetched = run([first, second])
+    assert [column.tolist() for column in epochs_of(fetched)] == [[4, 9], [7, 8]]
+    assert [[column.tolist() for column in epochs_of(one)] for one in fetched.batches()] == [[[4], [7]], [[9], [8]]]
+    assert [column.tolist() for column in epochs_of(FetchedBatch(4, 4, 0, []))] == [[], []]
 
 
 def at_offset(batch: bytes, offset: int) -> bytes:

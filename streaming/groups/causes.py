@@ -1,0 +1,153 @@
+"""Causes of a rebalance, with evidence: the words, and their limits in a row.
+
+A cause is a change between the previous decision and this one that makes a group decide anew. It is listed only if log
+and rounds prove that it happened. Where two causes leave the same bytes, the cause is the word that is true of both
+(`MEMBER_GONE`), and where nothing is left, it is `REJOINED` or `UNKNOWN`. docs/causes.md has what can be told at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from streaming.groups.rows import Cause
+
+MIGRATION: Final = "migration"
+MEMBER_JOINED: Final = "member_joined"
+MEMBER_LEFT: Final = "member_left"
+MEMBER_GONE: Final = "member_gone"
+STATIC_REPLACEMENT: Final = "static_replacement"
+SUBSCRIPTION_CHANGED: Final = "subscription_changed"
+PARTITIONS_CHANGED: Final = "partitions_changed"
+METADATA_STALE: Final = "metadata_stale"
+RACKS_CHANGED: Final = "racks_changed"
+STRATEGY_CHANGED: Final = "strategy_changed"
+HANDOVER: Final = "handover"
+REJOINED: Final = "rejoined"
+UNFINISHED_GENERATIONS: Final = "unfinished_generations"
+COORDINATOR_MOVED: Final = "coordinator_moved"
+UNKNOWN: Final = "unknown"
+
+CAUSES: Final = (
+    MIGRATION,
+    MEMBER_JOINED,
+    MEMBER_LEFT,
+    MEMBER_GONE,
+    STATIC_REPLACEMENT,
+    SUBSCRIPTION_CHANGED,
+    PARTITIONS_CHANGED,
+    METADATA_STALE,
+    RACKS_CHANGED,
+    STRATEGY_CHANGED,
+    HANDOVER,
+    REJOINED,
+    UNFINISHED_GENERATIONS,
+    COORDINATOR_MOVED,
+    UNKNOWN,
+)
+"""All causes, in the order in which a row lists them."""
+
+MEMBERS_SHOWN: Final = 5
+"""Members named by one cause; `count` has all of them. `joined` and `left` name the others: a group of 2,000 members
+that all leave should not be written twice."""
+
+TOPICS_SHOWN: Final = 8
+"""Topics named by one kind of cause; one more entry without a topic counts the others. A subscription by a pattern may
+change by thousands of topics at once."""
+
+# Anyone may join with an id or a topic of 32 KB, and the row is kept in the state while its cost is open. Kafka's topic
+# names have at most 249 characters; ids made by clients have the client id and a UUID.
+_LONGEST = 249
+
+
+class TopicChange(NamedTuple):
+    """A topic that changed for a group.
+
+    Attributes:
+        topic: Name, or id as long as no round has named it.
+        before: Value at the previous decision, as text; None without one.
+        after: Value at this decision, as text; None without one.
+        members: Members concerned; () where it is not about members.
+    """
+
+    topic: str
+    before: str | None
+    after: str | None
+    members: tuple[str, ...] = ()
+
+
+def cause(kind: str, evidence: str, *, before: str | None = None, after: str | None = None) -> Cause:
+    """A cause that concerns neither single members nor a topic."""
+    return Cause(kind, evidence, None, (), None, _short(before), _short(after))
+
+
+def of_members(kind: str, members: Sequence[str], evidence: str) -> list[Cause]:
+    """One cause for all these members; none if there are no members."""
+    return [Cause(kind, evidence, len(members), _shown(members), None, None, None)] if members else []
+
+
+def of_topics(kind: str, changes: Iterable[TopicChange], evidence: str) -> list[Cause]:
+    """One cause per topic, by name; beyond `TOPICS_SHOWN` one more that counts the other topics."""
+    ordered = sorted(changes)
+    found = [
+        Cause(
+            kind,
+            evidence,
+            len(c.members) if c.members else None,
+            _shown(c.members),
+            _short(c.topic),
+            _short(c.before),
+            _short(c.after),
+        )
+        for c in ordered[:TOPICS_SHOWN]
+    ]
+    more = len(ordered) - TOPICS_SHOWN
+    if more > 0:
+        found.append(Cause(kind, f"{more} more topics: {evidence}", more, (), None, None, None))
+    return found
+
+
+def coordinator_moved(before: int, after: int) -> list[Cause]:
+    """The cause `coordinator_moved`, if both leader epochs of the group's log partition are known and differ."""
+    if not 0 <= before < after:
+        return []
+    evidence = (
+        "the log partition of the group has a newer leader epoch: its coordinator was elected anew, or (KRaft before "
+        "3.6) a replica fell out of sync"
+    )
+    return [cause(COORDINATOR_MOVED, evidence, before=str(before), after=str(after))]
+
+
+def in_order(causes: Iterable[Cause]) -> tuple[Cause, ...]:
+    """Causes in the order of `CAUSES`; those of one kind stay as they are."""
+    return tuple(sorted(causes, key=lambda found: CAUSES.index(found.cause)))
+
+
+def subscription_changes(before: dict[str, frozenset[str]], after: dict[str, frozenset[str]]) -> list[TopicChange]:
+    """Topics that members added or removed: how many of the members subscribed to each before and after.
+
+    Args:
+        before: Topics by member of the previous decision, under its present id, for members that are in both decisions.
+        after: Topics of the same members at this one.
+    """
+    changed: dict[str, list[str]] = {}
+    for member, topics in after.items():
+        for topic in topics ^ before[member]:
+            changed.setdefault(topic, []).append(member)
+    return [
+        TopicChange(
+            topic,
+            str(sum(topic in topics for topics in before.values())),
+            str(sum(topic in topics for topics in after.values())),
+            tuple(members),
+        )
+        for topic, members in changed.items()
+    ]
+
+
+def _shown(members: Sequence[str]) -> tuple[str, ...]:
+    return tuple([member[:_LONGEST] for member in members[:MEMBERS_SHOWN]])
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else text[:_LONGEST]

@@ -1,0 +1,209 @@
+"""Why the coordinator made a new target for a modern group, as far as its records prove it.
+
+A new target follows when the group epoch rises, and it rises only for what the coordinator writes: a member came or is
+gone, subscribed to other topics, or the subscribed topics' metadata changed. So nearly everything is certain. What is
+not:
+
+- A member that leaves, one whose session or rebalance timeout ended, and one that an administrator removed are written
+  with the same three tombstones (`GroupMetadataManager.consumerGroupFenceMember`), and the timeouts of the brokers are
+  not in the log. A static member that goes away for a while writes epoch -2 first; whether it is then dropped by its
+  timeout or by an administrator is again the same.
+- Since Kafka 4.1 the topics' metadata is a hash of ids, names, partition counts and racks (KIP-1101). Where the hash
+  has changed, the targets show which topic has other partitions.
+- A static member that returns under another id makes no new target, so it is never a cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streaming.groups.causes import (
+    MEMBER_GONE,
+    MEMBER_JOINED,
+    MIGRATION,
+    PARTITIONS_CHANGED,
+    STRATEGY_CHANGED,
+    SUBSCRIPTION_CHANGED,
+    UNFINISHED_GENERATIONS,
+    UNKNOWN,
+    TopicChange,
+    cause,
+    coordinator_moved,
+    in_order,
+    of_members,
+    of_topics,
+    subscription_changes,
+)
+from streaming.groups.modern.consumer_group import ModernDecision, ModernGroup
+from streaming.groups.rows import Cause
+from streaming.records import CONSUMER, STREAMS, IdPartitions, KnownTopics, ModernMember, ResolvedRegex
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What a group was at its newest decision, where it has changed since.
+
+    Attributes:
+        was: Metadata of members that subscribe to something else now, and of static members that are gone.
+        regexes: Topics of the regular expressions that match others now; None for a new one.
+        resolved: The regular expressions as they are resolved now.
+        topics: Names and counts by topic id, if the log has them; None if they have not changed.
+        metadata_hash: Hash of the topics' metadata; 0 when not recorded.
+        asked: Server assignors that members requested.
+        away: For each static member that is away or was when it was removed, the time of that record, ms.
+    """
+
+    was: Mapping[str, ModernMember]
+    regexes: Mapping[str, tuple[str, ...] | None]
+    resolved: Mapping[str, ResolvedRegex]
+    topics: KnownTopics | None
+    metadata_hash: int
+    asked: tuple[str, ...]
+    away: Mapping[str, int]
+
+
+def before_decision(group: ModernGroup) -> Before:
+    """What to remember of a group before a record that may close a decision is taken in."""
+    return Before(
+        group.was,
+        group.regexes_before,
+        group.regexes,
+        group.topics_before,
+        group.told_hash,
+        group.asked,
+        group.away,
+    )
+
+
+def modern_causes(
+    decision: ModernDecision,
+    before: Before | None,
+    metadata_hash: int,
+    names: Mapping[str, str],
+    *,
+    migrated: bool,
+    skipped: int | None,
+    leader_epochs: tuple[int, int],
+) -> tuple[Cause, ...]:
+    """The causes of a decision.
+
+    Args:
+        decision: The decision.
+        before: The group before it; None for its first record.
+        metadata_hash: Hash of the topics' metadata now; 0 when not recorded.
+        names: Topic names by id.
+        migrated: The group was a classic one until now.
+        skipped: Epochs without a target; None if unknown.
+        leader_epochs: Leader epochs of the previous decision and of this one; -1 when not known.
+    """
+    joined = of_members(MEMBER_JOINED, decision.joined or (), "not in the previous decision")
+    gone = _gone(decision, before.away if before is not None else {})
+    if migrated:
+        return in_order([cause(MIGRATION, "the group was upgraded to the KIP-848 protocol"), *joined, *gone])
+    if decision.joined is None or before is None:
+        return (cause(UNKNOWN, "the decision before it is not known"),)
+    found = [*joined, *gone]
+    evidence = "the log shows no change of members, subscriptions or topics"
+    if decision.group_type == STREAMS:
+        evidence = "the members are the same; topologies are not compared"
+    elif not decision.became_empty:
+        was, now = _subscriptions(decision, before)
+        found += of_topics(
+            SUBSCRIPTION_CHANGED,
+            subscription_changes(was, now),
+            "members changed their subscriptions: how many of those that stayed subscribe to it",
+        )
+        hashed = 0 not in (before.metadata_hash, metadata_hash) and before.metadata_hash != metadata_hash
+        changed = _changed_counts(decision, before, names, was, now, hashed=hashed)
+        found += of_topics(PARTITIONS_CHANGED, changed, "the metadata of the topics changed, and its partitions did")
+        if hashed:
+            evidence = "the brokers' hash of the topics' metadata changed, and the targets do not show how"
+        if len(before.asked) == len(decision.assignors) == 1 and before.asked != decision.assignors:
+            (first,), (second,) = before.asked, decision.assignors
+            found.append(cause(STRATEGY_CHANGED, "most members ask for another assignor", before=first, after=second))
+    if not found:
+        found.append(cause(UNKNOWN, evidence))
+    if skipped:
+        found.append(cause(UNFINISHED_GENERATIONS, f"{skipped} epochs in between had no target of their own"))
+    found += coordinator_moved(*leader_epochs)
+    return in_order(found)
+
+
+def _gone(decision: ModernDecision, away: Mapping[str, int]) -> list[Cause]:
+    left = decision.left or ()
+    return [
+        *of_members(
+            MEMBER_GONE,
+            [member for member in left if member in away],
+            "static and gone for a while (epoch -2), then dropped: by its session timeout or by an administrator",
+        ),
+        *of_members(
+            MEMBER_GONE,
+            [member for member in left if member not in away],
+            "gone; a leave and a timeout look the same in the log, and the coordinator's own log tells them apart",
+        ),
+    ]
+
+
+_Topics = dict[str, frozenset[str]]
+
+
+def _subscriptions(decision: ModernDecision, before: Before) -> tuple[_Topics, _Topics]:
+    """Topics of each member that stayed, before and now; members with an unresolved regular expression are left out."""
+    joined = set(decision.joined or ())
+    old_ids = {new: old for old, new in decision.replaced}
+    was: _Topics = {}
+    now: _Topics = {}
+    for member in decision.members:
+        name = member.member_id
+        topics = decision.subscriptions.get(name)
+        if name in joined or topics is None:
+            continue
+        old = before.was.get(old_ids.get(name, name), member)
+        earlier = frozenset(old.topics)
+        if old.regex is not None:
+            now_matched = before.resolved.get(old.regex)
+            matched = before.regexes.get(old.regex, now_matched.topics if now_matched is not None else None)
+            if matched is None:
+                continue
+            earlier |= frozenset(matched)
+        was[name], now[name] = earlier, frozenset(topics)
+    return was, now
+
+
+def _changed_counts(
+    decision: ModernDecision, before: Before, names: Mapping[str, str], was: _Topics, now: _Topics, *, hashed: bool
+) -> list[TopicChange]:
+    """Topics with other partition counts: as recorded up to Kafka 4.0, then as the targets assign them."""
+    if decision.group_type != CONSUMER:
+        return []
+    if before.topics is not None and decision.topics is not None:
+        names = {topic_id: name for topic_id, name, _ in before.topics.topics} | dict(names)
+        first = {topic_id: count or 0 for topic_id, _, count in before.topics.topics}
+        second = {topic_id: count or 0 for topic_id, _, count in decision.topics.topics}
+    elif hashed:
+        first, second = _counts(decision.before or {}), _counts(decision.targets)
+    else:
+        return []
+    subscribed = {topic for topics in was.values() for topic in topics}
+    still = {topic for topics in now.values() for topic in topics}
+    changes = []
+    for topic_id in first.keys() | second.keys():
+        one, other = first.get(topic_id, 0), second.get(topic_id, 0)
+        name = names.get(topic_id)
+        # A topic that nobody subscribed to before, or does any more, came or went with the subscription.
+        grew = 0 < one < other
+        appeared = one == 0 < other and name in subscribed
+        went = other == 0 < one and name in still
+        if grew or appeared or went:
+            changes.append(TopicChange(name or topic_id, str(one), str(other)))
+    return changes
+
+
+def _counts(targets: Mapping[str, IdPartitions]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for target in targets.values():
+        for topic_id, numbers in target:
+            counts[topic_id] = max(counts.get(topic_id, 0), max(numbers, default=-1) + 1)
+    return counts
