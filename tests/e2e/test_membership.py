@@ -50,7 +50,7 @@ def test_each_rebalance_that_lasted_was_seen_by_a_listener(recorded: Recorded) -
 def test_a_restart_of_a_static_member_is_a_replacement_and_no_rebalance(recorded: Recorded) -> None:
     restarts = [line["did"] for line in recorded.recording.played.lines("step") if line.get("group") == _STATIC]
     rows = LakeReader(recorded.quiet_lake).rows(
-        """SELECT kind, generation, replaced FROM rebalance_churn
+        """SELECT kind, generation, replaced, causes FROM rebalance_churn
            WHERE group_id = ? AND revision = 1 ORDER BY decision""",
         [_STATIC],
     )
@@ -58,6 +58,7 @@ def test_a_restart_of_a_static_member_is_a_replacement_and_no_rebalance(recorded
     assert [f"{row['replaced'][0]['group_instance_id']} was restarted" for row in replaced] == restarts
     last_rebalance = max(row["generation"] for row in rows if row["kind"] == "rebalance")
     assert {row["generation"] for row in replaced} == {last_rebalance}
+    assert {cause["cause"] for row in replaced for cause in row["causes"]} == {"static_replacement"}
 
 
 def test_a_join_into_a_cooperative_group_takes_two_generations_and_a_move_counts_once(recorded: Recorded) -> None:
@@ -78,6 +79,8 @@ def test_a_join_into_a_cooperative_group_takes_two_generations_and_a_move_counts
     second_halves = [row for row in rows if row["follows"] is not None]
     joined = [row for row in rows if row["joined"] and row["members"] > len(row["joined"])]
     assert [row["follows"] for row in second_halves] == [row["decision"] for row in joined]
+    assert all("handover" in {cause["cause"] for cause in row["causes"]} for row in second_halves)
+    assert all("member_joined" in {cause["cause"] for cause in row["causes"]} for row in joined)
     # (On a busy machine a member may be late: it is taken out, and joins again.)
     assert len(joined) == len(joins) + sum(len(row["left"] or ()) for row in rows) - len(departures)
     given = defaultdict(int)

@@ -20,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streaming.demo.broker import EmbeddedBroker
 from streaming.groups.rows import ChurnRow
+from streaming.probe import RoundAbandonedError
 from tests.oracle.java_members import JavaMembers
 from tests.oracle.members_process import MembersProcess
 from tests.real_groups.followed import Followed, until
@@ -289,4 +290,32 @@ def test_the_second_half_of_a_real_cooperative_rebalance_is_told_as_a_handover(
     protocols = Counter(row.rebalance_protocol for row in rows if row.kind == "rebalance")
     with capfd.disabled():
         print("", *told_in(steps), *steps.wrong, protocols, sep="\n")
+    assert steps.wrong == []
+
+
+def test_a_coordinator_that_was_elected_anew_is_told_beside_the_cause(tmp_path: Path, unique: str) -> None:
+    with ExitStack() as stack:
+        broker = stack.enter_context(EmbeddedBroker(tmp_path / "broker"))
+        with offsets_log(broker.bootstrap):
+            pass
+        make_topics(broker.bootstrap, {f"{unique}-x": 4, f"{unique}-y": 4})
+        process = stack.enter_context(LibrdkafkaMembers())
+        group = RealGroup(unique, (f"{unique}-x", f"{unique}-y"))
+        followed = stack.enter_context(Followed(broker.bootstrap, unique))
+        steps = Steps("librdkafka", "classic", "range", broker.bootstrap, followed, process, [group])
+        steps.start(group, "dynamic", process)
+        steps.settle()
+        group.told = len(followed.churn(unique))
+        broker.restart()
+
+        def answers() -> bool:
+            try:
+                followed.round()
+            except RoundAbandonedError:
+                return False
+            return True
+
+        until(answers)
+        steps.do("join", lambda g: steps.start(g, "new", process), {"member_joined", "coordinator_moved"}, "rejoined")
+        steps.do("leave", lambda g: steps.stop(g, "new"), {"member_left"}, "rejoined")
     assert steps.wrong == []

@@ -166,6 +166,8 @@ def test_members_owners_and_epochs_are_those_that_the_broker_tells(
     churn = [row for row in watched.core.rows.rebalance_churn if row.revision == 1]
     assert [row.decision for row in churn] == [decision.record for decision in decisions]
     assert sum(row.partitions_moved or 0 for row in churn) == 3
+    assert [found.cause for row in churn for found in row.causes or ()] == ["member_joined"] * 2
+    assert {member for row in churn for found in row.causes or () for member in found.members} == set(told)
     assert [row.decision for row in rows.drift] == [decision.record for decision in decisions]
     assert "drifted" not in {row.verdict for row in rows.drift}
     assert (rows.drift[-1].verdict, rows.drift[-1].reason) == ("identical", None)
