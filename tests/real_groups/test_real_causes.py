@@ -94,10 +94,11 @@ class Steps:
     wrong: list[str] = field(default_factory=list)
 
     def start(self, group: RealGroup, role: str, process: MembersProcess, **settings: str) -> None:
-        config = {"bootstrap.servers": self.bootstrap, "group.id": group.name, "group.protocol": self.protocol}
+        protocol = settings.pop("protocol", self.protocol)
+        config = {"bootstrap.servers": self.bootstrap, "group.id": group.name, "group.protocol": protocol}
         refresh = "topic.metadata.refresh.interval.ms" if self.library == "librdkafka" else "metadata.max.age.ms"
         config |= {refresh: "1000", "enable.auto.commit": "false"}
-        if self.protocol == "classic":
+        if protocol == "classic":
             config |= {"session.timeout.ms": str(_SESSION_MS), "heartbeat.interval.ms": "300"}
             strategies = settings.pop("strategies", self.strategy).split(",")
             if self.library == "java":
@@ -290,6 +291,30 @@ def test_the_second_half_of_a_real_cooperative_rebalance_is_told_as_a_handover(
     protocols = Counter(row.rebalance_protocol for row in rows if row.kind == "rebalance")
     with capfd.disabled():
         print("", *told_in(steps), *steps.wrong, protocols, sep="\n")
+    assert steps.wrong == []
+
+
+def test_an_upgrade_and_a_downgrade_of_real_groups_are_told_as_migrations(
+    broker: EmbeddedBroker, unique: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    prefix = f"migrating-{unique[-6:]}"
+    with ExitStack() as stack:
+        followed = stack.enter_context(Followed(broker.bootstrap, prefix))
+        process = stack.enter_context(LIBRARIES["java"]())
+        groups = made_groups(broker.bootstrap, prefix)
+        steps = Steps("java", "classic", "range", broker.bootstrap, followed, process, groups)
+        for group in groups:
+            steps.start(group, "dynamic", process)
+        steps.settle()
+        for group in groups:
+            group.told = len(followed.churn(group.name))
+        for _ in range(CYCLES):
+            joins = {"migration", "member_joined"}
+            steps.do("upgrade", lambda g: steps.start(g, "new", process, protocol="consumer"), joins, "unknown")
+            leaves = {"migration", "member_gone"}
+            steps.do("downgrade", lambda g: steps.stop(g, "new"), leaves, "rejoined", "handover")
+    with capfd.disabled():
+        print("", *told_in(steps), *steps.wrong, sep="\n")
     assert steps.wrong == []
 
 
