@@ -8,7 +8,7 @@
 --   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
 --              drifted, unassigned, stuck_rebalance, stopped, stalled   partitions have the wrong owner or none, or
 --                                                                       are not consumed
---              falling_behind, rewound, ahead, imbalance, idle_members, mismatch
+--              falling_behind, rewound, ahead, imbalance, rebalance_storm, idle_members, never_committed, mismatch
 --                                                                       works, but not as it should
 --              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated
 --                                                                       unknown now, or about to change
@@ -33,7 +33,9 @@ judged AS (
     concat_ws(' ',
       CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
+      CASE WHEN contains(findings_json, '{"finding":"rebalance_storm"') THEN 'rebalance_storm' END,
       CASE WHEN contains(findings_json, '{"finding":"idle_members"') THEN 'idle_members' END,
+      CASE WHEN contains(findings_json, '{"finding":"never_committed"') THEN 'never_committed' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS warning,
     concat_ws(' ',

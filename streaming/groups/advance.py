@@ -18,6 +18,7 @@ from streaming.groups.classic.drift import write_classic_verdicts
 from streaming.groups.classic.leader_metadata import see_racks
 from streaming.groups.classic.membership import close_members
 from streaming.groups.context import Context, GroupConfig
+from streaming.groups.health.activity import note_commits
 from streaming.groups.health.group_health import end_health, write_health
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
@@ -130,6 +131,7 @@ def _judge_round(state: GroupState, observation: GroupObservation, context: Cont
         close_modern_members(state, observation.log_position, observation.time, context)
     write_modern_verdicts(state, observation, context)
     write_classic_verdicts(state, observation, context)
+    note_commits(state, observation)
     before = len(context.rows.lag)
     totals = lag_rows(state, observation, context, passed, rounds)
     offset_events.note(state, state.clock.now, context.rows.lag[before:])

@@ -15,6 +15,7 @@ import msgspec
 
 from streaming.exceptions import EvenkeelError
 from streaming.groups.classic.state import ClassicState
+from streaming.groups.health.state import Rebalances, Uncommitted
 from streaming.groups.lag.state import OffsetEvents, PartitionState
 from streaming.groups.modern.state import ModernState
 from streaming.records import CommitWindow, MembershipRecord
@@ -111,6 +112,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
             the first.
         round_closed: Closing time of the newest round that lag was judged at, ms; -1 if its time was not certain.
         lag_sums: Sums of the lag in the last minutes (`lag/drain.py`); empty while the group is not behind.
+        rebalances: When it has rebalanced; None before the first time.
+        uncommitted: Since when it owns partitions without committing; None if it commits, or owns none.
     """
 
     windows: dict[str, dict[int, CommitWindow]] = {}
@@ -131,6 +134,8 @@ class GroupState(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
     round_opened: int = -1
     round_closed: int = -1
     lag_sums: list[int] = []
+    rebalances: Rebalances | None = None
+    uncommitted: Uncommitted | None = None
 
     def live_record(self) -> MembershipRecord | None:
         """The newest classic membership record; None once the membership has ended, and in a modern group."""

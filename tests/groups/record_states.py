@@ -237,6 +237,15 @@ def changing() -> Life:
     return life
 
 
+def restless() -> Life:
+    life = Life()
+    life.take(*(make_record(at, even("x", 2, "a", "b"), generation=at) for at in (5, *range(4_000, 4_060, 10))))
+    life.take(
+        make_observation(4_100, make_topic("x", 2, end=100)), make_observation(4_200, make_topic("x", 2, end=150))
+    )
+    return life
+
+
 def flapping() -> Life:
     """More than a thousand pending decisions, the oldest of them only counted; a shorter life is edited to match."""
     life = Life()
@@ -275,6 +284,7 @@ STATES: Final[dict[str, tuple[str, Callable[[], Life]]]] = {
         pending_handover,
     ),
     "joined": ("an upgraded group whose target is being carried out, that no round has shown yet", joined),
+    "restless": ("a group that rebalances far more often than it did, and commits nothing", restless),
     "stopping": (
         "a simple group that committed up to 200 and is behind since 211; the time of the newest round has jumped",
         stopping,

@@ -29,6 +29,7 @@ from streaming.groups.classic.membership import (
 from streaming.groups.classic.state import ClassicDecision, Owned, Transfer
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
+from streaming.groups.health.storm import count_rebalance
 from streaming.groups.rows import LOG, ChurnRow, ReplacedMember, partition_column
 from streaming.groups.state import GroupState
 from streaming.groups.verdicts import WAITING_MAX, drop_oldest, generations_between
@@ -82,6 +83,9 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
             partitions_stopped_unmoved=stopped_unmoved(record, was, after, returned),
         )
     if past.decides:
+        if not past.compacted:
+            # (What compaction has left says nothing about how often a group rebalanced.)
+            count_rebalance(state, record.record_time)
         classic.shown = shown
         # A static member that returns under a new id keeps its partitions, so the cost and handover stay open then.
         classic.cost = None
@@ -240,6 +244,7 @@ def end_membership(state: GroupState, tombstone: MembershipTombstone, context: C
         state.classic.tombstoned = tombstone.record
     state.classic.transfer = None
     state.classic.cost = None
+    state.rebalances = None
     if state.elapsed < 0:
         state.classic.waiting = []
         for topic, partitions in list(state.partitions.items()):

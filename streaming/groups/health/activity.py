@@ -1,13 +1,17 @@
-"""Findings about what members do not do: end their rebalance, or own a partition."""
+"""Findings about what members do not do: end their rebalance, own a partition, commit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from streaming.groups.classic.membership import counts_of
+from streaming.groups.classic.membership import counts_of, owning_members
 from streaming.groups.health.columns import Found, some
+from streaming.groups.health.state import Uncommitted
+from streaming.groups.lag.partitions import offsets_of
+from streaming.groups.lag.state import MARKER
 from streaming.groups.modern.consumer_group import newest_targets, subscribed
+from streaming.groups.modern.decisions import modern_owners
 from streaming.groups.state import GroupState
 from streaming.records import CONSUMER, GroupObservation, MembershipRecord, TopicObservation
 
@@ -20,6 +24,11 @@ _LONGEST_TIMEOUT_MS: Final = 1_800_000
 _PHASES = 3
 """A rebalance has two phases with a timeout each, and a group that is kept from its end by members that come and go
 begins again. It may take this many timeouts as a whole."""
+
+
+_COMMIT_BY_MS: Final = 600_000
+"""Members that have committed nothing for this long are reported: twice the default of `max.poll.interval.ms`, within
+which a consumer must come back for more, and by default it then commits."""
 
 
 def rebalance_timeout(record: MembershipRecord) -> int:
@@ -100,6 +109,43 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
     sizes = {topic.topic: topic.partitions for topic in observation.topics}
     if (found := _idle(idle, topics_of, sizes, None, group.decided.record_time)) is not None:
         yield found
+
+
+def note_commits(state: GroupState, observation: GroupObservation) -> None:
+    """Note in the state whether the group owns partitions in which records arrive, and has no committed offset.
+
+    Call this before the round's lag is judged: it looks at the high watermarks of the round before.
+    """
+    if any(known.committed >= 0 for of_topic in state.partitions.values() for known in of_topic.values()):
+        state.uncommitted = None
+        return
+    record = state.live_record()
+    owners = owning_members(record) if record is not None else modern_owners(state)
+    if not owners:
+        state.uncommitted = None
+        return
+    if observation.held_since is not None:
+        return  # there may be commits that nobody can read yet
+    noted = state.uncommitted = state.uncommitted or Uncommitted(state.clock.now)
+    for topic in observation.topics:
+        partitions = state.partitions.get(topic.topic, {})
+        ends = offsets_of(topic.high_watermarks, topic.partitions or 0)
+        for number in owners.get(topic.topic, ()):
+            row = partitions[number].row if number in partitions else None
+            before = row[1] if row is not None else None
+            if before is not None and number < len(ends):
+                noted.arrived += max(0, ends[number] - before)
+
+
+def never_committed(state: GroupState) -> Iterator[Found]:
+    """Members that own partitions in which records arrive, and have not committed an offset."""
+    noted = state.uncommitted
+    if noted is None:
+        return
+    # A single offset may be a transaction marker.
+    if noted.arrived > MARKER and state.clock.now - noted.since >= _COMMIT_BY_MS:
+        detail = "records arrive in the group's partitions, and no committed offset of it is in the log"
+        yield Found("never_committed", noted.since, detail)
 
 
 def _idle(

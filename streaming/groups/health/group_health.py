@@ -15,8 +15,15 @@ from streaming.groups.classic.drift import classic_membership, classic_verdict
 from streaming.groups.classic.membership import leader_counts, owners_of, subscribed_topics
 from streaming.groups.classic.state import Transfer
 from streaming.groups.context import Context, GroupConfig
-from streaming.groups.health.activity import idle_members, idle_modern_members, rebalance_timeout, stuck_rebalance
+from streaming.groups.health.activity import (
+    idle_members,
+    idle_modern_members,
+    never_committed,
+    rebalance_timeout,
+    stuck_rebalance,
+)
 from streaming.groups.health.columns import Found, Membership, some
+from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
 from streaming.groups.lag.offset_events import findings_of_offsets
@@ -179,6 +186,9 @@ def _findings_of(
         found.append(behind)
     else:
         found.extend(idle_modern_members(state, observation))
+    found.extend(never_committed(state))
+    if (raging := storm(state.rebalances, now)) is not None:
+        found.append(raging)
     found.extend(findings_of_offsets(state, now, lost))
     kept = {}
     result = []

@@ -17,6 +17,7 @@ from streaming.groups.classic.state import ClassicDecision
 from streaming.groups.compaction import is_compacted
 from streaming.groups.context import Context
 from streaming.groups.health.columns import Found, some
+from streaming.groups.health.storm import count_rebalance
 from streaming.groups.modern.balance import least_moves_of_target, moves_of_target
 from streaming.groups.modern.causes import Before, before_decision, modern_causes
 from streaming.groups.modern.consumer_group import Ended, ModernDecision, behind, newest_targets, subscribed, take
@@ -92,6 +93,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
         state.modern.key_type = state.modern.epoch = state.modern.incarnation = None
+        state.rebalances = None
         state.modern.verdict = state.modern.balance = None
         # Nothing continues from an empty group: a classic group right after it is a new one.
         state.modern.ended = None if was_empty else word.record
@@ -125,6 +127,7 @@ def _decide(
         state.modern.incarnation = context.config.incarnations.of(context.group, decision.record)
     if decision.exact or not is_compacted(state, decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
+        count_rebalance(state, decision.record_time)
         row = _churn_row(state, decision, before, moved, names, classic, context)
         row = _with_causes(state, decision, was, names, leader_epoch, row)
         context.rows.rebalance_churn.append(_open_pauses(state, decision, row))

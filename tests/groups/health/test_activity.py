@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tests.groups.build import SECOND, START, Life, even, make_member, make_observation, make_record, make_topic
+from streaming.records import GroupInput
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    even,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_tombstone,
+    make_topic,
+)
 from tests.groups.modern_log import FIRST, epoch, metadata, observation, owns, read, stands, target
 
 MINUTE_S = 60
@@ -151,3 +163,69 @@ def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reach
     life.take(*read([owns("b", 2)], 21), observation(22))
     assert found(life) == [("idle_members", 19)]
     assert detail(life) == "1 of 2 members own nothing, the broker assigns 4 partitions for 2 members so: b"
+
+
+def consuming(*ends: tuple[int, int]) -> Life:
+    """A group of two that owns x, with rounds that show these high watermarks at these seconds."""
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b")))
+    for at, end in ends:
+        life.take(make_observation(at, make_topic("x", 2, end=end)))
+    return life
+
+
+def test_members_that_own_partitions_where_records_arrive_and_commit_nothing_are_a_finding_after_ten_minutes() -> None:
+    life = consuming((10, 100), (300, 150), (609, 200))
+    assert found(life) == []
+    life.take(make_observation(610, make_topic("x", 2, end=200)))
+    assert found(life) == [("never_committed", 10)]
+    assert detail(life) == "records arrive in the group's partitions, and no committed offset of it is in the log"
+    life.take(make_commit(620, 90, topic="x"), make_observation(630, make_topic("x", 2, end=200)))
+    assert found(life) == []
+
+
+def test_a_group_where_nothing_arrives_has_nothing_to_commit() -> None:
+    assert found(consuming((10, 100), (300, 100), (2_000, 100))) == []
+
+
+def test_a_single_offset_that_arrives_may_be_a_transaction_marker() -> None:
+    life = Life()
+    life.take(make_record(5, (make_member("a", ("x",), {"x": (0,)}),)))
+    life.take(make_observation(10, make_topic("x", 1, end=100)), make_observation(700, make_topic("x", 1, end=101)))
+    assert found(life) == []
+
+
+def test_a_group_without_members_is_not_asked_for_commits() -> None:
+    life = consuming((10, 100), (300, 150))
+    life.take(make_record(400, (), generation=2), make_observation(2_000, make_topic("x", 2, end=300)))
+    assert found(life) == []
+
+
+def test_what_may_be_hidden_behind_an_open_transaction_is_not_called_missing() -> None:
+    life = consuming((10, 100))
+    for at in (300, 700, 900):
+        life.take(make_observation(at, make_topic("x", 2, end=at), held_since=START + 20 * SECOND))
+    assert [name for name, _ in found(life)] == ["offsets_blocked"]
+
+
+def rebalancing(*seconds: int) -> list[GroupInput]:
+    return [make_record(at, even("x", 2, "a", "b"), generation=at) for at in seconds]
+
+
+def test_a_storm_is_a_finding_however_the_log_was_cut_and_ends_with_it() -> None:
+    burst = rebalancing(5, *range(7_200, 7_260, 10))
+    rounds = [make_commit(7_261, 1, topic="x"), make_observation(7_270, make_topic("x", 2))]
+    at_once, one_by_one = Life(), Life()
+    at_once.take(*burst, *rounds)
+    for item in (*burst, *rounds):
+        one_by_one.take(item)
+    assert found(at_once) == found(one_by_one) == [("rebalance_storm", 7_200)]
+    at_once.take(make_observation(7_900, make_topic("x", 2)))
+    assert found(at_once) == []
+
+
+def test_a_group_that_was_created_again_has_no_past_to_compare_with() -> None:
+    life = Life()
+    life.take(*rebalancing(5), make_tombstone(7_000), *rebalancing(*range(7_200, 7_260, 10)))
+    life.take(make_commit(7_261, 1, topic="x"), make_observation(7_270, make_topic("x", 2)))
+    assert found(life) == []
