@@ -23,9 +23,20 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Compaction, Expiry, File, Log, day_of_clock, present_file_name
-from streaming.maintain.rewrite import encoded_data_set, partition_of, statistics, write
+from streaming.maintain.rewrite import encoded_data_set
 from streaming.stores import on_object_store
-from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, data_set, file_system, refuse_features
+from streaming.tables import (
+    DAY,
+    RETENTION_COMMIT,
+    Table,
+    all_rows,
+    data_set,
+    file_system,
+    partition_of,
+    refuse_features,
+    statistics,
+    write_data_file,
+)
 
 # A job commits every few seconds and a commit takes some ms, so a second try nearly always succeeds.
 _TRIES = 20
@@ -176,7 +187,7 @@ class MaintainedTable:
         made it although its answer was lost, and the file would be part of the table.
         """
         try:
-            write(self.table, rows, path, self.folder)
+            write_data_file(self.table, rows, path, self.folder)
             size: int = self.folder.get_file_info(path).size
         except BaseException:
             with suppress(OSError):
