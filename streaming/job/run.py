@@ -23,6 +23,8 @@ from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_o
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
+from streaming.spark import as_s3a
+from streaming.stores import on_object_store
 from streaming.tables import TABLES, DeltaLake, KnownRows, Lake
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def start_query(
     )
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
-        .option("checkpointLocation", checkpoint or checkpoint_of(settings))
+        .option("checkpointLocation", as_s3a(checkpoint or checkpoint_of(settings)))
         .foreachBatch(batch_writer(lake, done, pace, settings.job.writer, catalog))
     )
     if available_now:
@@ -126,7 +128,7 @@ def run(
         SetupError: There is no usable Java; checkpoint or tables are lost or broken, or belong to another Kafka
             cluster.
     """
-    place = checkpoint or checkpoint_of(settings)
+    place = checkpoint_of(settings, checkpoint)
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
@@ -141,7 +143,7 @@ def run(
             write_gap(tables, settings.cluster, plan)
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
-            spark = start_session(settings.job, f"evenkeel {settings.cluster}")
+            spark = start_session(settings, f"evenkeel {settings.cluster}", place)
             schema = settings.job.catalog_schema
             registered = schema is not None and register(spark, settings.lake, schema)
             query = start_query(
@@ -154,7 +156,8 @@ def run(
                 done=done,
                 pace=maintenance.pace,
                 hold=hold,
-                catalog=schema if registered else None,
+                # (Only we write the tables of an object store: Delta's own writer would not notice other commits.)
+                catalog=schema if registered and not on_object_store(settings.lake) else None,
             )
         except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
             broken = broken_by_spark(place, str(error))

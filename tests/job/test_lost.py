@@ -109,6 +109,22 @@ def test_what_spark_says_of_a_broken_state_is_one_sentence(code: str) -> None:
     assert str(said).startswith(f"The checkpoint /x is broken (Spark says {code}): restore it, or run evenkeel run")
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: Connection refused",
+        "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: open s3a://b/x: (Service: S3, Status Code: 503)",
+        "java.nio.file.AccessDeniedException: s3a://b/x: S3Exception: Forbidden (Service: S3, Status Code: 403)",
+    ],
+)
+def test_a_store_that_is_away_is_not_a_broken_checkpoint(why: str) -> None:
+    said = f"{_SAID['CANNOT_LOAD_STATE_STORE.UNCATEGORIZED']}\nCaused by: {why}"
+    assert broken_by_spark("s3://b/x", said) is None
+    assert broken_by_spark("/x", said) is not None
+    gone = "Caused by: java.io.FileNotFoundException: No such file or directory: s3a://b/x/state/0/0/1.changelog"
+    assert broken_by_spark("s3://b/x", f"{_SAID['CANNOT_LOAD_STATE_STORE.UNCATEGORIZED']}\n{gone}") is not None
+
+
 def test_a_failure_of_another_kind_is_not_blamed_on_the_checkpoint() -> None:
     assert broken_by_spark("/x", "java.io.IOException: No space left on device") is None
 
