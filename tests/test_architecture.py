@@ -78,7 +78,7 @@ ROOMS = {
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
     ),
     "streaming.maintain": room(
-        "deltalake duckdb py4j pyarrow pyspark rich",
+        "deltalake duckdb msgspec py4j pyarrow pyspark rich",
         "streaming.config streaming.exceptions streaming.history streaming.process streaming.spark streaming.stores "
         "streaming.tables streaming.times",
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
@@ -115,6 +115,16 @@ class MaintainedTable:
         self._commit(actions, {file.path for file in piece.files}, mark)
         return size
 
+    def replace_by(self, files: Sequence[File], added: Sequence[AddAction]) -> None:
+        """Replace files by others that have the same rows and are written already, in one commit.
+
+        Raises:
+            MaintenanceError: As `replace`.
+        """
+        now = time.time_ns() // 1_000_000
+        gone = [RemoveAction(file.path, False, now, file.size, partition_of(self.table, file.day)) for file in files]
+        self._commit([*added, *gone], {file.path for file in files}, None)
+
     def put(self, day: date, rows: pa.Table, stale: ds.Expression) -> int:
         """Write rows of one day in place of those that are there, in one commit.
 
@@ -196,19 +206,19 @@ class MaintainedTable:
         return size
 
     def _commit(self, actions: list[AddAction | RemoveAction], removed: set[str], mark: dict[str, str] | None) -> None:
-        added = next((action.path for action in actions if isinstance(action, AddAction)), None)
+        added = {action.path for action in actions if isinstance(action, AddAction)}
         unanswered = 0
         for attempt in range(_TRIES):
             files = self.files()
             present = {file.path for file in files}
             # An attempt that seemed to fail was made after all. (Without a file of ours: what was to go is gone.)
-            is_made = removed.isdisjoint(present) if added is None else any(file.place == added for file in files)
+            is_made = added <= {file.place for file in files} if added else removed.isdisjoint(present)
             if attempt and is_made:
                 return
             if not removed <= present:
-                if added is not None and not unanswered:
+                for path in added if not unanswered else ():
                     with suppress(OSError):
-                        self.folder.delete_file(added)
+                        self.folder.delete_file(path)
                 message = (
                     f"Files of the table {self.uri} were replaced by another program meanwhile: run only one that "
                     "compacts it, and try again."

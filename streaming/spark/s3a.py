@@ -53,12 +53,12 @@ def s3a_settings(configuration: str, environment: Mapping[str, str] = os.environ
         configuration: Text of the session's own configuration: what that sets is left alone.
         environment: Variables as of docs/object-stores.md.
     """
-    endpoint = environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL")
-    is_virtual = environment.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() in ("true", "1", "yes", "on", "y")
+    endpoint = environment.get("AWS_ENDPOINT_URL")
+    is_hosted = environment.get("AWS_VIRTUAL_HOSTED_STYLE_REQUEST", "").lower() == "true"
     region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
     found = _OURS | {
         f"{_S3A}endpoint.region": region or "us-east-1",
-        f"{_S3A}path.style.access": "false" if is_virtual else "true",
+        f"{_S3A}path.style.access": str(not is_hosted).lower(),
     }
     if endpoint:
         found[f"{_S3A}endpoint"] = endpoint

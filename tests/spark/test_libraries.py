@@ -12,7 +12,7 @@ from streaming.exceptions import SetupError
 from streaming.jars import classpath, jars_of
 from streaming.maintain import maintain
 from streaming.spark.libraries import jars_for, settings_for
-from streaming.spark.s3a import s3a_settings
+from streaming.spark.s3a import as_s3a, s3a_settings
 from tests.maintain.build import new_lake
 
 
@@ -79,6 +79,12 @@ def test_it_reaches_the_store_as_delta_rs_does() -> None:
     assert amazon["spark.hadoop.fs.s3a.endpoint.region"] == "us-east-1"
     hosted = s3a_settings("", {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"})
     assert hosted["spark.hadoop.fs.s3a.path.style.access"] == "false"
+
+
+def test_spark_keeps_a_checkpoint_where_the_setting_says_under_the_scheme_that_it_knows() -> None:
+    assert as_s3a("s3://b/a team/c") == as_s3a("S3://b/a team/c") == "s3a://b/a team/c"
+    for other in ("s3a://b/c", "/data/s3://c", "abfss://c@a/b"):
+        assert as_s3a(other) == other
 
 
 @pytest.mark.usefixtures("no_jars")
