@@ -38,6 +38,9 @@ _STORE_IS_AWAY = re.compile(
     r"|NoAuthWithAWSException|CredentialInitializationException|Status Code: (?:40[0139]|429|5\d\d)"
 )
 
+# Names of files before they are renamed, and of Hadoop's sums of them on a disk.
+_TEMPORARY = re.compile(r"\.+\d+\..+\.tmp(\.crc)?")
+
 
 def is_local(checkpoint: str) -> bool:
     """Whether it is a folder of this machine."""
@@ -73,6 +76,28 @@ def is_empty(checkpoint: str) -> bool:
         refuse_unanswered(checkpoint, error)
         _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, cause_of(error))
         return False
+
+
+def clear_torn_start(checkpoint: str) -> None:
+    """Delete what a start has left that was killed while it planned the very first batch.
+
+    Spark writes a file under another name, and renames it. If the first offsets are not there but such a file is, Spark
+    4.2.0 refuses the checkpoint at every start (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`).
+
+    Raises:
+        CheckpointUnreachableError: It is on S3, which does not answer.
+    """
+    if not is_empty(checkpoint):
+        return
+    folder = file_system(checkpoint)
+    try:
+        for found in folder.get_file_info(pa_fs.FileSelector("offsets", allow_not_found=True)):
+            if _TEMPORARY.fullmatch(found.base_name):
+                folder.delete_file(found.path)
+                _LOG.info("deleted %s/%s, which a start that was killed has left", checkpoint, found.path)
+    except OSError as error:
+        refuse_unanswered(checkpoint, error)
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
-from streaming.job.checkpoint import Standing, broken_by_spark, is_empty, standing_of
+from streaming.job.checkpoint import Standing, broken_by_spark, clear_torn_start, is_empty, standing_of
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
@@ -133,6 +133,7 @@ def run(
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
     plan = _plan_of(settings, place, rebuild_state=rebuild_state)
+    clear_torn_start(place)
     maintenance = JobMaintenance(settings)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"

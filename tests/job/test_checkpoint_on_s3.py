@@ -8,7 +8,7 @@ import pytest
 
 from streaming.config import JobSettings, Settings
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import CheckpointUnreachableError, is_empty, standing_of
+from streaming.job.checkpoint import CheckpointUnreachableError, clear_torn_start, is_empty, standing_of
 from streaming.job.rebuild import Rebuild, read_plan, write_plan
 from streaming.job.run import refuse_lost
 from streaming.tables import file_system
@@ -44,6 +44,12 @@ def test_it_says_how_far_the_query_is(checkpoint: str) -> None:
     standing = standing_of(checkpoint)
     assert standing is not None
     assert (standing.query, standing.planned, standing.offsets) == ("the-query", 1, _OFFSETS)
+
+
+def test_what_a_start_killed_in_the_first_batch_has_left_is_deleted(s3: str, object_store: ObjectStore) -> None:
+    _put(f"{s3}/c", "offsets/.0.5c7f6a52-5f64-4f5e-8a0a-0f8f8d2d1c11.TID7.tmp", "v1")
+    clear_torn_start(f"{s3}/c")
+    assert object_store.objects(f"{s3}/c") == []
 
 
 def test_a_broken_file_of_it_is_told(checkpoint: str) -> None:
