@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from streaming.exceptions import SetupError
 from streaming.jars import classpath
 from streaming.spark.delta import DELTA_CLASS, delta_settings, names_delta
-from streaming.spark.s3a import S3A_CLASS, brings_s3a, s3a_settings
+from streaming.spark.s3a import S3A_CLASS, brings_s3a, s3a_settings, without_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,7 +30,9 @@ def settings_for(*, with_delta: bool, with_s3a: bool) -> dict[str, str]:
         SetupError: Jars have not been downloaded.
     """
     configuration = _configuration()
-    settings = delta_settings(configuration) if with_delta else {}
+    settings = without_keys(configuration)
+    if with_delta:
+        settings |= delta_settings(configuration)
     if with_s3a:
         settings |= s3a_settings(configuration)
     if "PYSPARK_GATEWAY_PORT" not in os.environ and (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyspark
 
-__all__ = ["S3A_CLASS", "as_s3a", "brings_s3a", "s3a_settings"]
+__all__ = ["S3A_CLASS", "as_s3a", "brings_s3a", "s3a_settings", "without_keys"]
 
 S3A_CLASS = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 """The class that shows that a session has the jars."""
@@ -27,17 +27,36 @@ _S3A = "spark.hadoop.fs.s3a."
 _OURS = {
     "spark.hadoop.fs.s3.impl": S3A_CLASS,
     f"{_S3A}aws.credentials.provider": ",".join(_PROVIDERS),
-    # Spark copies a key from the environment into Hadoop's configuration, which travels in plans to every executor.
-    # The empty texts replace it there; the providers above ask the environment itself.
-    f"{_S3A}access.key": "",
-    f"{_S3A}secret.key": "",
-    f"{_S3A}session.token": "",
     # What we read there is small. The default of Hadoop 3.5 is made for scans of large files.
     f"{_S3A}input.stream.type": "classic",
     # None of Delta's log stores writes a commit to S3 only if it is not there: each would overwrite one that delta-rs
     # has made in between. This one reads, and refuses to write where `s3` has no Hadoop file context, as here.
     "spark.delta.logStore.s3.impl": "io.delta.storage.HDFSLogStore",
 }
+
+
+# Where Spark puts a key of the environment (`SparkHadoopUtil.appendS3CredentialsFromEnvironment`).
+_KEYS = (
+    "s3.awsAccessKeyId",
+    "s3.awsSecretAccessKey",
+    "s3n.awsAccessKeyId",
+    "s3n.awsSecretAccessKey",
+    "s3a.access.key",
+    "s3a.secret.key",
+    "s3a.session.token",
+)
+
+
+def without_keys(configuration: str) -> dict[str, str]:
+    """Settings that keep a key of the environment out of Hadoop's configuration.
+
+    Every session copies it there, and the configuration travels to all executors, and into what Spark shows of itself.
+    The empty texts replace it; whoever needs the key asks the environment.
+
+    Args:
+        configuration: Text of the session's own configuration: what that sets is left alone.
+    """
+    return {name: "" for key in _KEYS if (name := f"spark.hadoop.fs.{key}") not in configuration}
 
 
 def brings_s3a(configuration: str) -> bool:

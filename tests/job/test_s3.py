@@ -124,4 +124,4 @@ def test_no_credentials_are_in_sparks_configuration_its_event_log_or_its_log(mad
     for where in (json.dumps(answer["spark"]), json.dumps(answer["hadoop"]), events, made.log):
         assert SECRET_KEY not in where
         assert ACCESS_KEY not in where
-    assert answer["hadoop"]["fs.s3a.secret.key"] == ""
+    assert answer["hadoop"]["fs.s3a.aws.credentials.provider"].count("EnvironmentVariable") == 1

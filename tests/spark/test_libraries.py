@@ -73,6 +73,13 @@ def test_a_session_that_reaches_s3_has_its_jars_and_no_credentials(monkeypatch: 
     assert settings["spark.hadoop.fs.s3a.path.style.access"] == "true"
 
 
+@pytest.mark.usefixtures("own_conf")
+def test_every_session_replaces_the_key_that_spark_takes_from_the_environment() -> None:
+    settings = settings_for(with_delta=False, with_s3a=False)
+    assert set(settings.values()) == {""}
+    assert len([name for name in settings if name.endswith(("ecretAccessKey", "secret.key"))]) == 3
+
+
 def test_it_reaches_the_store_as_delta_rs_does() -> None:
     amazon = s3a_settings("", {})
     assert "spark.hadoop.fs.s3a.endpoint" not in amazon
