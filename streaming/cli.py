@@ -145,8 +145,8 @@ def submit(
     settings = _settings(bootstrap, lake, cluster)
     _refuse(check(settings))
     arguments = ["--available-now"] * available_now + ["--rebuild-state"] * rebuild_state
-    arguments += ["--checkpoint", checkpoint] if checkpoint else []
-    raise typer.Exit(submit_job(settings, master, python=python, arguments=arguments, more=more or []))
+    code = submit_job(settings, master, python=python, checkpoint=checkpoint, arguments=arguments, more=more or [])
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -32,9 +32,18 @@ _LONGEST = 300
 
 
 def on_object_store(uri: str) -> bool:
-    """Whether a lake is on an object store, and not a folder."""
+    """Whether a lake or a checkpoint is on an object store, and not a folder."""
+    return _scheme(uri) in _SCHEMES
+
+
+def on_s3(uri: str) -> bool:
+    """Whether it is on S3, or a store with its interface."""
+    return _scheme(uri) in ("s3", "s3a")
+
+
+def _scheme(uri: str) -> str:
     scheme, separator, _ = uri.partition("://")
-    return bool(separator) and scheme.lower() in _SCHEMES
+    return scheme.lower() if separator else ""
 
 
 def cause_of(error: BaseException) -> str:

@@ -99,10 +99,10 @@ def unique(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The job's own Spark session, one for the whole run of this process: its start costs some ten seconds."""
-    from streaming.config import JobSettings  # noqa: PLC0415
+    from streaming.config import Settings  # noqa: PLC0415
     from streaming.job.session import start_session  # noqa: PLC0415
 
-    session = start_session(JobSettings(), "evenkeel tests")
+    session = start_session(Settings(), "evenkeel tests")
     yield session
     session.stop()
 

@@ -1,4 +1,4 @@
-"""A proxy in front of an object store that answers 503, resets connections or loses answers, as a test demands.
+"""A proxy in front of an object store that answers 503, resets connections, loses answers or waits, as a test demands.
 
 It is a process of its own: deltalake's file handler holds Python's lock while it asks a store, so a proxy in the same
 process would wait for it for ever.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -17,7 +18,16 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-__all__ = ["BUSY", "LOSE_COMMITS", "NOTHING", "RESET", "RESET_COMMITS", "FaultyStore"]
+__all__ = [
+    "BUSY",
+    "HOLD",
+    "HOLD_ANSWERS",
+    "LOSE_COMMITS",
+    "NOTHING",
+    "RESET",
+    "RESET_COMMITS",
+    "FaultyStore",
+]
 
 NOTHING = "nothing"
 """Everything is passed on."""
@@ -33,6 +43,12 @@ RESET_COMMITS = "reset-commits"
 
 LOSE_COMMITS = "lose-commits"
 """Commits to Delta tables reach the store; the answer to the first attempt at each version is lost."""
+
+HOLD = "hold "
+"""With a regular expression after it: requests whose method and path it fits wait, and are reset in the end unseen."""
+
+HOLD_ANSWERS = "hold-answers "
+"""Likewise, but the store sees them, and their answers wait."""
 
 
 class FaultyStore:
@@ -73,6 +89,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.upstream_port = upstream_port
         self.how, self.failed = NOTHING, 0
+        self.changed = threading.Condition()
         self._seen: set[str] = set()
 
     def handle_error(self, *_: object) -> None:
@@ -82,6 +99,11 @@ class _Server(ThreadingHTTPServer):
         """What goes wrong with a request."""
         is_commit = method == "PUT" and "/_delta_log/" in path and path.endswith(".json")
         how = self.how
+        for hold in (HOLD, HOLD_ANSWERS):
+            if how.startswith(hold):
+                if not re.search(how.removeprefix(hold), f"{method} {path}"):
+                    return NOTHING
+                how = hold
         if how in (RESET_COMMITS, LOSE_COMMITS) and not is_commit:
             return NOTHING
         if how == LOSE_COMMITS:
@@ -90,6 +112,17 @@ class _Server(ThreadingHTTPServer):
             self._seen.add(path)
         self.failed += how != NOTHING
         return how
+
+    def wait(self) -> None:
+        """Wait until something else goes wrong."""
+        with self.changed:
+            now = self.how
+            self.changed.wait_for(lambda: self.how != now)
+
+    def change(self, how: str) -> None:
+        with self.changed:
+            self.how = how
+            self.changed.notify_all()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -104,7 +137,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
-        if fault in (RESET, RESET_COMMITS):
+        if fault == HOLD:
+            self.server.wait()
+        if fault in (RESET, RESET_COMMITS, HOLD):
             self._reset()
             return
         upstream = http.client.HTTPConnection("127.0.0.1", self.server.upstream_port, timeout=30)
@@ -115,7 +150,9 @@ class _Handler(BaseHTTPRequestHandler):
         answer = upstream.getresponse()
         said = answer.read()
         upstream.close()
-        if fault == LOSE_COMMITS:
+        if fault == HOLD_ANSWERS:
+            self.server.wait()
+        if fault in (LOSE_COMMITS, HOLD_ANSWERS):
             self._reset()
             return
         self.send_response_only(answer.status)
@@ -147,7 +184,7 @@ def _main() -> None:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
     for line in sys.stdin:
-        server.how = line.strip()
+        server.change(line.strip())
         print(server.failed, flush=True)
 
 

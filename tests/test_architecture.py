@@ -64,7 +64,7 @@ ROOMS = {
     "streaming.groups": room("msgspec numpy", "assignors streaming.exceptions streaming.records streaming.times"),
     "streaming.log_health": room("msgspec", "streaming.groups streaming.records streaming.terminal streaming.times"),
     "streaming.tables": room(
-        "deltalake duckdb pyarrow",
+        "deltalake duckdb numpy pyarrow",
         "streaming.exceptions streaming.lifecycle streaming.stores streaming.times",
     ),
     "streaming.probe": room(
@@ -78,7 +78,7 @@ ROOMS = {
         "streaming.exceptions streaming.jars streaming.java streaming.places streaming.process",
     ),
     "streaming.maintain": room(
-        "deltalake duckdb numpy py4j pyarrow pyspark rich",
+        "deltalake duckdb msgspec py4j pyarrow pyspark rich",
         "streaming.config streaming.exceptions streaming.history streaming.process streaming.spark streaming.stores "
         "streaming.tables streaming.times",
     ),
@@ -87,7 +87,7 @@ ROOMS = {
     ),
     "streaming.job": room(
         # (py4j is pyspark's bridge: its errors show that the JVM is gone.)
-        "kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
+        "deltalake kafka msgspec numpy pandas py4j pyarrow pydantic pyspark",
         "streaming.catalog streaming.config streaming.events streaming.exceptions streaming.groups "
         "streaming.lifecycle streaming.log_health streaming.maintain streaming.offsets_log "
         "streaming.process streaming.record_batches streaming.records streaming.spark streaming.stores "

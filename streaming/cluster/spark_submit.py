@@ -8,6 +8,7 @@ files, or from the environment that their worker was started with.
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import socket
 import sys
@@ -20,13 +21,21 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]  # it ships no types
 import pyspark
 
-from streaming.config import KAFKA_SECRETS, Settings, environment_of, secret_variable
+from streaming.config import (
+    KAFKA_SECRETS,
+    Settings,
+    checkpoint_of,
+    environment_of,
+    needs_delta,
+    needs_s3a,
+    secret_variable,
+)
 from streaming.exceptions import SetupError
 from streaming.java import find_java
 from streaming.lifecycle import on_stop_signals
 from streaming.places import shipped, shipped_folder
 from streaming.process import SAFE_PATH, GuardedProcess
-from streaming.spark import jars_for, names_delta
+from streaming.spark import jars_for
 
 PACKAGES = ("assignors", "streaming")
 """The packages of ours that executors need."""
@@ -40,6 +49,7 @@ def submit(
     master: str,
     *,
     python: str | None = None,
+    checkpoint: str | None = None,
     arguments: Sequence[str] = (),
     more: Sequence[str] = (),
 ) -> int:
@@ -49,17 +59,19 @@ def submit(
         settings: All settings; they reach the driver by environment.
         master: `spark://HOST:PORT`, or another master that spark-submit accepts.
         python: Python of the executors; None for this one, at this path on every node.
-        arguments: Arguments of the job (`python -m streaming.job --help`).
+        checkpoint: Place of the checkpoint; None for the settings' own.
+        arguments: More arguments of the job (`python -m streaming.job --help`).
         more: Arguments of spark-submit that come after ours and so override them.
 
     Returns:
         The job's exit code.
 
     Raises:
-        SetupError: No Java, no spark-submit, no jars of Delta where Spark writes, or a secret that executors would not
-            get.
+        SetupError: No Java, no spark-submit, no jars that the job's Spark needs, a secret that executors would not get,
+            or a checkpoint at a wrong place.
     """
     _refuse_secrets_of_the_environment(settings)
+    place = checkpoint_of(settings, checkpoint)
     environment = environment_of(settings)
     for name, value in (
         ("JAVA_HOME", str(find_java().resolve().parents[1])),
@@ -67,6 +79,8 @@ def submit(
     ):
         environment[name] = os.environ.get(name, value)
     environment |= {"PYSPARK_PYTHON": python or sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    # (The driver sees what it need not set itself.)
+    environment["PYSPARK_SUBMIT_ARGS"] = shlex.join(more)
     with tempfile.TemporaryDirectory(prefix="evenkeel-submit-") as folder:
         packages = Path(folder) / "evenkeel.zip"
         pack(packages)
@@ -82,9 +96,10 @@ def submit(
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
             *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
-            *_delta_jars(settings, more),
+            *_jars(settings, place, more),
             *more,
             str(_ENTRY),
+            *("--checkpoint", place),
             *arguments,
         ]
         # Guarded, so that a terminal's Ctrl-C does not reach it: it would end the JVM above the driver in the middle of
@@ -106,11 +121,10 @@ def pack(path: Path) -> None:
                     archive.write(file, file.relative_to(_INSTALLED))
 
 
-def _delta_jars(settings: Settings, more: Sequence[str]) -> list[str]:
-    """Arguments that give Delta's jars to driver and executors, where Spark writes and its platform brings none."""
-    if settings.job.writer == "delta-rs" or any(names_delta(argument) for argument in more):
-        return []
-    return ["--jars", jars_for()]
+def _jars(settings: Settings, checkpoint: str, more: Sequence[str]) -> list[str]:
+    """Arguments that give driver and executors the jars that they need and their platform does not bring."""
+    jars = jars_for("\n".join(more), with_delta=needs_delta(settings), with_s3a=needs_s3a(settings, checkpoint))
+    return ["--jars", jars] if jars else []
 
 
 def _spark_home() -> Path:

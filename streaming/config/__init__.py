@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.config.checkpoint import checkpoint_of
+from streaming.config.checkpoint import checkpoint_of, needs_delta, needs_s3a
 from streaming.config.environment import environment_of
 from streaming.config.kafka import KAFKA_SECRETS, KafkaSettings, secret_variable
 from streaming.config.settings import (
@@ -33,6 +33,8 @@ __all__ = [
     "checkpoint_of",
     "environment_of",
     "load_settings",
+    "needs_delta",
+    "needs_s3a",
     "owner_of",
     "read_rules_file",
     "rules_file",

@@ -1,24 +1,57 @@
-"""Where the job keeps its offsets and state."""
+"""Where the job keeps its offsets and state, and what its Spark needs to reach it."""
 
 from __future__ import annotations
 
 from streaming.config.settings import Settings
 from streaming.exceptions import SetupError
-from streaming.stores import on_object_store
+from streaming.stores import on_object_store, on_s3
 
 
-def checkpoint_of(settings: Settings) -> str:
-    """The folder of the query's offsets and state: the setting, else beside the tables, one per cluster.
+def checkpoint_of(settings: Settings, named: str | None = None) -> str:
+    """The place of the query's offsets and state: beside the tables, one per cluster, unless another is set.
+
+    Args:
+        settings: All settings.
+        named: The place of this start (`--checkpoint`); None for the settings' own.
 
     Raises:
-        SetupError: The lake is on an object store, which Spark does not reach by itself, and no folder is set.
+        SetupError: The lake is on an object store, and no place is set; or the checkpoint is on S3 and the lake is not,
+            so that no lease keeps a second job away from it.
     """
-    if settings.job.checkpoint is not None:
-        return settings.job.checkpoint
-    if on_object_store(settings.lake):
+    place = named or settings.job.checkpoint
+    if place is None and on_object_store(settings.lake):
         message = (
-            f"The lake {settings.lake} is on an object store, where Spark cannot keep the job's state: name a folder "
-            "on a disk that outlives the job in job.checkpoint (EVENKEEL_JOB__CHECKPOINT), or with --checkpoint."
+            f"The lake {settings.lake} is on an object store, and the job's state has no place: name a folder on a "
+            "disk that outlives the job in job.checkpoint (EVENKEEL_JOB__CHECKPOINT), or with --checkpoint; or a "
+            "prefix on S3 (docs/object-stores.md)."
         )
         raise SetupError(message)
-    return f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
+    if place is not None and on_s3(place) and not on_object_store(settings.lake):
+        message = (
+            f"The checkpoint {place} is on S3, and the lake {settings.lake} is not: only a lake on an object store has "
+            "the lease that keeps a second job away from such a checkpoint. Move the lake there, too, or name a folder "
+            "in job.checkpoint."
+        )
+        raise SetupError(message)
+    return place or f"{settings.lake.rstrip('/')}/_checkpoints/{settings.cluster}"
+
+
+def needs_delta(settings: Settings) -> bool:
+    """Whether the job's Spark works on Delta tables itself.
+
+    It does not write those of an object store (`streaming/job/spark_writer.py`); it registers them.
+    """
+    if settings.job.writer == "delta-rs":
+        return False
+    return not on_object_store(settings.lake) or settings.job.catalog_schema is not None
+
+
+def needs_s3a(settings: Settings, checkpoint: str | None = None) -> bool:
+    """Whether the job's Spark reads or writes S3 itself.
+
+    Args:
+        settings: All settings.
+        checkpoint: The place of this start's checkpoint; None for the settings' own.
+    """
+    place = checkpoint or settings.job.checkpoint
+    return (place is not None and on_s3(place)) or (settings.job.catalog_schema is not None and on_s3(settings.lake))

@@ -155,10 +155,10 @@ class JobSettings(Section):
             `what_if`); 0 tries none.
         offsets_topic: The offsets log.
         writer: delta-rs collects a batch's rows and writes them from the driver; spark writes them from the executors,
-            with Delta's own writer; auto decides by their number, and takes spark where the tables are registered in a
-            catalog (docs/cluster.md).
-        checkpoint: Folder of the query's offsets and state; None for `_checkpoints/<cluster>` in the lake, which
-            must then be a folder.
+            in a folder with Delta's own writer; auto decides by their number, and takes spark where the tables are
+            registered in a catalog (docs/cluster.md, docs/object-stores.md).
+        checkpoint: Folder, or URI on S3, of the query's offsets and state; None for `_checkpoints/<cluster>` in the
+            lake, which must then be a folder.
         catalog_schema: Schema of Spark's catalog in which the job registers the tables when it starts
             (docs/catalogs.md); None registers nothing.
     """

@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow.fs as pa_fs
 
-from streaming.exceptions import SetupError
+from streaming.exceptions import EvenkeelError, SetupError
 from streaming.lifecycle import room_log
-from streaming.stores import cause_of
+from streaming.stores import cause_of, on_s3
 from streaming.tables import file_system
 
 _LOG = room_log(__name__)
@@ -32,21 +32,72 @@ _BROKEN = re.compile(
 )
 
 
+# What S3A says when a store is away, overloaded, or refuses the credentials: then no file need be broken.
+_STORE_IS_AWAY = re.compile(
+    r"SdkClientException|ApiCallTimeoutException|AWS(?:ServiceThrottled|Status500|ClientIO|NoResponse|ApiCallTimeout)"
+    r"|NoAuthWithAWSException|CredentialInitializationException|Status Code: (?:40[0139]|429|5\d\d)"
+)
+
+# Names of files before they are renamed, and of Hadoop's sums of them on a disk.
+_TEMPORARY = re.compile(r"\.+\d+\..+\.tmp(\.crc)?")
+
+
 def is_local(checkpoint: str) -> bool:
     """Whether it is a folder of this machine."""
     return "://" not in checkpoint
+
+
+class CheckpointUnreachableError(EvenkeelError):
+    """The store of a checkpoint did not answer: without a look at it, rows could be left out or written twice."""
+
+
+def refuse_unanswered(checkpoint: str, error: Exception) -> None:
+    """Refuse to go on without a look at a checkpoint on S3, which we reach as Spark does; others (HDFS) only Spark may.
+
+    Raises:
+        CheckpointUnreachableError: It is on S3.
+    """
+    if on_s3(checkpoint):
+        message = f"The checkpoint {checkpoint} cannot be read: {cause_of(error)}."
+        raise CheckpointUnreachableError(message) from None
 
 
 def is_empty(checkpoint: str) -> bool:
     """Whether no batch was ever planned in it. False where we cannot look: Spark reaches stores that we do not (HDFS).
 
     Spark writes a batch's offsets before the batch begins, so a crash in the very first one loses nothing.
+
+    Raises:
+        CheckpointUnreachableError: It is on S3, which does not answer.
     """
     try:
         return not _numbers(checkpoint, "offsets")
     except (OSError, ValueError) as error:
+        refuse_unanswered(checkpoint, error)
         _LOG.warning("cannot check whether the checkpoint %s exists: %s", checkpoint, cause_of(error))
         return False
+
+
+def clear_torn_start(checkpoint: str) -> None:
+    """Delete what a start has left that was killed while it planned the very first batch.
+
+    Spark writes a file under another name, and renames it. If the first offsets are not there but such a file is, Spark
+    4.2.0 refuses the checkpoint at every start (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`).
+
+    Raises:
+        CheckpointUnreachableError: It is on S3, which does not answer.
+    """
+    if not is_empty(checkpoint):
+        return
+    folder = file_system(checkpoint)
+    try:
+        for found in folder.get_file_info(pa_fs.FileSelector("offsets", allow_not_found=True)):
+            if _TEMPORARY.fullmatch(found.base_name):
+                folder.delete_file(found.path)
+                _LOG.info("deleted %s/%s, which a start that was killed has left", checkpoint, found.path)
+    except OSError as error:
+        refuse_unanswered(checkpoint, error)
+        raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +121,12 @@ def standing_of(checkpoint: str) -> Standing | None:
 
     Raises:
         SetupError: One is missing, empty or cut.
+        CheckpointUnreachableError: It is on S3, which does not answer.
     """
     try:
         offsets, commits = _numbers(checkpoint, "offsets"), _numbers(checkpoint, "commits")
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        refuse_unanswered(checkpoint, error)
         return None  # (a store that Spark reaches and we do not)
     if not offsets and not commits:
         return None
@@ -89,9 +142,11 @@ def standing_of(checkpoint: str) -> Standing | None:
 
 
 def broken_by_spark(checkpoint: str, text: str) -> SetupError | None:
-    """The error for what Spark said, if it said that the checkpoint is broken."""
+    """The error for what Spark said, if it said that the checkpoint is broken, and not that its store is away."""
     found = _BROKEN.search(text)
-    return None if found is None else _broken(checkpoint, f"Spark says {found[0]}")
+    if found is None or (on_s3(checkpoint) and _STORE_IS_AWAY.search(text)):
+        return None
+    return _broken(checkpoint, f"Spark says {found[0]}")
 
 
 def _broken(checkpoint: str, why: str) -> SetupError:
@@ -119,6 +174,9 @@ def _lines(checkpoint: str, name: str) -> list[Any]:
         raise _broken(checkpoint, f"{name} is gone") from None
     except ValueError:
         raise _broken(checkpoint, f"{name} is cut") from None
+    except OSError as error:
+        refuse_unanswered(checkpoint, error)
+        raise
     if not values:
         raise _broken(checkpoint, f"{name} is empty")
     return values

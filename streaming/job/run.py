@@ -16,13 +16,15 @@ from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import EvenkeelError, SetupError
 from streaming.job.batch import batch_writer
 from streaming.job.catalog import register
-from streaming.job.checkpoint import Standing, broken_by_spark, is_empty, standing_of
+from streaming.job.checkpoint import Standing, broken_by_spark, clear_torn_start, is_empty, standing_of
 from streaming.job.maintenance import JobMaintenance
 from streaming.job.operator import OUTPUT_SCHEMA, STATE_SCHEMA, operator
 from streaming.job.rebuild import Rebuild, RebuildingLake, begin, incarnations_of, read_plan, write_gap, write_plan
 from streaming.job.session import start_session
 from streaming.job.source import AnotherClusterError, SourceSettings
 from streaming.lifecycle import room_log, stop_signals
+from streaming.spark import as_s3a
+from streaming.stores import on_object_store
 from streaming.tables import TABLES, DeltaLake, KnownRows, Lake
 
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def start_query(
     )
     writer = (
         stream.writeStream.queryName(f"evenkeel-{settings.cluster}")
-        .option("checkpointLocation", checkpoint or checkpoint_of(settings))
+        .option("checkpointLocation", as_s3a(checkpoint or checkpoint_of(settings)))
         .foreachBatch(batch_writer(lake, done, pace, settings.job.writer, catalog))
     )
     if available_now:
@@ -126,11 +128,12 @@ def run(
         SetupError: There is no usable Java; checkpoint or tables are lost or broken, or belong to another Kafka
             cluster.
     """
-    place = checkpoint or checkpoint_of(settings)
+    place = checkpoint_of(settings, checkpoint)
     # Before the JVM starts: the Python workers are its children, and inherit its environment.
     for section, kafka in settings.connections().items():
         kafka.export_secrets(section)
     plan = _plan_of(settings, place, rebuild_state=rebuild_state)
+    clear_torn_start(place)
     maintenance = JobMaintenance(settings)
     with stop_signals() as stop, tempfile.TemporaryDirectory(prefix="evenkeel-") as folder:
         hold = Path(folder) / "hold"
@@ -141,7 +144,7 @@ def run(
             write_gap(tables, settings.cluster, plan)
             lake = RebuildingLake(tables, settings.cluster, plan, lambda kept: write_plan(place, kept))
         try:
-            spark = start_session(settings.job, f"evenkeel {settings.cluster}")
+            spark = start_session(settings, f"evenkeel {settings.cluster}", place)
             schema = settings.job.catalog_schema
             registered = schema is not None and register(spark, settings.lake, schema)
             query = start_query(
@@ -154,7 +157,8 @@ def run(
                 done=done,
                 pace=maintenance.pace,
                 hold=hold,
-                catalog=schema if registered else None,
+                # (Only we write the tables of an object store: Delta's own writer would not notice other commits.)
+                catalog=schema if registered and not on_object_store(settings.lake) else None,
             )
         except (Py4JNetworkError, PySparkRuntimeError, ConnectionError) as error:
             broken = broken_by_spark(place, str(error))

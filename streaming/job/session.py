@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streaming.config import needs_delta, needs_s3a
 from streaming.job.source import EvenkeelSource
 from streaming.spark import start_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from streaming.config import JobSettings
+    from streaming.config import Settings
 
 __all__ = ["start_session"]
 
 
-def start_session(job: JobSettings, name: str) -> SparkSession:
+def start_session(settings: Settings, name: str, checkpoint: str | None = None) -> SparkSession:
     """Start or join the session, with our source registered.
 
+    Args:
+        settings: All settings.
+        name: Its name, as a cluster's master shows it.
+        checkpoint: The place of this start's checkpoint; None for the settings' own.
+
     Raises:
-        SetupError: There is no usable Java, or Delta's jars are needed and missing.
+        SetupError: There is no usable Java, or jars are needed and missing.
     """
-    settings = {"spark.sql.shuffle.partitions": job.shuffle_partitions}
-    session = start_spark(name, settings, with_delta=job.writer != "delta-rs")
+    session = start_spark(
+        name,
+        {"spark.sql.shuffle.partitions": settings.job.shuffle_partitions},
+        with_delta=needs_delta(settings),
+        with_s3a=needs_s3a(settings, checkpoint),
+    )
     session.dataSource.register(EvenkeelSource)
     return session

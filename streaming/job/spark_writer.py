@@ -1,11 +1,16 @@
-"""Rows written by the executors, through Delta's own writer for Spark (`job.writer`).
+"""Rows written by the executors (`job.writer`).
 
 The operator's output is unpacked where it is: one action runs the operator, turns its rows into Arrow columns by table,
 keeps them on the executors' disks and tells the driver how many there are. Then each table reads its own from there. So
 the driver holds no row, and the operator runs once (see `batch.py`).
 
+Tables in a folder are written through Delta's own writer for Spark. On an object store that would lose commits: none of
+the log stores of Delta 4.4 writes a commit to S3 only if it is not there, and S3A of Hadoop 3.5 makes a put conditional
+for callers that ask for it, which they do not (docs/object-stores.md). So there the tasks write data files, which no
+reader sees yet, and the driver commits them through delta-rs, as it commits everything else.
+
 The transaction ids are those of `DeltaLake.append`, so that either writer completes a batch that the other one began.
-Both leave out what the table has already: Delta skips a write whose `txnVersion` is not greater than the table's own
+All leave out what the table has already: Delta skips a write whose `txnVersion` is not greater than the table's own
 for that `txnAppId` (`DeltaCommand.hasBeenExecuted` tests `>=`; a test does, too). Commits beside it that delete or join
 files do not make an append fail: it reads nothing of the table, and Delta's `ConflictChecker` compares only with what
 was read.
@@ -13,14 +18,19 @@ was read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING
 
+import msgspec
 import pyarrow as pa
+from deltalake.transaction import AddAction
 from pyspark import StorageLevel
 
 from streaming.job.unpack import tables_in_pieces
-from streaming.tables import TABLES, Table, application
+from streaming.stores import on_object_store
+from streaming.tables import TABLES, Table, application, new_files, patiently, table_named
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +55,7 @@ def write_with_spark(
         query: Id of the query.
         number: Number of the batch.
         catalog: Schema in which the tables are registered: they are written under their names. None writes to their
-            places.
+            places, as do tables on an object store.
         collected: A table of at most so many rows is collected, and appended by the driver.
 
     Returns:
@@ -67,9 +77,13 @@ def write_with_spark(
             elif lake.is_written(table.name, query, number):
                 written[table.name] = 0
             else:
-                rows = own.coalesce(-(-count // _FILE_ROWS)).mapInArrow(_columns, _schema(table))
-                _append(rows, table, lake, query, number, catalog)
-                written[table.name] = count
+                own = own.coalesce(-(-count // _FILE_ROWS))
+                if on_object_store(lake.path(table.name)):
+                    is_new = lake.add_files(table.name, _files(own, table, lake), query, number)
+                    written[table.name] = count if is_new else 0
+                else:
+                    _append(own.mapInArrow(_columns, _schema(table)), table, lake, query, number, catalog)
+                    written[table.name] = count
         return written
     finally:
         pieces.unpersist()
@@ -86,6 +100,38 @@ def _append(rows: DataFrame, table: Table, lake: DeltaLake, query: str, number: 
         writer.save(lake.path(table.name))
     else:
         writer.saveAsTable(f"{catalog}.{table.name}")
+
+
+def _files(pieces: DataFrame, table: Table, lake: DeltaLake) -> list[AddAction]:
+    """Write the rows of one table's pieces as files, each by the task that has them."""
+    found = pieces.mapInArrow(_file_writer(table.name, lake.path(table.name)), "file binary").collect()
+    return [msgspec.json.decode(file, type=AddAction) for (file,) in found]
+
+
+def _file_writer(name: str, uri: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Build the function of a task."""
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        table = table_named(name)
+        for rows in _of_a_file(_columns(batches)):
+            # (The credentials are those of the executor's environment, or of its machine.)
+            for action in patiently(uri, partial(new_files, table, rows, uri)):
+                file = pa.array([msgspec.json.encode(asdict(action))], pa.binary())
+                yield pa.RecordBatch.from_arrays([file], names=["file"])
+
+    return write
+
+
+def _of_a_file(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in tables of at least `_FILE_ROWS`, but for the last."""
+    kept: list[pa.RecordBatch] = []
+    for batch in batches:
+        kept.append(batch)
+        if sum(one.num_rows for one in kept) >= _FILE_ROWS:
+            yield pa.Table.from_batches(kept)
+            kept = []
+    if kept:
+        yield pa.Table.from_batches(kept)
 
 
 def _schema(table: Table) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from typing import Any
@@ -32,9 +32,20 @@ from streaming.maintain.plan import (
     present_file_name,
     sorted_file_name,
 )
-from streaming.maintain.rewrite import encoded_data_set, partition_of, statistics, write
+from streaming.maintain.rewrite import encoded_data_set
 from streaming.stores import on_object_store
-from streaming.tables import DAY, RETENTION_COMMIT, Table, all_rows, data_set, file_system, refuse_features
+from streaming.tables import (
+    DAY,
+    RETENTION_COMMIT,
+    Table,
+    all_rows,
+    data_set,
+    file_system,
+    partition_of,
+    refuse_features,
+    statistics,
+    write_data_file,
+)
 
 # A job commits every few seconds and a commit takes some ms, so a second try nearly always succeeds.
 _TRIES = 20
@@ -114,7 +125,7 @@ class MaintainedTable:
         return size
 
     def add_sorted(self, sorting: Sorting, rows: pa.Table) -> AddAction:
-        """Write a file of some of the rows of a sorting; it becomes part of the table with `replace_sorted`."""
+        """Write a file of some of the rows of a sorting; it becomes part of the table with `replace_by`."""
         partition = partition_of(self.table, sorting.day)
         name = sorted_file_name(str(uuid.uuid4()))
         path = f"{DAY}={sorting.day.isoformat()}/{name}" if partition else name
@@ -123,30 +134,21 @@ class MaintainedTable:
         stats = statistics(self.table, rows)
         return AddAction(path, size, partition, written, data_change=False, stats=stats)
 
-    def replace_sorted(self, sorting: Sorting, added: Sequence[AddAction]) -> None:
-        """Replace the files of a sorting by those that were written for it, in one commit.
+    def replace_by(self, files: Sequence[File], added: Sequence[AddAction]) -> None:
+        """Replace files by others that have the same rows and are written already, in one commit.
 
         Raises:
             MaintenanceError: As `replace`.
         """
         there = self.folder.get_file_info([action.path for action in added])
         if [info.size for info in there] != [action.size for action in added]:
-            message = (
-                f"Files that were written to sort {sorting.day} in the table {self.uri} are gone, so nothing was "
-                "changed: try again."
-            )
+            message = f"Files that were written for the table {self.uri} are gone, so nothing was changed: try again."
             raise MaintenanceError(message)
-        removed_at = time.time_ns() // 1_000_000
-        partition = partition_of(self.table, sorting.day)
-        removed = [
-            RemoveAction(
-                file.path, data_change=False, deletion_timestamp=removed_at, size=file.size, partition_values=partition
-            )
-            for file in sorting.files
-        ]
-        self._commit([*added, *removed], {file.path for file in sorting.files}, None)
+        now = time.time_ns() // 1_000_000
+        gone = [RemoveAction(file.path, False, now, file.size, partition_of(self.table, file.day)) for file in files]
+        self._commit([*added, *gone], {file.path for file in files}, None)
 
-    def forget(self, paths: Sequence[str]) -> None:
+    def forget(self, paths: Iterable[str]) -> None:
         """Delete files that are not part of the table."""
         for path in paths:
             with suppress(OSError):
@@ -224,7 +226,7 @@ class MaintainedTable:
         made it although its answer was lost, and the file would be part of the table.
         """
         try:
-            write(self.table, rows, path, self.folder)
+            write_data_file(self.table, rows, path, self.folder)
             size: int = self.folder.get_file_info(path).size
         except BaseException:
             with suppress(OSError):
@@ -233,13 +235,13 @@ class MaintainedTable:
         return size
 
     def _commit(self, actions: list[AddAction | RemoveAction], removed: set[str], mark: dict[str, str] | None) -> None:
-        added = [action.path for action in actions if isinstance(action, AddAction)]
+        added = {action.path for action in actions if isinstance(action, AddAction)}
         unanswered = 0
         for attempt in range(_TRIES):
             files = self.files()
             present = {file.path for file in files}
             # An attempt that seemed to fail was made after all. (Without a file of ours: what was to go is gone.)
-            is_made = any(file.place in added for file in files) if added else removed.isdisjoint(present)
+            is_made = added <= {file.place for file in files} if added else removed.isdisjoint(present)
             if attempt and is_made:
                 return
             if not removed <= present:

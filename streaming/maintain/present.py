@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from streaming.maintain.plan import File
-from streaming.maintain.rewrite import stored_schema
-from streaming.tables import Table, data_set, limited
+from streaming.tables import Table, data_set, limited, stored_schema
 
 # Groups whose rows are looked for by name in older files: with more of them nearly every row group has one.
 _NAMED_GROUPS = 10_000

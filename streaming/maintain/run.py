@@ -45,7 +45,7 @@ def maintain(
         return
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
         raise _no_lake(lake)
-    with only_one(MAINTAINER, lake, None) as check, _engine(master) if with_spark else nullcontext() as engine:
+    with only_one(MAINTAINER, lake, None) as check, _engine(master, lake) if with_spark else nullcontext() as engine:
         maintainer = maintainer_of(settings, engine=engine)
         outlook = maintainer.outlook()
         if not outlook:
@@ -54,11 +54,11 @@ def maintain(
         console.print(_summary(done), highlight=False)
 
 
-def _engine(master: str | None) -> AbstractContextManager[Engine]:
+def _engine(master: str | None, lake: str) -> AbstractContextManager[Engine]:
     # (Spark's own modules take a second to import.)
     from streaming.maintain.spark_engine import spark_engine  # noqa: PLC0415
 
-    return spark_engine(master)
+    return spark_engine(master, lake)
 
 
 def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check: Callable[[], None]) -> list[Done]:

@@ -20,8 +20,8 @@ from deltalake.transaction import AddAction
 from streaming.maintain.delta_table import MaintainedTable
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import File, Sorting
-from streaming.maintain.rewrite import encoded_data_set, stored_schema
-from streaming.tables import Table
+from streaming.maintain.rewrite import encoded_data_set
+from streaming.tables import Table, stored_schema
 
 # Files that were written and not committed for this long are given up: vacuum deletes them one day.
 _LONGEST_S = 3_600
@@ -94,7 +94,7 @@ class Sorter:
         """Write the next slice, and with the last one commit all; returns its bytes.
 
         Raises:
-            MaintenanceError: A slice has not the rows that it should have, or as `MaintainedTable.replace_sorted`.
+            MaintenanceError: A slice has not the rows that it should have, or as `MaintainedTable.replace_by`.
             OSError: A file cannot be read or written.
         """
         part = self.left[0]
@@ -105,7 +105,7 @@ class Sorter:
         self.added.append(self.table.add_sorted(self.sorting, rows))
         del self.left[0]
         if not self.left:
-            self.table.replace_sorted(self.sorting, self.added)
+            self.table.replace_by(self.sorting.files, self.added)
         return self.added[-1].size
 
     def give_up(self) -> None:

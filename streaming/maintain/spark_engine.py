@@ -19,7 +19,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from streaming.maintain.exceptions import MaintenanceError
+from streaming.maintain.files_engine import FilesEngine
 from streaming.spark import start_spark
+from streaming.stores import on_object_store
 from streaming.tables import DAY
 
 if TYPE_CHECKING:
@@ -43,10 +45,11 @@ SETTINGS = {
 
 
 @contextmanager
-def spark_engine(master: str | None) -> Iterator[SparkEngine]:
+def spark_engine(master: str | None, lake: str) -> Iterator[SparkEngine | FilesEngine]:
     """Start a Spark session for the block.
 
     Args:
+        lake: Folder or URI. On an object store Delta's commands are not used (`files_engine.py`).
         master: Spark's master; None for this machine, or what the environment says (`MASTER`).
 
     Raises:
@@ -58,9 +61,9 @@ def spark_engine(master: str | None) -> Iterator[SparkEngine]:
         # Executors elsewhere connect to the driver.
         if not master.startswith("local"):
             settings |= {"spark.driver.host": socket.getfqdn(), "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
-    spark = start_spark("evenkeel maintain", settings, with_delta=True)
+    spark = start_spark("evenkeel maintain", settings, with_delta=not on_object_store(lake))
     try:
-        yield SparkEngine(spark)
+        yield FilesEngine(spark) if on_object_store(lake) else SparkEngine(spark)
     finally:
         spark.stop()
 

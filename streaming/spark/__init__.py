@@ -1,8 +1,9 @@
-"""A Spark session on this machine or a cluster, with Delta's own library where Spark writes tables."""
+"""A Spark session on this machine or a cluster, with Delta's own library and Hadoop's S3A where they are needed."""
 
 from __future__ import annotations
 
-from streaming.spark.delta import jars_for, names_delta
+from streaming.spark.libraries import jars_for
+from streaming.spark.s3a import as_s3a
 from streaming.spark.session import start_spark
 
-__all__ = ["jars_for", "names_delta", "start_spark"]
+__all__ = ["as_s3a", "jars_for", "start_spark"]

@@ -13,12 +13,12 @@ from pyspark.sql import SparkSession
 from streaming.java import find_java
 from streaming.places import shipped_folder
 from streaming.process import SAFE_PATH
-from streaming.spark.delta import delta_settings, refuse_missing_delta
+from streaming.spark.libraries import refuse_missing, settings_for
 
 __all__ = ["start_spark"]
 
 
-def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool) -> SparkSession:
+def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool, with_s3a: bool = False) -> SparkSession:
     """Start or join a session.
 
     Without a master from `spark-submit`, or in the environment (`MASTER`), it runs on this machine, with one thread per
@@ -28,9 +28,10 @@ def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool) 
         name: Its name, as a cluster's master shows it.
         settings: Spark's settings, beside those of `conf/spark-defaults.conf`.
         with_delta: It can write Delta tables, for which it loads Delta's jars.
+        with_s3a: It reaches S3, for which it loads Hadoop's S3A.
 
     Raises:
-        SetupError: There is no usable Java, or Delta's jars are needed and missing.
+        SetupError: There is no usable Java, or jars are needed and missing.
     """
     java = find_java()
     os.environ.setdefault("JAVA_HOME", str(java.resolve().parents[1]))
@@ -41,7 +42,7 @@ def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool) 
     # Workers must run this very interpreter: another one has neither our packages nor pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for setting, value in (dict(settings) | (delta_settings() if with_delta else {})).items():
+    for setting, value in (dict(settings) | settings_for(with_delta=with_delta, with_s3a=with_s3a)).items():
         builder = builder.config(setting, str(value))
     if "MASTER" not in os.environ and "SPARK_ENV_LOADED" not in os.environ:
         builder = builder.master("local[*]")
@@ -50,6 +51,5 @@ def start_spark(name: str, settings: Mapping[str, object], *, with_delta: bool) 
     if asked is not None and threading.current_thread() is threading.main_thread():
         # SparkContext installs a SIGINT handler: Ctrl-C would end the job in the middle of a batch, with exit code 130.
         signal.signal(signal.SIGINT, asked)
-    if with_delta:
-        refuse_missing_delta(session)
+    refuse_missing(session, with_delta=with_delta, with_s3a=with_s3a)
     return session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted, reach_of_living
+from streaming.tables.data_file import new_files, partition_of, statistics, stored_schema, write_data_file
 from streaming.tables.dataset import (
     DAY,
     LakeUnreadableError,
@@ -13,7 +14,7 @@ from streaming.tables.dataset import (
     refuse_features,
 )
 from streaming.tables.known import KnownRows
-from streaming.tables.lake import DeltaLake, Lake, append_once, application, named_to_arrow, to_arrow
+from streaming.tables.lake import DeltaLake, Lake, append_once, application, named_to_arrow, patiently, to_arrow
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
 from streaming.tables.memory import in_memory, limited
@@ -52,13 +53,19 @@ __all__ = [
     "in_memory",
     "limited",
     "named_to_arrow",
+    "new_files",
     "note_lost",
     "noted_lost",
     "parsed",
+    "partition_of",
+    "patiently",
     "reach_of_living",
     "reads",
     "refuse_features",
+    "statistics",
+    "stored_schema",
     "table_named",
     "to_arrow",
     "with_parameters",
+    "write_data_file",
 ]

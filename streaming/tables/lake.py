@@ -12,11 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction
 
 from streaming.lifecycle import room_log
 from streaming.stores import cause_of, on_object_store
@@ -49,6 +50,8 @@ _PAUSE_S = 1.0
 _ATTEMPTS = 20
 
 _LOG = room_log(__name__)
+
+_Made = TypeVar("_Made")
 
 _BOUNDS = {INT: (-(2**31), 2**31 - 1), LONG: (-(2**63), 2**63 - 1)}
 
@@ -182,24 +185,29 @@ class DeltaLake:
             LakeUnwritableError: A store could not be written.
         """
         columns = rows if isinstance(rows, pa.Table) else to_arrow(table_named(table), rows)
-        until = time.monotonic() + _PATIENCE_S
-        while True:
-            self._check()
-            try:
-                return self._append(table, columns, writer, batch)
-            except LakeUnwritableError as error:
-                if time.monotonic() >= until:
-                    raise
-                _LOG.warning("%s Trying again.", error)
-                time.sleep(_PAUSE_S)
+        return len(columns) if self._once(table, columns, writer, batch) else 0
 
-    def _append(self, table: str, rows: pa.Table, writer: str, batch: int) -> int:
+    def add_files(self, table: str, files: list[AddAction], writer: str, batch: int) -> bool:
+        """Append files that are written already (`new_files`), in one commit, once; as `append`.
+
+        Returns:
+            Whether the table did not have the batch. (If it did, vacuum deletes the files.)
+
+        Raises:
+            LakeUnwritableError: A store could not be written.
+        """
+        return self._once(table, files, writer, batch)
+
+    def _once(self, table: str, what: pa.Table | list[AddAction], writer: str, batch: int) -> bool:
         app = application(table, writer)
-        with store_errors(self.path(table)):
+
+        def attempt() -> bool:
             target = self._opened(table)
             # delta-rs records a transaction id but does not skip a repeated one by itself: that is ours to ask.
             is_written = partial(_has_transaction, target, app, batch)
-            return len(rows) if append_once(target, rows, is_written, [Transaction(app, batch)]) else 0
+            return append_once(target, what, is_written, [Transaction(app, batch)])
+
+        return patiently(self.path(table), attempt, self._check)
 
     def is_written(self, table: str, writer: str, batch: int) -> bool:
         """Whether the table has the rows of a batch, asked before they are written; arguments as of `Lake.append`.
@@ -245,8 +253,35 @@ def store_errors(uri: str) -> Iterator[None]:
         raise LakeUnwritableError(message) from None
 
 
+def patiently(uri: str, attempt: Callable[[], _Made], check: Callable[[], None] = lambda: None) -> _Made:
+    """Try to write to a table until its store has answered, for a minute.
+
+    Args:
+        uri: Where the table lies; on a folder errors pass as they are.
+        attempt: Writes; may be called again after it has failed.
+        check: Called before each attempt; raises where this process may not write any more.
+
+    Raises:
+        LakeUnwritableError: The store could not be written.
+    """
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        check()
+        try:
+            with store_errors(uri):
+                return attempt()
+        except LakeUnwritableError as error:
+            if time.monotonic() >= until:
+                raise
+            _LOG.warning("%s Trying again.", error)
+            time.sleep(_PAUSE_S)
+
+
 def append_once(
-    table: DeltaTable, rows: pa.Table, is_written: Callable[[], bool], transactions: Sequence[Transaction] = ()
+    table: DeltaTable,
+    rows: pa.Table | list[AddAction],
+    is_written: Callable[[], bool],
+    transactions: Sequence[Transaction] = (),
 ) -> bool:
     """Append rows in one commit; returns whether they were not there already.
 
@@ -255,7 +290,7 @@ def append_once(
 
     Args:
         table: The table; it is brought up to date.
-        rows: The rows.
+        rows: The rows, or the files in which they lie already.
         is_written: Whether the table has them, by what it knows of itself; asked before each attempt.
         transactions: Transaction ids of the commit.
 
@@ -270,7 +305,13 @@ def append_once(
             return False
         properties = CommitProperties(app_transactions=list(transactions))
         try:
-            write_deltalake(table, rows, mode="append", commit_properties=properties)
+            if isinstance(rows, pa.Table):
+                write_deltalake(table, rows, mode="append", commit_properties=properties)
+            else:
+                partition_by = table.metadata().partition_columns
+                table.create_write_transaction(
+                    [*rows], "append", table.schema(), partition_by, commit_properties=properties
+                )
         except CommitFailedError:
             failed += 1
             if failed == _ATTEMPTS:

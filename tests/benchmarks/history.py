@@ -22,8 +22,16 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from dashboards.query import history_queries
 from streaming.maintain import Done, Maintainer
-from streaming.maintain.rewrite import statistics, write
-from streaming.tables import HISTORY_TABLES, DeltaLake, LakeReader, Table, file_system, table_named
+from streaming.tables import (
+    HISTORY_TABLES,
+    DeltaLake,
+    LakeReader,
+    Table,
+    file_system,
+    statistics,
+    table_named,
+    write_data_file,
+)
 from tests.benchmarks.day_of_rows import DaySize, write_day
 from tests.benchmarks.figure import Figure, Say
 
@@ -151,7 +159,7 @@ def _with_noise(rows: pa.Table, seed: int) -> pa.Table:
 
 def _written(table: Table, rows: pa.Table, day: date, folder: Any) -> AddAction:
     path = f"event_date={day.isoformat()}/made.zstd.parquet"
-    write(table, rows, path, folder)
+    write_data_file(table, rows, path, folder)
     size = folder.get_file_info(path).size
     partition = {"event_date": day.isoformat()}
     return AddAction(

@@ -14,7 +14,7 @@ from typing import cast
 
 import msgspec
 
-from streaming.config import JobSettings, Writer
+from streaming.config import JobSettings, Settings, Writer
 from streaming.job.batch import batch_writer
 from streaming.job.session import start_session
 from streaming.tables import DeltaLake
@@ -44,7 +44,7 @@ def main(writer: Writer, report: Path, folders: list[Path]) -> None:
     logging.basicConfig(level=logging.WARNING)
     tree, began = Tree(), time.monotonic()
     none = Spent(0, 0, 0)
-    spark = start_session(JobSettings(writer=writer), "evenkeel bench writers")
+    spark = start_session(Settings(job=JobSettings(writer=writer)), "evenkeel bench writers")
     found = [Written(0, time.monotonic() - began, tree.spent().since(none), dict(tree.largest))]
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "bench")
     lake = DeltaLake(str(report.with_suffix(".lake")))

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark import cloudpickle
@@ -92,5 +93,25 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
 def test_deltas_jars_go_along_where_spark_may_write_and_the_platform_has_none(
     writer: Writer, more: list[str], taken: bool
 ) -> None:
-    arguments = spark_submit._delta_jars(Settings(job=JobSettings(writer=writer)), more)
-    assert arguments == (["--jars", jars_for()] if taken else [])
+    arguments = spark_submit._jars(Settings(job=JobSettings(writer=writer)), "/checkpoint", more)
+    assert arguments == (["--jars", jars_for("", with_delta=True, with_s3a=False)] if taken else [])
+
+
+@pytest.mark.parametrize(
+    ("job", "checkpoint", "more", "taken"),
+    [
+        ({"writer": "spark"}, "/checkpoint", [], (False, False)),
+        ({"writer": "spark"}, "s3://b/checkpoint", [], (False, True)),
+        ({}, "s3a://b/checkpoint", [], (False, True)),
+        ({}, "s3://b/checkpoint", ["--packages=org.apache.hadoop:hadoop-aws:3.5.0"], (False, False)),
+        ({"writer": "auto", "catalog_schema": "evenkeel"}, "/checkpoint", [], (True, True)),
+        ({"catalog_schema": "evenkeel"}, "/checkpoint", [], (False, True)),
+    ],
+)
+def test_of_a_lake_on_s3_the_jars_go_along_that_sparks_own_part_needs(
+    job: dict[str, Any], checkpoint: str, more: list[str], taken: tuple[bool, bool]
+) -> None:
+    settings = Settings(lake="s3://b/lake", job=JobSettings(**job))
+    with_delta, with_s3a = taken
+    expected = ["--jars", jars_for("", with_delta=with_delta, with_s3a=with_s3a)] if any(taken) else []
+    assert spark_submit._jars(settings, checkpoint, more) == expected

@@ -29,6 +29,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pyarrow as pa
+from deltalake.transaction import AddAction
 from pyspark.sql import DataFrame
 
 import streaming.job.run
@@ -102,31 +104,41 @@ class _Killer:
         os._exit(1)
 
 
-class _WatchedLake:
-    """A lake that counts its appends."""
+class _WatchedLake(DeltaLake):
+    """A lake that counts its appends. (The writer must take it for one that Spark may write.)"""
 
     def __init__(self, lake: DeltaLake, killer: _Killer) -> None:
-        self._lake, self._killer = lake, killer
+        super().__init__(lake.root, check=lake._check)
+        self._killer = killer
         self._begun: tuple[int, str] | None = None
 
-    def append(self, table: str, rows: list[list[Any]], writer: str, batch: int) -> int:
+    def append(self, table: str, rows: list[list[Any]] | pa.Table, writer: str, batch: int) -> int:
+        self._begin()
+        written = super().append(table, rows, writer, batch)
+        self._end(table)
+        return written
+
+    def add_files(self, table: str, files: list[AddAction], writer: str, batch: int) -> bool:
+        self._begin()
+        is_new = super().add_files(table, files, writer, batch)
+        self._end(table)
+        return is_new
+
+    def _begin(self) -> None:
         if self._killer.is_due("in-append") and not self._killer.appended:
             threading.Thread(target=_kill_soon, args=(self._killer,), daemon=True).start()
-        written = self._lake.append(table, rows, writer, batch)
-        self._killer.appended.append(table)
-        self._killer.reach(f"after-append-{len(self._killer.appended)}")
-        return written
+
+    def _end(self, table: str) -> None:
+        if table not in self._killer.appended:
+            self._killer.appended.append(table)
+            self._killer.reach(f"after-append-{len(self._killer.appended)}")
 
     def is_written(self, table: str, writer: str, batch: int) -> bool:
         # (Spark's writer asks this before each table, so the one before it is written.)
         if self._begun is not None and self._begun[0] == batch:
-            self._killer.appended.append(self._begun[1])
-            self._killer.reach(f"after-append-{len(self._killer.appended)}")
+            self._end(self._begun[1])
         self._begun = (batch, table)
-        return self._lake.is_written(table, writer, batch)
-
-    def path(self, table: str) -> str:
-        return self._lake.path(table)
+        return super().is_written(table, writer, batch)
 
 
 class _WatchedFrame:

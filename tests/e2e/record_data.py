@@ -68,7 +68,7 @@ def _record(folder: Path) -> dict[str, int]:
         put_back(copy, half_of(records)[0])
         lake = DeltaLake(copy.lake)
         lake.create()
-        session = start_session(copy.job, "record data")
+        session = start_session(copy, "record data")
         start_query(session, copy, lake, available_now=True).awaitTermination()
         return {
             TOPICS: write_packed(TOPICS, _ORIGIN, (record.line() for record in records)),

@@ -1,4 +1,7 @@
-"""The job with its lake on a real S3 server: killed, cut off for a minute, and left without credentials."""
+"""The job with its lake on a real S3 server: killed, cut off for a minute, and left without credentials.
+
+Also with the executors as its writers, and its checkpoint there, too.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,14 @@ from typing import Any
 
 import pytest
 
+from streaming.config import Writer
 from tests.e2e.conftest import Recorded
 from tests.e2e.lakes import contents, differences
 from tests.e2e.recording import environment_of, settings_for
-from tests.faulty_store import BUSY, NOTHING, RESET, FaultyStore
-from tests.object_store import SECRET_KEY, ObjectStore
+from tests.faulty_store import BUSY, HOLD, HOLD_ANSWERS, NOTHING, RESET, FaultyStore
+from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 
-# (Ten minutes on two busy cores, most of them cold JVMs.)
+# (Half an hour on two busy cores, most of it cold JVMs.)
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(3600)]
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -29,44 +33,84 @@ _OUTAGE_S = 60
 _RUN_S = 600
 
 
-def test_kills_outages_and_lost_credentials_give_the_tables_of_an_undisturbed_job(
-    recorded: Recorded, tmp_path: Path, object_store: ObjectStore, s3: str
-) -> None:
-    lake, log = f"{s3}/lake", tmp_path / "job.log"
-    settings = settings_for(recorded.recording.bootstrap, tmp_path / "lake", max_rounds=6)
-    settings = settings.model_copy(update={"lake": lake})
-    more = {
-        "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests")]),
-        "TMPDIR": str(tmp_path),
-        "EVENKEEL_JOB__CHECKPOINT": str(tmp_path / "checkpoint"),
-    }
-    environment = os.environ | environment_of(settings, tmp_path) | more
+# Where a checkpoint on S3 can tear, by the requests of S3A: a rename is a copy, which is a PUT, and a deletion.
+_TEARS = (
+    f"{HOLD}PUT .*/checkpoint/offsets/[0-9]+$",
+    f"{HOLD_ANSWERS}PUT .*/checkpoint/offsets/[0-9]+$",
+    f"{HOLD}PUT .*/checkpoint/state/.*[.]changelog$",
+    f"{HOLD_ANSWERS}PUT .*/checkpoint/state/.*[.]changelog$",
+    # (Here the file of the torn batch is there, and S3A has deleted it for the new one.)
+    f"{HOLD}PUT .*/checkpoint/state/.*[.]changelog$",
+    f"{HOLD}PUT .*/checkpoint/commits/[0-9]+$",
+    f"{HOLD_ANSWERS}PUT .*/checkpoint/commits/[0-9]+$",
+)
 
-    def start(*command: str, **other: str) -> subprocess.Popen[Any]:
-        with log.open("ab") as file:
+
+class Job:
+    """Starts the job with a lake on S3, and its log."""
+
+    def __init__(self, recorded: Recorded, folder: Path, lake: str, writer: Writer, checkpoint: str) -> None:
+        settings = settings_for(recorded.recording.bootstrap, folder / "lake", max_rounds=6, writer=writer)
+        self.settings = settings.model_copy(update={"lake": lake})
+        self._log = folder / "job.log"
+        self._told = folder / "told.jsonl"
+        self._environment = (
+            os.environ
+            | environment_of(self.settings, folder)
+            | {
+                "PYTHONPATH": os.pathsep.join([str(_ROOT), str(_ROOT / "tests")]),
+                "TMPDIR": str(folder),
+                "EVENKEEL_JOB__CHECKPOINT": checkpoint,
+            }
+        )
+
+    def start(self, *command: str, **other: str) -> subprocess.Popen[Any]:
+        with self._log.open("ab") as file:
             return subprocess.Popen(
-                [sys.executable, "-m", *command, "--available-now"],
+                [sys.executable, "-m", *(command or ["streaming.job"]), "--available-now"],
                 cwd=_ROOT,
-                env=environment | other,
+                env=self._environment | other,
                 stdout=file,
                 stderr=file,
                 start_new_session=True,
             )
 
-    for moment in _KILLS[:2]:
-        told = str(tmp_path / "told.jsonl")
-        killed = start("tests.e2e.killing_job", moment, told)
-        assert killed.wait(_RUN_S) == -signal.SIGKILL, _tail(log)
+    def start_and_kill_at(self, moment: str) -> subprocess.Popen[Any]:
+        return self.start("tests.e2e.killing_job", moment, str(self._told))
 
-    assert start("streaming.job", AWS_SECRET_ACCESS_KEY="ended").wait(_RUN_S) == 1
-    sentence = f"The lease {lake}/_locks/{settings.cluster}/job.json cannot be read or written: the store refuses"
-    assert _tail(log).splitlines()[-1].startswith(sentence)
+    @property
+    def told(self) -> str:
+        return self._log.read_text("utf-8", "replace") if self._log.exists() else ""
+
+    @property
+    def tail(self) -> str:
+        return self.told[-3000:]
+
+
+@pytest.mark.parametrize(("writer", "is_checkpoint_there"), [("delta-rs", False), ("spark", True)])
+def test_kills_outages_and_lost_credentials_give_the_tables_of_an_undisturbed_job(
+    recorded: Recorded,
+    tmp_path: Path,
+    object_store: ObjectStore,
+    s3: str,
+    writer: Writer,
+    is_checkpoint_there: bool,
+) -> None:
+    lake = f"{s3}/lake"
+    job = Job(recorded, tmp_path, lake, writer, f"{s3}/checkpoint" if is_checkpoint_there else str(tmp_path / "kept"))
+
+    for moment in _KILLS[:2]:
+        assert job.start_and_kill_at(moment).wait(_RUN_S) == -signal.SIGKILL, job.tail
+
+    assert job.start(AWS_SECRET_ACCESS_KEY="ended").wait(_RUN_S) == 1
+    sentence = f"The lease {lake}/_locks/{job.settings.cluster}/job.json cannot be read or written: the store refuses"
+    assert job.tail.splitlines()[-1].startswith(sentence)
 
     with FaultyStore(object_store.port) as proxy:
         for how in (BUSY, RESET):
-            seen = log.read_text().count(": batch ")
-            running = start("streaming.job", AWS_ENDPOINT_URL=proxy.endpoint)
-            while running.poll() is None and log.read_text().count(": batch ") == seen:
+            seen = job.told.count(": batch ")
+            running = job.start(AWS_ENDPOINT_URL=proxy.endpoint)
+            while running.poll() is None and job.told.count(": batch ") == seen:
                 time.sleep(0.05)
             proxy.fail(how)
             until = time.monotonic() + _OUTAGE_S
@@ -74,18 +118,38 @@ def test_kills_outages_and_lost_credentials_give_the_tables_of_an_undisturbed_jo
                 time.sleep(0.05)
             proxy.fail(NOTHING)
             # It has waited, or ended with exit code 1, and is started again, as `evenkeel up` does.
-            assert running.wait(_RUN_S) in (0, 1), _tail(log)
+            assert running.wait(_RUN_S) in (0, 1), job.tail
 
     for moment in _KILLS[2:]:
-        killed = start("tests.e2e.killing_job", moment, str(tmp_path / "told.jsonl"))
-        assert killed.wait(_RUN_S) in (0, -signal.SIGKILL), _tail(log)
-    assert start("streaming.job").wait(_RUN_S) == 0, _tail(log)
-    assert differences(contents(lake), contents(recorded.lake)) == {}
-    told = log.read_text("utf-8", "replace")
-    assert SECRET_KEY not in told
-    assert "StringToSign" not in told
+        assert job.start_and_kill_at(moment).wait(_RUN_S) in (0, -signal.SIGKILL), job.tail
+    assert job.start().wait(_RUN_S) == 0, job.tail
+    _is_undisturbed(job, lake, recorded)
     assert not (tmp_path / "lake").exists()
 
 
-def _tail(log: Path) -> str:
-    return log.read_text("utf-8", "replace")[-3000:]
+def test_a_checkpoint_on_s3_may_be_torn_at_any_of_its_files(
+    recorded: Recorded, tmp_path: Path, object_store: ObjectStore, s3: str
+) -> None:
+    lake = f"{s3}/lake"
+    job = Job(recorded, tmp_path, lake, "delta-rs", f"{s3}/checkpoint")
+    with FaultyStore(object_store.port) as proxy:
+        for number, tear in enumerate(_TEARS):
+            before = proxy.fail(tear)
+            running = job.start(AWS_ENDPOINT_URL=proxy.endpoint)
+            while proxy.fail(tear) == before:
+                assert running.poll() is None, f"tear {number} was never reached: {job.tail}"
+                time.sleep(0.02)
+            os.killpg(running.pid, signal.SIGKILL)
+            assert running.wait(_RUN_S) == -signal.SIGKILL
+            proxy.fail(NOTHING)
+    assert job.start().wait(_RUN_S) == 0, job.tail
+    _is_undisturbed(job, lake, recorded)
+    kept = {name.partition("/")[0] for name in object_store.objects(f"{s3}/checkpoint")}
+    assert kept >= {"commits", "metadata", "offsets", "state"}
+
+
+def _is_undisturbed(job: Job, lake: str, recorded: Recorded) -> None:
+    assert differences(contents(lake), contents(recorded.lake)) == {}
+    assert SECRET_KEY not in job.told
+    assert ACCESS_KEY not in job.told
+    assert "StringToSign" not in job.told

@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 import streaming.job.batch
-from streaming.config import JobSettings
+from streaming.config import JobSettings, Settings
 from streaming.config import Writer as Choice
 from streaming.groups import Rows
 from streaming.job.batch import batch_writer
@@ -100,7 +100,9 @@ class Program:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.spark: SparkSession = start_session(JobSettings(writer="spark", shuffle_partitions=2), "writers")
+        self.spark: SparkSession = start_session(
+            Settings(job=JobSettings(writer="spark", shuffle_partitions=2)), "writers"
+        )
         for setting, value in SETTINGS.items():
             if not setting.startswith("spark.hadoop."):
                 self.spark.conf.set(setting, value)

@@ -11,7 +11,7 @@ import pytest
 
 from streaming.config import Settings, checkpoint_of
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import broken_by_spark
+from streaming.job.checkpoint import broken_by_spark, clear_torn_start
 from streaming.job.run import refuse_lost
 from streaming.tables import TABLES, DeltaLake, named_to_arrow, table_named
 
@@ -107,6 +107,42 @@ _SAID = {
 def test_what_spark_says_of_a_broken_state_is_one_sentence(code: str) -> None:
     said = broken_by_spark("/x", _SAID[code])
     assert str(said).startswith(f"The checkpoint /x is broken (Spark says {code}): restore it, or run evenkeel run")
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: Connection refused",
+        "org.apache.hadoop.fs.s3a.AWSServiceThrottledException: open s3a://b/x: (Service: S3, Status Code: 503)",
+        "java.nio.file.AccessDeniedException: s3a://b/x: S3Exception: Forbidden (Service: S3, Status Code: 403)",
+    ],
+)
+def test_a_store_that_is_away_is_not_a_broken_checkpoint(why: str) -> None:
+    said = f"{_SAID['CANNOT_LOAD_STATE_STORE.UNCATEGORIZED']}\nCaused by: {why}"
+    assert broken_by_spark("s3://b/x", said) is None
+    assert broken_by_spark("/x", said) is not None
+    gone = "Caused by: java.io.FileNotFoundException: No such file or directory: s3a://b/x/state/0/0/1.changelog"
+    assert broken_by_spark("s3://b/x", f"{_SAID['CANNOT_LOAD_STATE_STORE.UNCATEGORIZED']}\n{gone}") is not None
+
+
+_LEFT = (".0.5c7f6a52-5f64-4f5e-8a0a-0f8f8d2d1c11.TID7.tmp", "..0.5c7f6a52-5f64-4f5e-8a0a-0f8f8d2d1c11.TID7.tmp.crc")
+"""What Spark 4.2.0 leaves on a disk when it is killed before it renames the first offsets."""
+
+
+def test_what_a_start_killed_in_the_first_batch_has_left_is_deleted(tmp_path: Path) -> None:
+    (tmp_path / "offsets").mkdir()
+    for name in (*_LEFT, "something else"):
+        (tmp_path / "offsets" / name).touch()
+    clear_torn_start(str(tmp_path))
+    assert [path.name for path in (tmp_path / "offsets").iterdir()] == ["something else"]
+    clear_torn_start(str(tmp_path / "not there"))
+
+
+def test_nothing_is_deleted_once_a_batch_is_planned(watched: Watched) -> None:
+    left = watched.checkpoint / "offsets" / _LEFT[0]
+    left.touch()
+    clear_torn_start(str(watched.checkpoint))
+    assert left.exists()
 
 
 def test_a_failure_of_another_kind_is_not_blamed_on_the_checkpoint() -> None:

@@ -25,7 +25,9 @@ from streaming.tables import (
     LakeUnwritableError,
     TableCache,
     Wanted,
+    new_files,
     table_named,
+    to_arrow,
 )
 from tests.faulty_store import BUSY, LOSE_COMMITS, NOTHING, RESET, RESET_COMMITS, FaultyStore
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, row, rows_of
@@ -215,3 +217,17 @@ def test_a_store_that_cannot_be_used_is_told_in_one_sentence_without_its_answer(
 def test_a_bucket_that_is_not_there_is_told(s3: str) -> None:
     with pytest.raises(LakeUnwritableError, match=r"there is no such bucket \(NoSuchBucket\)"):
         DeltaLake(f"{s3}-not-there/lake").create([table_named("lag")])
+
+
+def test_files_that_tasks_have_written_are_committed_once_although_answers_are_lost(
+    distant: DeltaLake, faulty: FaultyStore
+) -> None:
+    table = table_named("lag")
+    faulty.fail(LOSE_COMMITS)
+    for number in range(3):
+        rows = to_arrow(table, [row("lag", 0, number, topic="t", partition=0)])
+        files = new_files(table, rows, distant.path("lag"))
+        distant.add_files("lag", files, "query", number)
+    assert faulty.fail(NOTHING) == 3
+    found = LakeReader(distant.root).rows("SELECT round FROM lag ORDER BY round")
+    assert [r["round"] for r in found] == [0, 1, 2]

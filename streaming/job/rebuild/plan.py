@@ -30,7 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from streaming.exceptions import SetupError
-from streaming.job.checkpoint import is_local
+from streaming.job.checkpoint import is_local, refuse_unanswered
 from streaming.job.source.positions import INITIAL, Positions
 from streaming.tables import DAY, TABLES, KnownRows, Table, file_system, noted_lost
 from streaming.times import DAY_MS
@@ -255,6 +255,7 @@ def read_plan(checkpoint: str) -> Rebuild | None:
 
     Raises:
         SetupError: It cannot be read. Without its plan a rebuild that is under way would write rows a second time.
+        CheckpointUnreachableError: It is on S3, which does not answer.
     """
     try:
         with file_system(checkpoint).open_input_stream(_FILE) as stream:
@@ -262,6 +263,7 @@ def read_plan(checkpoint: str) -> Rebuild | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
+        refuse_unanswered(checkpoint, error)
         if not is_local(checkpoint):
             return None  # (a store that Spark reaches and we do not, so no plan can have been written there)
         message = f"{checkpoint}/{_FILE} cannot be read ({error}): give this user the right to read the checkpoint."
@@ -284,7 +286,8 @@ def write_plan(checkpoint: str, plan: Rebuild) -> None:
     """
     text = msgspec.json.encode(plan)
     if not is_local(checkpoint):
-        with file_system(checkpoint).open_output_stream(_FILE) as stream:
+        # (Without a larger buffer Arrow hands on an object of its own, which delta-rs 1.6.6 does not take.)
+        with file_system(checkpoint).open_output_stream(_FILE, buffer_size=len(text) + 1) as stream:
             stream.write(text)
         return
     folder = Path(checkpoint)

@@ -1,0 +1,127 @@
+"""A lake on a real S3 server, in a real Spark: rows by the executors, a catalog, maintenance, and no secret anywhere.
+
+One session (`s3_program.py`) does all of it, in about a minute and a half; the tests read what is there without Spark.
+The whole job, killed and cut off, with its checkpoint there, is in `tests/e2e/test_object_store.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streaming.job.unpack import rows_by_table
+from streaming.tables import TABLES, LakeReader, Table
+from tests.job.spark_writer_program import ALL, SEVERAL, TWO, packed, rows_of
+from tests.object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
+
+pytestmark = [pytest.mark.soak, pytest.mark.spark, pytest.mark.timeout(960), pytest.mark.xdist_group("object_store")]
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+ROWS = 24
+"""Rows of each table in a batch."""
+
+
+class Made:
+    """The lakes, and what the program says about them."""
+
+    def __init__(self, folder: Path, root: str, log: str) -> None:
+        self.folder, self.root, self.log = folder, root, log
+        self._answers = json.loads((folder / "answers.json").read_text("utf-8"))
+
+    def says(self, part: str) -> Any:
+        assert part in self._answers, self.log[-6000:]
+        return self._answers[part]
+
+    def rows(self, lake: str, table: str) -> Counter[str]:
+        """All rows as texts, which show NULL, NaN, types and each digit."""
+        return _texts(LakeReader(f"{self.root}/{lake}").rows(f"SELECT * FROM {table}"))
+
+
+def _texts(rows: list[dict[str, Any]]) -> Counter[str]:
+    return Counter(repr(list(row.items())) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, object_store: ObjectStore) -> Iterator[Made]:
+    folder = tmp_path_factory.mktemp("s3")
+    with pytest.MonkeyPatch.context() as environment:
+        for name, value in object_store.environment.items():
+            environment.setenv(name, value)
+        environment.setenv("AWS_SESSION_TOKEN", "")
+        root = f"{object_store.bucket('spark-on-s3')}/a team"
+        command = [sys.executable, "-m", "tests.job.s3_program", str(folder), root]
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=900,
+            env=os.environ | {"PYTHONPATH": str(_ROOT)},
+            check=False,
+        )
+        assert (folder / "answers.json").exists(), done.stderr[-3000:]
+        yield Made(folder, root, done.stdout + done.stderr)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_executors_write_the_rows_that_the_driver_writes_whatever_is_in_them(made: Made, table: Table) -> None:
+    assert made.says("each_writer")["written"] == {table.name: ROWS for table in TABLES}
+    expected = made.rows("delta-rs", table.name)
+    assert expected.total() == rows_by_table(packed(rows_of(1, ALL)))[table.name].num_rows == ROWS
+    assert made.rows("spark", table.name) == expected
+
+
+def test_a_batch_is_written_once(made: Made) -> None:
+    answer = made.says("each_writer")
+    assert answer["again"] == answer["older"] == dict.fromkeys(TWO, 0)
+
+
+@pytest.mark.parametrize(("first", "second"), [("delta-rs", "spark"), ("spark", "delta-rs")])
+def test_a_batch_that_one_writer_has_begun_is_completed_by_the_other(made: Made, first: str, second: str) -> None:
+    name = f"{first}-then-{second}"
+    written = made.says("switched_within_a_batch")[name]
+    assert sorted(written.values()) == [0, ROWS, ROWS], "the first attempt wrote one table of three"
+    for table in SEVERAL:
+        assert made.rows(name, table).total() == ROWS
+
+
+def test_tasks_write_large_tables_in_several_files_and_auto_collects_small_ones(made: Made) -> None:
+    answer = made.says("a_large_batch")
+    assert answer["written"] == {"lag": 2 * ROWS, "gaps": ROWS}
+    assert made.rows("large", "lag").total() == 2 * ROWS
+    assert answer["by_tasks"]["lag"] == answer["files"]["lag"] > 1
+    assert answer["by_tasks"]["gaps"] == 0
+
+
+def test_sparks_catalog_reads_the_tables_and_cannot_overwrite_a_commit_of_ours(made: Made) -> None:
+    answer = made.says("in_a_catalog")
+    assert answer["registered"]
+    assert answer["groups"] == ["g", "é ' %"]
+    assert "LogStore" in answer["refused"], answer["refused"][:500]
+    assert answer["versions"] == 1, "only ours"
+
+
+def test_spark_joins_a_past_day_and_followers_see_no_news(made: Made) -> None:
+    answer = made.says("maintained_by_spark")
+    assert answer["done"][0] == ["lag", "compaction", 40, 800, 800]
+    assert answer["equal"]
+    assert answer["look"] == [False, 0]
+    assert answer["files"] == 1
+
+
+def test_no_credentials_are_in_sparks_configuration_its_event_log_or_its_log(made: Made) -> None:
+    answer = made.says("what_is_configured")
+    events = "".join(file.read_text("utf-8") for file in (made.folder / "events").rglob("*") if file.is_file())
+    assert "SparkListenerSQLExecutionStart" in events
+    for where in (json.dumps(answer["spark"]), json.dumps(answer["hadoop"]), events, made.log):
+        assert SECRET_KEY not in where
+        assert ACCESS_KEY not in where
+    assert answer["hadoop"]["fs.s3a.aws.credentials.provider"].count("EnvironmentVariable") == 1

@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pyspark
+import pytest
+from rich.console import Console
+
+from streaming.config import load_settings
+from streaming.exceptions import SetupError
+from streaming.jars import classpath, jars_of
+from streaming.maintain import maintain
+from streaming.spark.libraries import jars_for, settings_for
+from streaming.spark.s3a import as_s3a, s3a_settings
+from tests.maintain.build import new_lake
+
+
+@pytest.fixture
+def no_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENKEEL_CACHE", str(tmp_path / "cache"))
+    classpath.cache_clear()
+
+
+@pytest.fixture
+def own_conf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty `spark-defaults.conf`, and no spark-submit above this process."""
+    for name in ("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    return tmp_path / "spark-defaults.conf"
+
+
+@pytest.mark.usefixtures("own_conf")
+def test_a_session_that_writes_has_the_jars_the_extension_and_times_that_all_readers_understand() -> None:
+    settings = settings_for(with_delta=True, with_s3a=False)
+    assert settings["spark.jars"] == jars_for("", with_delta=True, with_s3a=False)
+    assert _names(settings["spark.jars"]) >= {"delta-spark_4.2_2.13"}
+    assert settings["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"
+    assert settings["spark.sql.parquet.outputTimestampType"] == "TIMESTAMP_MICROS"
+
+
+@pytest.mark.usefixtures("no_jars")
+def test_a_platform_that_brings_delta_keeps_its_own(own_conf: Path) -> None:
+    own_conf.write_text("spark.sql.extensions  com.x.Y,io.delta.sql.DeltaSparkSessionExtension\n", encoding="utf-8")
+    settings = settings_for(with_delta=True, with_s3a=False)
+    assert not {"spark.jars", "spark.sql.extensions"} & settings.keys()
+    assert settings["spark.sql.parquet.outputTimestampType"] == "TIMESTAMP_MICROS"
+
+
+@pytest.mark.usefixtures("own_conf")
+def test_under_spark_submit_the_jars_are_its_own_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert "spark.jars" not in settings_for(with_delta=True, with_s3a=True)
+
+
+_SECRETS = {"AWS_ACCESS_KEY_ID": "the-key", "AWS_SECRET_ACCESS_KEY": "the-secret", "AWS_SESSION_TOKEN": "the-token"}
+
+
+@pytest.mark.usefixtures("own_conf")
+def test_a_session_that_reaches_s3_has_its_jars_and_no_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {**_SECRETS, "AWS_ENDPOINT_URL": "http://host:1", "AWS_REGION": "eu-central-1"}.items():
+        monkeypatch.setenv(name, value)
+    settings = settings_for(with_delta=False, with_s3a=True)
+    jars = _names(settings["spark.jars"])
+    assert jars >= {"hadoop-aws", "s3", "s3-transfer-manager", "sts"}
+    assert not jars & {"bundle", "delta-spark_4.2_2.13"}
+    assert not set(_SECRETS.values()) & set(" ".join(settings.values()).replace(",", " ").split())
+    # (Spark would put those of the environment there.)
+    assert {settings[f"spark.hadoop.fs.s3a.{name}"] for name in ("access.key", "secret.key", "session.token")} == {""}
+    assert settings["spark.hadoop.fs.s3a.endpoint"] == "http://host:1"
+    assert settings["spark.hadoop.fs.s3a.endpoint.region"] == "eu-central-1"
+    assert settings["spark.hadoop.fs.s3a.path.style.access"] == "true"
+
+
+@pytest.mark.usefixtures("own_conf")
+def test_every_session_replaces_the_key_that_spark_takes_from_the_environment() -> None:
+    settings = settings_for(with_delta=False, with_s3a=False)
+    assert set(settings.values()) == {""}
+    assert len([name for name in settings if name.endswith(("ecretAccessKey", "secret.key"))]) == 3
+
+
+def test_it_reaches_the_store_as_delta_rs_does() -> None:
+    amazon = s3a_settings("", {})
+    assert "spark.hadoop.fs.s3a.endpoint" not in amazon
+    assert amazon["spark.hadoop.fs.s3a.endpoint.region"] == "us-east-1"
+    hosted = s3a_settings("", {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"})
+    assert hosted["spark.hadoop.fs.s3a.path.style.access"] == "false"
+
+
+def test_spark_keeps_a_checkpoint_where_the_setting_says_under_the_scheme_that_it_knows() -> None:
+    assert as_s3a("s3://b/a team/c") == as_s3a("S3://b/a team/c") == "s3a://b/a team/c"
+    for other in ("s3a://b/c", "/data/s3://c", "abfss://c@a/b"):
+        assert as_s3a(other) == other
+
+
+@pytest.mark.usefixtures("no_jars")
+def test_a_platform_that_brings_s3a_keeps_its_own(own_conf: Path) -> None:
+    own_conf.write_text(
+        "spark.jars.packages  org.apache.hadoop:hadoop-aws:3.5.0\n"
+        "spark.hadoop.fs.s3a.aws.credentials.provider  com.example.Vault\n",
+        encoding="utf-8",
+    )
+    settings = settings_for(with_delta=False, with_s3a=True)
+    assert not {"spark.jars", "spark.hadoop.fs.s3a.aws.credentials.provider"} & settings.keys()
+    assert settings["spark.hadoop.fs.s3a.secret.key"] == ""
+
+
+@pytest.mark.usefixtures("no_jars", "own_conf")
+def test_so_does_an_image_that_has_it_among_sparks_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "jars").mkdir()
+    (tmp_path / "jars" / "hadoop-aws-3.5.0.jar").touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    assert "spark.jars" not in settings_for(with_delta=False, with_s3a=True)
+
+
+@pytest.mark.parametrize("jar", ["s3a", "spark"])
+def test_no_jar_of_a_session_is_one_that_pyspark_ships_too(jar: str) -> None:
+    shipped = _names(",".join(path.name for path in (Path(pyspark.__file__).parent / "jars").glob("*.jar")))
+    assert not shipped & {one.artifact for one in jars_of(jar)}
+
+
+def _names(jars: str) -> set[str]:
+    """Names of archives, without their releases."""
+    return {re.sub(r"-\d[^/]*\.jar$", "", Path(jar).name) for jar in jars.split(",")}
+
+
+@pytest.mark.usefixtures("no_jars", "own_conf")
+def test_missing_jars_are_named_before_spark_starts(tmp_path: Path) -> None:
+    lake = new_lake(tmp_path)
+    with pytest.raises(SetupError, match=r"^The jar io\.delta:\S+ has not been downloaded .*streaming\.jars fetch"):
+        maintain(load_settings(lake=lake.root), Console(), with_spark=True)
