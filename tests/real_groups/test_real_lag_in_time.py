@@ -3,7 +3,7 @@
 Producers write to topics with LogAppendTime, one of them in transactions; groups keep up, crawl, rest, crash, go back,
 and commit rarely. At each round the current row of each partition of each group is compared with the time that the
 broker gave to the oldest unread record. The same offsets go into the interpolation that kafka-lag-exporter makes.
-`EVALUATIONS=N` sets how many comparisons the long run makes; 100,000 take about ten minutes.
+`EVALUATIONS=N` sets how many comparisons the long run makes; 100,000 take about five minutes.
 """
 
 from __future__ import annotations
@@ -239,15 +239,15 @@ def said(figures: Figures) -> str:
 
 
 def test_what_a_real_broker_appended_is_between_the_bounds(bootstrap: str, unique: str) -> None:
-    figures = lived(bootstrap, unique, partitions=8, evaluations=800, seed=1)
+    figures = lived(bootstrap, unique, partitions=8, evaluations=500, seed=1)
     assert figures.outside == [], said(figures)
-    assert figures.bounded > 200, said(figures)
+    assert figures.bounded > 100, said(figures)
 
 
-@pytest.mark.soak  # about ten minutes
+@pytest.mark.soak  # about five minutes
 @pytest.mark.timeout(3_600)
 def test_no_group_of_a_long_life_is_outside_its_bounds(bootstrap: str, unique: str) -> None:
-    figures = lived(bootstrap, unique, partitions=24, evaluations=int(os.environ.get("EVALUATIONS", "100000")), seed=2)
+    figures = lived(bootstrap, unique, partitions=8, evaluations=int(os.environ.get("EVALUATIONS", "100000")), seed=2)
     print(said(figures))
     assert figures.outside == []
     assert figures.wide <= 0.05 * figures.bounded, said(figures)

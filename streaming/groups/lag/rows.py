@@ -300,8 +300,8 @@ class _Round:
             )
             self._context.rows.lag.append(row)
             known.row = says
-            if unread.reason == oldest_unread.UNCERTAIN_TIME:
-                known.row_at = _AGAIN
+            if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
+                known.row_at = _AGAIN  # the next round tells whether a clock was wrong
 
 
 def move_unread(state: GroupState, by: int) -> None:

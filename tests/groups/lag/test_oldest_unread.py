@@ -232,8 +232,10 @@ def test_a_clock_that_is_set_back_by_a_moment_leaves_the_bounds_in_order() -> No
 
 def test_a_round_that_does_not_tell_when_it_closed_gives_no_upper_bound() -> None:
     life = caught_up()
-    see(life, 30, 150, closed=-1)
+    for second in (30, 40, 50):
+        see(life, second, 150, closed=-1)
     assert told(life) == (20.0, None, "uncertain_time")
+    assert [row.round for row in life.rows.lag] == [10, 30]
 
 
 def test_an_idle_group_that_moves_is_bounded_by_the_last_round_that_skipped_it() -> None:
