@@ -117,15 +117,16 @@ class Feed:
             LostTrackError: The tables changed meanwhile in a way that requires a new start.
         """
         sets = {name: table.snapshot() for name, table in self._tables.items()}
+        self._elapsed = {}
         before, rounds = self._rounds(sets["rounds"], since, look_back_ms)
+        if self._standing is not None:
+            self._standing.begin(self._elapsed)
         if not rounds:
             # There may be rows of rounds that are not closed yet: all of them still wait.
             for name, found in sets.items():
                 self._keep(name, found, after=-1)
             return
         first = rounds[0]
-        if self._standing is not None:
-            self._standing.begin(self._elapsed)
         current = {
             name: self._current(name, found, first.number, before) for name, found in sets.items() if name != "drift"
         }

@@ -106,7 +106,7 @@ def rested_until(observation: GroupObservation, now: RoundTimes, before: RoundTi
     since, until = observation.rested_since, observation.rested_until
     if now.opened < 0 or not 0 <= since <= before.opened <= until <= observation.time:
         return -1
-    return now.opened - (observation.time - until)
+    return until
 
 
 def see(
@@ -213,11 +213,11 @@ def _thinned(marks: list[int], now: int, percent: int) -> list[int]:
 def _cut_back(marks: list[int], high_watermark: int, closed: int) -> list[int]:
     """The marks of a log that was cut back: other records may have the offsets of those that are gone.
 
-    So they were readable by now, and nobody knows since when, except that it was not before a mark at or below them.
+    So they were readable by now, and nobody knows since when, except that it was not before a mark below them.
     """
     kept: list[int] = []
     for at in range(0, len(marks), _WIDTH):
-        if marks[at] <= high_watermark:
+        if marks[at] < high_watermark:
             kept += (marks[at], marks[at + 1], closed)
     return kept or [*_UNSEEN]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from streaming.groups.lag.oldest_unread import thinned
@@ -182,6 +183,14 @@ def test_records_that_replace_those_lost_in_an_unclean_election_are_not_older_th
     assert told(life) == (60.0, 70.5, None)
 
 
+def test_a_log_that_was_cut_back_to_where_it_had_been_has_all_beyond_from_then_on() -> None:
+    life = behind()
+    see(life, 60, 150)
+    life.take(make_commit(65, 150, topic="x"))
+    see(life, 70, 300)
+    assert told(life) == (60.0, 70.5, None)
+
+
 def test_a_topic_that_was_deleted_and_created_again_begins_anew() -> None:
     life = behind()
     life.take(make_commit(55, 10, topic="x"))
@@ -189,6 +198,15 @@ def test_a_topic_that_was_deleted_and_created_again_begins_anew() -> None:
     assert (life.rows.lag[-1].reason, told(life)) == ("topic_recreated", (None, None, "lag_unknown"))
     life.take(make_commit(65, 20, topic="x"))
     see(life, 70, 500, topic_id="another")
+    assert told(life) == (None, 60.5, "before_rounds")
+
+
+@pytest.mark.parametrize("committed", [20, 300])
+def test_rounds_of_a_deleted_topic_bound_nothing_of_the_one_that_has_its_name(committed: int) -> None:
+    life = behind()
+    commit = make_commit(55, committed, topic="x")
+    life.take(msgspec.structs.replace(commit, topic_id="another"))
+    see(life, 60, 400, topic_id="another")
     assert told(life) == (None, 60.5, "before_rounds")
 
 
@@ -200,6 +218,8 @@ def test_a_round_whose_time_has_jumped_bounds_nothing_until_the_next_one_tells_w
     see(life, 30, 150, elapsed=30 * SECOND, time=START + 30 * SECOND + HOUR, closed=START + 31 * SECOND + HOUR)
     assert told(life) == (20.0, None, "uncertain_time")
     see(life, 40, 150, elapsed=40 * SECOND)
+    assert told(life) == (20.0, 40.5, None)
+    see(life, 50, 200, elapsed=50 * SECOND)
     assert told(life) == (20.0, 40.5, None)
 
 
@@ -230,6 +250,12 @@ def test_a_clock_that_is_set_back_by_a_moment_leaves_the_bounds_in_order() -> No
     assert told(life) == (11.0, 11.0, None)
 
 
+def test_a_closing_record_of_a_broker_whose_clock_is_behind_does_not_come_before_the_opening_one() -> None:
+    life = caught_up()
+    see(life, 30, 150, closed=START + 29 * SECOND)
+    assert told(life) == (20.0, 30.0, None)
+
+
 def test_a_round_that_does_not_tell_when_it_closed_gives_no_upper_bound() -> None:
     life = caught_up()
     for second in (30, 40, 50):
@@ -252,6 +278,17 @@ def test_so_is_what_arrives_in_an_idle_group_that_is_behind() -> None:
     see(life, 590, 300, rested_since=START + 50 * SECOND, rested_until=START + 580 * SECOND)
     life.take(make_commit(595, 250, topic="x"))
     see(life, 600, 300)
+    assert told(life) == (580.0, 590.5, None)
+
+
+def test_what_arrives_after_the_rest_of_a_group_that_went_back_is_bounded_by_the_rest() -> None:
+    life = caught_up()
+    see(life, 30, 100, idle=True)
+    life.take(make_commit(585, 30, topic="x"))
+    see(life, 590, 150, rested_since=START + 10 * SECOND, rested_until=START + 580 * SECOND)
+    assert told(life) == (None, 30.5, "before_rounds")
+    life.take(make_commit(595, 100, topic="x"))
+    see(life, 600, 150)
     assert told(life) == (580.0, 590.5, None)
 
 
