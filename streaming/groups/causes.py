@@ -7,6 +7,7 @@ and rounds prove that it happened. Where two causes leave the same bytes, the ca
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -134,14 +135,13 @@ def subscription_changes(before: dict[str, frozenset[str]], after: dict[str, fro
     for member, topics in after.items():
         for topic in topics ^ before[member]:
             changed.setdefault(topic, []).append(member)
+    if not changed:
+        return []
+    # Counted in one pass: thousands of members may change thousands of topics.
+    first = Counter(topic for topics in before.values() for topic in topics)
+    second = Counter(topic for topics in after.values() for topic in topics)
     return [
-        TopicChange(
-            topic,
-            str(sum(topic in topics for topics in before.values())),
-            str(sum(topic in topics for topics in after.values())),
-            tuple(members),
-        )
-        for topic, members in changed.items()
+        TopicChange(topic, str(first[topic]), str(second[topic]), tuple(members)) for topic, members in changed.items()
     ]
 
 
