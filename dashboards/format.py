@@ -286,8 +286,8 @@ _REASONS: dict[str, tuple[int, Callable[[Row, Clock, Row], str]]] = {
     "ahead": (2, lambda g, c, s: "commits lie beyond the end of the log"),  # noqa: ARG005
     "imbalance": (2, _imbalance),
     "rebalance_storm": (2, _finding("rebalance_storm")),
-    "idle_members": (2, _finding("idle_members")),
-    "never_committed": (2, _finding("never_committed")),
+    "idle_members": (1, _finding("idle_members")),
+    "never_committed": (1, _finding("never_committed")),
     "mismatch": (2, _mismatch),
     "offsets_blocked": (1, _finding("offsets_blocked")),
     "lag_unknown": (1, lambda g, c, s: f"lag of {number(g['lag_unknown'])} partitions is not known"),  # noqa: ARG005

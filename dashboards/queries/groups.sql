@@ -8,10 +8,10 @@
 --   problems   what is wrong or worth knowing, the worst first, separated by spaces; '' when nothing is:
 --              drifted, unassigned, stuck_rebalance, stopped, stalled   partitions have the wrong owner or none, or
 --                                                                       are not consumed
---              falling_behind, rewound, ahead, imbalance, rebalance_storm, idle_members, never_committed, mismatch
+--              falling_behind, rewound, ahead, imbalance, rebalance_storm, mismatch
 --                                                                       works, but not as it should
---              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated
---                                                                       unknown now, or about to change
+--              offsets_blocked, lag_unknown, stale_metadata, topic_not_visible, topic_recreated, idle_members,
+--              never_committed                                          unknown now, about to change, or perhaps meant so
 --   health     by the worst problem: 3 critical, 2 warning, 1 unknown, one for each of the lines above; 0 ok; -1 ok,
 --              no members
 --   drifted_partitions  those of the newest verdict if it is drifted; else NULL
@@ -34,8 +34,6 @@ judged AS (
       CASE WHEN lag_status IN ('falling_behind', 'rewound', 'ahead') THEN lag_status END,
       CASE WHEN avoidable > :imbalance THEN 'imbalance' END,
       CASE WHEN contains(findings_json, '{"finding":"rebalance_storm"') THEN 'rebalance_storm' END,
-      CASE WHEN contains(findings_json, '{"finding":"idle_members"') THEN 'idle_members' END,
-      CASE WHEN contains(findings_json, '{"finding":"never_committed"') THEN 'never_committed' END,
       CASE WHEN strategy_mismatch THEN 'mismatch' END
     ) AS warning,
     concat_ws(' ',
@@ -43,7 +41,9 @@ judged AS (
            WHEN lag_status = 'unknown' THEN 'lag_unknown' END,
       CASE WHEN contains(findings_json, '{"finding":"stale_metadata"') THEN 'stale_metadata' END,
       CASE WHEN contains(findings_json, '{"finding":"topic_not_visible"') THEN 'topic_not_visible' END,
-      CASE WHEN contains(findings_json, '{"finding":"topic_recreated"') THEN 'topic_recreated' END
+      CASE WHEN contains(findings_json, '{"finding":"topic_recreated"') THEN 'topic_recreated' END,
+      CASE WHEN contains(findings_json, '{"finding":"idle_members"') THEN 'idle_members' END,
+      CASE WHEN contains(findings_json, '{"finding":"never_committed"') THEN 'never_committed' END
     ) AS not_known
   FROM health
 ),

@@ -75,8 +75,10 @@ class Standing:
             another row takes their place; with the columns `AT`, `AT_LEAST` and `AT_MOST`.
         """
         known = {**self._elapsed, **{r.number: r.elapsed for r in rounds}}
-        self._elapsed = {}
+        self._elapsed = {rounds[-1].number: rounds[-1].elapsed}
         names = ", ".join(f'"{name}"' for name in self._schema.names)
+        # A row of a round that nobody has seen is taken to be of the first of these, and stays so.
+        first = "NULL" if rounds[0].elapsed is None else f"{int(rounds[0].elapsed)}::BIGINT"
         with in_memory() as connection:
             connection.register("standing", self._rows)
             connection.register("news", rows.select(self._schema.names))
@@ -88,7 +90,8 @@ class Standing:
                 SELECT *, lead("round") OVER (PARTITION BY group_id ORDER BY "round") AS next FROM (
                   SELECT {names}, {_ELAPSED} FROM standing
                   UNION ALL
-                  SELECT {names}, known.elapsed FROM news LEFT JOIN known ON known.number = news."round"
+                  SELECT {names}, coalesce(known.elapsed, {first})
+                  FROM news LEFT JOIN known ON known.number = news."round"
                 )
                 """  # noqa: S608 - names of our own columns
             )
@@ -98,7 +101,7 @@ class Standing:
                 WITH aged AS (
                   SELECT {", ".join(f'c."{name}"' for name in self._schema.names)}, r.number AS "{AT}",
                     r.time - epoch_ms(c.round_time) AS by_time,
-                    coalesce(r.elapsed - coalesce(c.{_ELAPSED}, ?), by_time) AS by_elapsed,
+                    coalesce(r.elapsed - c.{_ELAPSED}, by_time) AS by_elapsed,
                     {_BEHIND} AS behind,
                     row_number() OVER (PARTITION BY c.group_id, c."round" ORDER BY r.number) = 1 AS is_new
                   FROM candidates AS c JOIN rounds AS r
@@ -112,7 +115,6 @@ class Standing:
                     ELSE time_behind_seconds_max + greatest(by_time, by_elapsed) / 1000 END AS "{AT_MOST}"
                 FROM aged WHERE behind OR is_new
                 """,  # noqa: S608
-                [rounds[0].elapsed],
             )
             left = f"SELECT {names}, {_ELAPSED} FROM candidates WHERE next IS NULL AND {_BEHIND}"  # noqa: S608
             self._rows = fetched(connection, left).cast(self._rows.schema)

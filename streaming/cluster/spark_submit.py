@@ -35,7 +35,7 @@ from streaming.java import find_java
 from streaming.lifecycle import on_stop_signals
 from streaming.places import shipped, shipped_folder
 from streaming.process import SAFE_PATH, GuardedProcess
-from streaming.spark import jars_for
+from streaming.spark import configured, jars_for
 
 PACKAGES = ("assignors", "streaming")
 """The packages of ours that executors need."""
@@ -96,7 +96,7 @@ def submit(
             *("--conf", f"spark.driver.host={socket.getfqdn()}", "--conf", "spark.driver.bindAddress=0.0.0.0"),
             *(word for name, value in SAFE_PATH.items() for word in ("--conf", f"spark.executorEnv.{name}={value}")),
             *("--py-files", str(packages)),
-            *_jars(settings, place, more),
+            *_jars(settings, place, configured(shlex.join(more), environment["SPARK_CONF_DIR"])),
             *more,
             str(_ENTRY),
             *("--checkpoint", place),
@@ -121,9 +121,9 @@ def pack(path: Path) -> None:
                     archive.write(file, file.relative_to(_INSTALLED))
 
 
-def _jars(settings: Settings, checkpoint: str, more: Sequence[str]) -> list[str]:
+def _jars(settings: Settings, checkpoint: str, configuration: str) -> list[str]:
     """Arguments that give driver and executors the jars that they need and their platform does not bring."""
-    jars = jars_for("\n".join(more), with_delta=needs_delta(settings), with_s3a=needs_s3a(settings, checkpoint))
+    jars = jars_for(configuration, with_delta=needs_delta(settings), with_s3a=needs_s3a(settings, checkpoint))
     return ["--jars", jars] if jars else []
 
 

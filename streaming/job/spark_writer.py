@@ -30,7 +30,17 @@ from pyspark import StorageLevel
 
 from streaming.job.unpack import tables_in_pieces
 from streaming.stores import on_object_store
-from streaming.tables import TABLES, Table, application, new_files, patiently, table_named
+from streaming.tables import (
+    TABLES,
+    LakeUnwritableError,
+    Table,
+    application,
+    file_sized,
+    new_files,
+    patiently,
+    rows_of,
+    table_named,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,6 +52,9 @@ _PIECES = "table string, count long, rows binary"
 # Rows of a file, written by one task. Larger files would leave cores idle, smaller ones are more work for maintenance
 # and for every reader.
 _FILE_ROWS = 250_000
+
+# Bytes of a file's rows in memory, for rows with long names.
+_FILE_BYTES = 256 * 1024 * 1024
 
 
 def write_with_spark(
@@ -79,7 +92,12 @@ def write_with_spark(
             else:
                 own = own.coalesce(-(-count // _FILE_ROWS))
                 if on_object_store(lake.path(table.name)):
-                    is_new = lake.add_files(table.name, _files(own, table, lake), query, number)
+                    files = _files(own, table, lake)
+                    if sum(rows_of(file) for file in files) != count:
+                        # (A lost executor takes its pieces along, and Spark computes them again.)
+                        message = f"The tasks have not written all {count} rows of {table.name}: the batch runs again."
+                        raise LakeUnwritableError(message)
+                    is_new = lake.add_files(table.name, files, query, number)
                     written[table.name] = count if is_new else 0
                 else:
                     _append(own.mapInArrow(_columns, _schema(table)), table, lake, query, number, catalog)
@@ -113,25 +131,13 @@ def _file_writer(name: str, uri: str) -> Callable[[Iterator[pa.RecordBatch]], It
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         table = table_named(name)
-        for rows in _of_a_file(_columns(batches)):
+        for rows in file_sized(_columns(batches), _FILE_ROWS, _FILE_BYTES):
             # (The credentials are those of the executor's environment, or of its machine.)
             for action in patiently(uri, partial(new_files, table, rows, uri)):
                 file = pa.array([msgspec.json.encode(asdict(action))], pa.binary())
                 yield pa.RecordBatch.from_arrays([file], names=["file"])
 
     return write
-
-
-def _of_a_file(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in tables of at least `_FILE_ROWS`, but for the last."""
-    kept: list[pa.RecordBatch] = []
-    for batch in batches:
-        kept.append(batch)
-        if sum(one.num_rows for one in kept) >= _FILE_ROWS:
-            yield pa.Table.from_batches(kept)
-            kept = []
-    if kept:
-        yield pa.Table.from_batches(kept)
 
 
 def _schema(table: Table) -> str:

@@ -241,11 +241,12 @@ class MaintainedTable:
             files = self.files()
             present = {file.path for file in files}
             # An attempt that seemed to fail was made after all. (Without a file of ours: what was to go is gone.)
-            is_made = added <= {file.place for file in files} if added else removed.isdisjoint(present)
+            is_made = any(file.place in added for file in files) if added else removed.isdisjoint(present)
             if attempt and is_made:
                 return
             if not removed <= present:
-                if not unanswered:
+                if not attempt:
+                    # (Later nobody knows: another maintainer may have joined some of them since.)
                     self.forget(added)
                 message = (
                     f"Files of the table {self.uri} were replaced by another program meanwhile: run only one that "

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
 from datetime import date
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,17 +21,30 @@ from pyspark.errors import PySparkException
 
 from streaming.maintain.delta_table import open_table
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import Limits
-from streaming.tables import DAY, Table, data_set, file_system, new_files, patiently, stored_schema, table_named
+from streaming.maintain.plan import SORTED, Limits
+from streaming.tables import (
+    DAY,
+    Table,
+    data_set,
+    file_sized,
+    file_system,
+    new_files,
+    patiently,
+    rows_of,
+    store_errors,
+    stored_schema,
+    table_named,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["FilesEngine"]
 
-_GROUP = "group_id"
-
 _Batches = Iterator[pa.RecordBatch]
+
+# Bytes of a file's rows in memory, for rows with long names.
+_FILE_BYTES = 1 << 30
 
 # Files that a task reads: enough that a task is worth its start, and few enough for many tasks.
 _FILES_A_TASK = 100
@@ -51,7 +65,8 @@ class FilesEngine:
         opened = open_table(uri.removesuffix(f"/{table.name}"), table)
         if opened is None:
             return
-        files = [file for file in opened.files() if file.day == day]
+        # (What was sorted already stays.)
+        files = [file for file in opened.files() if file.day == day and not file.is_sorted]
         count = max(
             -(-sum(file.size for file in files) // self._limits.piece_bytes),
             -(-sum(file.rows for file in files) // self._limits.piece_rows),
@@ -59,18 +74,20 @@ class FilesEngine:
         )
         places = self._spark.createDataFrame([(file.place,) for file in files], "place string")
         rows = places.repartition(-(-len(files) // _FILES_A_TASK)).mapInArrow(_reader(table.name, uri), _schema(table))
-        rows = rows.repartitionByRange(count, _GROUP) if _GROUP in table.key and count > 1 else rows.coalesce(count)
+        # (By the whole key: one group can have most of the rows.)
+        order = [name for name in (*table.key, *table.newest_by) if name not in table.partition_by]
+        rows = rows.repartitionByRange(count, *order) if count > 1 else rows.coalesce(1)
         try:
-            found = rows.mapInArrow(_writer(table.name, uri, day), "file binary").collect()
+            found = rows.mapInArrow(_writer(table.name, uri, day, self._limits), "file binary").collect()
         except (PySparkException, Py4JError, OSError) as error:
-            lines = [line.strip() for line in str(error).splitlines()]
-            reason = next((line for line in lines if "Error: " in line), type(error).__name__)
+            # (Without Spark's text: it has the store's answers in it.)
             message = (
-                f"Spark could not maintain the table {uri} ({reason[:300]}): check that all nodes reach its store."
+                f"Spark could not maintain the table {uri} ({type(error).__name__}): check that all nodes reach its "
+                "store, and see the logs of the executors."
             )
             raise MaintenanceError(message) from None
         actions = [msgspec.json.decode(file, type=AddAction) for (file,) in found]
-        read, written = sum(file.rows for file in files), sum(_rows_of(action) for action in actions)
+        read, written = sum(file.rows for file in files), sum(rows_of(action) for action in actions)
         if read != written:
             message = (
                 f"Spark has made {written} rows of {read} of {day} in the table {uri}: maintain it without --engine."
@@ -92,10 +109,6 @@ class FilesEngine:
             opened.vacuum(dry_run=False)
 
 
-def _rows_of(action: AddAction) -> int:
-    return int(msgspec.json.decode(action.stats)["numRecords"])
-
-
 def _schema(table: Table) -> str:
     columns = (column for column in table.columns if column.name not in table.partition_by)
     return ", ".join(f"`{column.name}` {column.type.sql}" for column in columns)
@@ -107,23 +120,21 @@ def _reader(name: str, uri: str) -> Callable[[_Batches], _Batches]:
     def read(batches: _Batches) -> _Batches:
         schema = stored_schema(table_named(name))
         places = [place for batch in batches for place in batch.column("place").to_pylist()]
-        yield from data_set([(place, None) for place in places], schema, file_system(uri)).to_batches()
+        with store_errors(uri):
+            yield from data_set([(place, None) for place in places], schema, file_system(uri)).to_batches()
 
     return read
 
 
-def _writer(name: str, uri: str, day: date) -> Callable[[_Batches], _Batches]:
-    """Build the function of a task that writes one file."""
+def _writer(name: str, uri: str, day: date, limits: Limits) -> Callable[[_Batches], _Batches]:
+    """Build the function of a task that writes a range of the key."""
 
     def write(batches: _Batches) -> _Batches:
         table = table_named(name)
-        kept = list(batches)
-        if not sum(batch.num_rows for batch in kept):
-            return
-        rows = pa.Table.from_batches(kept)
-        rows = rows.append_column(DAY, pa.repeat(pa.scalar(day, pa.date32()), rows.num_rows))
-        for action in patiently(uri, lambda: new_files(table, rows, uri)):
-            file = pa.array([msgspec.json.encode(asdict(action))], pa.binary())
-            yield pa.RecordBatch.from_arrays([file], names=["file"])
+        for part in file_sized(batches, limits.piece_rows, _FILE_BYTES):
+            rows = part.append_column(DAY, pa.repeat(pa.scalar(day, pa.date32()), part.num_rows))
+            for action in patiently(uri, partial(new_files, table, rows, uri, SORTED)):
+                file = pa.array([msgspec.json.encode(asdict(action))], pa.binary())
+                yield pa.RecordBatch.from_arrays([file], names=["file"])
 
     return write

@@ -44,7 +44,9 @@ _ROWS_PER_S = 100_000
 # What waits for its turn beside the tables: hours and days of history. They come last, because compaction leaves them
 # fewer files to read: an hour of a day that was never maintained takes a minute, and seconds once its files are joined.
 _HISTORY = "history"
-_MOST_BEFORE_HISTORY = 100
+
+# After this time whatever waits has its turn: history, and tables that had nothing to do when they were asked.
+_LONGEST_TURN_S = 600
 
 # Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
 _LONGEST_WAIT_DAYS = 30
@@ -133,8 +135,9 @@ class Maintainer:
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
         self._sorters: dict[str, Sorter] = {}
+        self._unsortable: set[str] = set()
         self._waiting: deque[str] = deque()
-        self._before_history = 0
+        self._lined_up = 0.0
         self._failed: list[EvenkeelError] = []
         self._held: set[str] = set()
         self._rolled_up = False
@@ -160,9 +163,12 @@ class Maintainer:
         end = None if left is None else time.monotonic() + left
         limits = self._limits_within(whole)
         if not self._waiting:
-            self._waiting.extend([*(table.name for table in ALL_TABLES), _HISTORY])
+            self._line_up()
         begun = False
         while self._waiting and (end is None or not begun or time.monotonic() < end):
+            if time.monotonic() - self._lined_up > _LONGEST_TURN_S:
+                # What had nothing to do may have by now, however long the others go on.
+                self._line_up()
             name = self._waiting.popleft()
             began = time.monotonic()
             try:
@@ -190,15 +196,19 @@ class Maintainer:
             failed, self._failed = self._failed[0], []
             raise failed
 
+    def _line_up(self) -> None:
+        """Let all tables wait for their turn, and history last."""
+        names = [*(table.name for table in ALL_TABLES), _HISTORY]
+        self._waiting.extend(name for name in names if name not in self._waiting)
+        self._lined_up = time.monotonic()
+
     def _wait_again(self, name: str) -> None:
         """Let a table that has more to do wait for all others, and history for the tables, but not for ever."""
-        if name == _HISTORY:
-            self._before_history = 0
-        elif self._waiting and self._waiting[-1] == _HISTORY and self._before_history < _MOST_BEFORE_HISTORY:
-            self._before_history += 1
+        is_early = time.monotonic() - self._lined_up < _LONGEST_TURN_S
+        if name != _HISTORY and is_early and self._waiting and self._waiting[-1] == _HISTORY:
             self._waiting.insert(len(self._waiting) - 1, name)
-            return
-        self._waiting.append(name)
+        else:
+            self._waiting.append(name)
 
     @property
     def has_more(self) -> bool:
@@ -249,7 +259,8 @@ class Maintainer:
 
     def _limits_of(self, table: Table, limits: Limits) -> Limits:
         # (Spark's OPTIMIZE has its own order.)
-        is_sorted = GROUP in table.key and DAY in table.partition_by and self._engine is None
+        has_groups = GROUP in table.key and DAY in table.partition_by
+        is_sorted = has_groups and self._engine is None and table.name not in self._unsortable
         return limits if is_sorted else replace(limits, sort_files=0)
 
     def _next_slice(self, opened: MaintainedTable, sorting: Sorting, limits: Limits) -> Slice:
@@ -258,10 +269,17 @@ class Maintainer:
         if sorter is None or not sorter.is_for(sorting):
             if sorter is not None:
                 sorter.give_up()
-            # (No smaller than what was joined, or a busy machine would make many files of few.)
-            most_rows = max(limits.piece_rows, *(file.rows for file in sorting.files))
-            sorter = self._sorters[name] = Sorter.begin(opened, sorting, most_rows)
+            # (Not `piece_rows`, which a gap makes smaller: a busy job would make many files of few.)
+            sorter = self._sorters[name] = self._begun(opened, sorting, limits)
         return sorter.left[0]
+
+    def _begun(self, opened: MaintainedTable, sorting: Sorting, limits: Limits) -> Sorter:
+        try:
+            return Sorter.begin(opened, sorting, limits.sort_rows)
+        except MaintenanceError:
+            # (Said once. The next run must not fail at the same file again, and leave all else undone.)
+            self._unsortable.add(opened.table.name)
+            raise
 
     def _sort(self, name: str, piece: Slice) -> Done:
         sorter = self._sorters.pop(name)

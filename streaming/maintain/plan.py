@@ -24,7 +24,9 @@ _PRESENT = re.compile(r"(?:.*/)?present-(\d{4}-\d{2}-\d{2})-[^/]*")
 
 # For the same reason sorted files are named for what they are. (Their bounds in the log would say it as well, but long
 # group ids have none.)
-_SORTED = re.compile(r"(?:.*/)?sorted-[^/]*")
+SORTED = "sorted"
+"""With what the names of sorted files begin."""
+_SORTED = re.compile(rf"(?:.*/)?{SORTED}-[^/]*")
 
 # Files of one tier differ in size by less than this factor. Joining only files of about one size keeps a large one from
 # being written again for every few small ones.
@@ -69,7 +71,7 @@ class File:
 
 def sorted_file_name(unique: str) -> str:
     """Name of a file of a range of groups."""
-    return f"sorted-{unique}.zstd.parquet"
+    return f"{SORTED}-{unique}.zstd.parquet"
 
 
 def present_file_name(looked_at: date, unique: str) -> str:
@@ -92,6 +94,8 @@ class Limits:
             what is then left is sorted.
         sort_files: Files of a closed day that are sorted together; 0 for none. With more, a reader of a group's
             month opens fewer files; with fewer, history that is computed again reads less beside the hour it needs.
+        sort_rows: Rows of a file that is sorted, and of one that sorting makes, which bounds the memory: `piece_rows`
+            before a gap between two batches makes it smaller.
         look_again_days: What retention has kept is looked at again after so many days: it may have ended. Each look
             is a commit for each old day of which something lives.
     """
@@ -102,6 +106,7 @@ class Limits:
     min_files: int = 60
     quiet_ms: int = 3_600_000
     sort_files: int = 8
+    sort_rows: int = 2_000_000
     look_again_days: int = 7
 
     def is_small(self, file: File) -> bool:
@@ -217,8 +222,12 @@ def _is_quiet(files: Sequence[File], now: int, limits: Limits) -> bool:
 
 
 def _unsorted(files: Sequence[File], limits: Limits) -> tuple[File, ...]:
-    """The first files, by time, that are to be sorted together; none when that is a single one."""
-    found = [file for file in files if not file.is_sorted][: limits.sort_files]
+    """The first files, by time, that are to be sorted together; none when that is a single one.
+
+    Files that are larger than a piece were made by another engine, which has an order of its own.
+    """
+    fitting = [f for f in files if f.rows <= limits.sort_rows and f.size <= limits.piece_bytes and not f.is_sorted]
+    found = fitting[: limits.sort_files]
     return tuple(found) if len(found) > 1 else ()
 
 

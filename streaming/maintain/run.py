@@ -15,7 +15,7 @@ from streaming.config import Settings
 from streaming.exceptions import SetupError
 from streaming.maintain.maintainer import Done, Engine, Maintainer
 from streaming.maintain.outlook import Outlook
-from streaming.maintain.settings import maintainer_of
+from streaming.maintain.settings import limits_of, maintainer_of
 from streaming.process import MAINTAINER, only_one
 from streaming.tables import ALL_TABLES
 
@@ -45,7 +45,10 @@ def maintain(
         return
     if "://" not in lake and not any((Path(lake) / table.name).is_dir() for table in ALL_TABLES):
         raise _no_lake(lake)
-    with only_one(MAINTAINER, lake, None) as check, _engine(master, lake) if with_spark else nullcontext() as engine:
+    with (
+        only_one(MAINTAINER, lake, None) as check,
+        _engine(master, settings) if with_spark else nullcontext() as engine,
+    ):
         maintainer = maintainer_of(settings, engine=engine)
         outlook = maintainer.outlook()
         if not outlook:
@@ -54,11 +57,11 @@ def maintain(
         console.print(_summary(done), highlight=False)
 
 
-def _engine(master: str | None, lake: str) -> AbstractContextManager[Engine]:
+def _engine(master: str | None, settings: Settings) -> AbstractContextManager[Engine]:
     # (Spark's own modules take a second to import.)
     from streaming.maintain.spark_engine import spark_engine  # noqa: PLC0415
 
-    return spark_engine(master, lake)
+    return spark_engine(master, settings.lake, limits_of(settings))
 
 
 def _run(maintainer: Maintainer, outlook: list[Outlook], console: Console, check: Callable[[], None]) -> list[Done]:

@@ -26,16 +26,20 @@ def maintainer_of(settings: Settings, *, in_job: bool = False, engine: Engine | 
     Raises:
         SetupError: A setting names no table, or keeps one for too short a time.
     """
-    chosen = settings.maintenance
-    limits = Limits(piece_bytes=chosen.piece_mb * 1024 * 1024, piece_rows=chosen.piece_rows)
     return Maintainer(
         settings.lake,
         _keep_days(settings),
-        limits,
-        piece_seconds=chosen.piece_seconds if in_job else None,
+        limits_of(settings),
+        piece_seconds=settings.maintenance.piece_seconds if in_job else None,
         engine=engine,
         carry_ms=2 * max(settings.job.heartbeat_ms, _LEAST_HEARTBEAT_MS) + 60_000,
     )
+
+
+def limits_of(settings: Settings) -> Limits:
+    """Bounds of a piece of maintenance."""
+    chosen = settings.maintenance
+    return Limits(piece_bytes=chosen.piece_mb * 1024 * 1024, piece_rows=chosen.piece_rows, sort_rows=chosen.piece_rows)
 
 
 def _keep_days(settings: Settings) -> dict[str, int]:

@@ -23,8 +23,11 @@ from streaming.maintain.plan import File, Sorting
 from streaming.maintain.rewrite import encoded_data_set
 from streaming.tables import Table, stored_schema
 
-# Files that were written and not committed for this long are given up: vacuum deletes them one day.
-_LONGEST_S = 3_600
+# Files that were written and not committed for this long are given up. Vacuum leaves them alone for twice that.
+_LONGEST_S = 6 * 3_600
+
+# Rows whose group ids are texts at once, before they are encoded.
+_BATCH_ROWS = 4_096
 
 GROUP = "group_id"
 """The column by which files are told apart. Tables without it in their key are not sorted."""
@@ -156,9 +159,17 @@ def read_slice(table: Table, part: Slice, folder: Any) -> pa.Table:
     # (Arrow passes over row groups by the bounds of texts, not of dictionaries.)
     found = encoded_data_set(places, stored_schema(table), folder, plain={GROUP})
     wanted = (ds.field(GROUP) >= part.first) & (ds.field(GROUP) <= part.last)
-    rows = found.to_table(filter=wanted)
-    groups = rows[GROUP].dictionary_encode()
-    return rows.set_column(rows.column_names.index(GROUP), GROUP, groups).unify_dictionaries().combine_chunks()
+    # (Encoded in small batches: the same long id in each of two million rows would be too much.)
+    batches = found.to_batches(filter=wanted, batch_size=_BATCH_ROWS, batch_readahead=0, fragment_readahead=0)
+    encoded = [_encoded(batch) for batch in batches if batch.num_rows]
+    if not encoded:
+        return found.head(0)
+    return pa.Table.from_batches(encoded).unify_dictionaries().combine_chunks()
+
+
+def _encoded(batch: pa.RecordBatch) -> pa.RecordBatch:
+    at = batch.schema.get_field_index(GROUP)
+    return batch.set_column(at, GROUP, batch.column(at).dictionary_encode())
 
 
 def _rows_by_group(table: Table, file: File, folder: Any) -> dict[str, int]:

@@ -20,6 +20,7 @@ from pyspark.errors import PySparkException
 
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.files_engine import FilesEngine
+from streaming.maintain.plan import Limits
 from streaming.spark import start_spark
 from streaming.stores import on_object_store
 from streaming.tables import DAY
@@ -45,11 +46,12 @@ SETTINGS = {
 
 
 @contextmanager
-def spark_engine(master: str | None, lake: str) -> Iterator[SparkEngine | FilesEngine]:
+def spark_engine(master: str | None, lake: str, limits: Limits | None = None) -> Iterator[SparkEngine | FilesEngine]:
     """Start a Spark session for the block.
 
     Args:
         lake: Folder or URI. On an object store Delta's commands are not used (`files_engine.py`).
+        limits: Bounds of its files there; None for the defaults.
         master: Spark's master; None for this machine, or what the environment says (`MASTER`).
 
     Raises:
@@ -63,7 +65,7 @@ def spark_engine(master: str | None, lake: str) -> Iterator[SparkEngine | FilesE
             settings |= {"spark.driver.host": socket.getfqdn(), "spark.driver.bindAddress": "0.0.0.0"}  # noqa: S104
     spark = start_spark("evenkeel maintain", settings, with_delta=not on_object_store(lake))
     try:
-        yield FilesEngine(spark) if on_object_store(lake) else SparkEngine(spark)
+        yield FilesEngine(spark, limits) if on_object_store(lake) else SparkEngine(spark)
     finally:
         spark.stop()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from streaming.spark.s3a import S3A_CLASS, brings_s3a, s3a_settings, without_key
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["jars_for", "refuse_missing", "settings_for"]
+__all__ = ["configured", "jars_for", "refuse_missing", "settings_for"]
 
 
 def settings_for(*, with_delta: bool, with_s3a: bool) -> dict[str, str]:
@@ -29,7 +30,7 @@ def settings_for(*, with_delta: bool, with_s3a: bool) -> dict[str, str]:
     Raises:
         SetupError: Jars have not been downloaded.
     """
-    configuration = _configuration()
+    configuration = configured(os.environ.get("PYSPARK_SUBMIT_ARGS", ""), os.environ.get("SPARK_CONF_DIR", "."))
     settings = without_keys(configuration)
     if with_delta:
         settings |= delta_settings(configuration)
@@ -80,7 +81,14 @@ def refuse_missing(spark: SparkSession, *, with_delta: bool, with_s3a: bool) -> 
             raise SetupError(message)
 
 
-def _configuration() -> str:
-    """What the user or the platform has configured: `spark-defaults.conf`, and arguments of spark-submit."""
-    defaults = Path(os.environ.get("SPARK_CONF_DIR", ".")) / "spark-defaults.conf"
-    return os.environ.get("PYSPARK_SUBMIT_ARGS", "") + (defaults.read_text("utf-8") if defaults.is_file() else "")
+def configured(arguments: str, folder: str) -> str:
+    """What the user or the platform has configured, as text: one setting a line, without comments.
+
+    Args:
+        arguments: Arguments of spark-submit.
+        folder: Folder with `spark-defaults.conf`, if it has one.
+    """
+    defaults = Path(folder) / "spark-defaults.conf"
+    text = defaults.read_text("utf-8") if defaults.is_file() else ""
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    return "\n".join([*shlex.split(arguments), *lines])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -56,7 +57,8 @@ def without_keys(configuration: str) -> dict[str, str]:
     Args:
         configuration: Text of the session's own configuration: what that sets is left alone.
     """
-    return {name: "" for key in _KEYS if (name := f"spark.hadoop.fs.{key}") not in configuration}
+    named = _names(configuration)
+    return {name: "" for key in _KEYS if (name := f"spark.hadoop.fs.{key}") not in named}
 
 
 def brings_s3a(configuration: str) -> bool:
@@ -81,7 +83,13 @@ def s3a_settings(configuration: str, environment: Mapping[str, str] = os.environ
     }
     if endpoint:
         found[f"{_S3A}endpoint"] = endpoint
-    return {name: value for name, value in found.items() if name not in configuration}
+    named = _names(configuration)
+    return {name: value for name, value in found.items() if name not in named}
+
+
+def _names(configuration: str) -> frozenset[str]:
+    """Names of the settings in a configuration with one a line, as `spark-defaults.conf` and `--conf` have them."""
+    return frozenset(re.split(r"[\s=:]", line.strip(), maxsplit=1)[0] for line in configuration.splitlines())
 
 
 def as_s3a(uri: str) -> str:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from streaming.tables.cache import TableCache, Wanted, reach_of_living
-from streaming.tables.data_file import new_files, partition_of, statistics, stored_schema, write_data_file
+from streaming.tables.data_file import (
+    file_sized,
+    new_files,
+    partition_of,
+    rows_of,
+    statistics,
+    stored_schema,
+    write_data_file,
+)
 from streaming.tables.dataset import (
     DAY,
     LakeUnreadableError,
@@ -14,7 +22,16 @@ from streaming.tables.dataset import (
     refuse_features,
 )
 from streaming.tables.known import KnownRows
-from streaming.tables.lake import DeltaLake, Lake, append_once, application, named_to_arrow, patiently, to_arrow
+from streaming.tables.lake import (
+    DeltaLake,
+    Lake,
+    append_once,
+    application,
+    named_to_arrow,
+    patiently,
+    store_errors,
+    to_arrow,
+)
 from streaming.tables.log_tail import RETENTION_COMMIT, DataFile, DeltaLogTail
 from streaming.tables.lost import LostFile, advice, note_lost, noted_lost
 from streaming.tables.memory import in_memory, limited
@@ -49,6 +66,7 @@ __all__ = [
     "application",
     "data_set",
     "ddl",
+    "file_sized",
     "file_system",
     "in_memory",
     "limited",
@@ -62,7 +80,9 @@ __all__ = [
     "reach_of_living",
     "reads",
     "refuse_features",
+    "rows_of",
     "statistics",
+    "store_errors",
     "stored_schema",
     "table_named",
     "to_arrow",

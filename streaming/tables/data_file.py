@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime
 from typing import Any
 
@@ -32,13 +32,41 @@ _BOUNDED = ("round", "round_time", "record_time", "attempt_time", "to_time")
 _NO_DAY = "__HIVE_DEFAULT_PARTITION__"
 
 
-def new_files(table: Table, rows: pa.Table, uri: str) -> list[AddAction]:
+def file_sized(batches: Iterable[pa.RecordBatch], most_rows: int, most_bytes: int) -> Iterator[pa.Table]:
+    """The same rows as tables for a file each.
+
+    Args:
+        batches: Rows.
+        most_rows: A table ends with the batch that reaches so many rows.
+        most_bytes: Likewise, bytes in memory: rows may have names of 32 KB.
+    """
+    kept: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        kept.append(batch)
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= most_rows or size >= most_bytes:
+            yield pa.Table.from_batches(kept)
+            kept, rows, size = [], 0, 0
+    if kept:
+        yield pa.Table.from_batches(kept)
+
+
+def rows_of(file: AddAction) -> int:
+    """Rows of a file that `new_files` has written."""
+    return int(json.loads(file.stats)["numRecords"])
+
+
+def new_files(table: Table, rows: pa.Table, uri: str, kind: str = "part") -> list[AddAction]:
     """Write rows as new files of a table, one for each day, which no reader sees until a commit names them.
 
     Args:
         table: The table.
         rows: Rows with all columns.
         uri: Where the table lies.
+        kind: With what their names begin.
 
     Returns:
         What the commit says of each.
@@ -56,7 +84,7 @@ def new_files(table: Table, rows: pa.Table, uri: str) -> list[AddAction]:
             of_day = rows.filter(pc.is_null(rows[DAY]) if day is None else pc.equal(rows[DAY], day))
         stored = of_day.select(schema.names).cast(schema)
         partition = partition_of(table, day)
-        name = f"part-{uuid.uuid4()}.zstd.parquet"
+        name = f"{kind}-{uuid.uuid4()}.zstd.parquet"
         path = f"{DAY}={partition[DAY] or _NO_DAY}/{name}" if partition else name
         write_data_file(table, stored, path, folder)
         size = folder.get_file_info(path).size
@@ -74,6 +102,7 @@ def write_data_file(table: Table, rows: pa.Table, path: str, folder: Any) -> Non
         path: Path inside the table's folder.
         folder: The table's `file_system`.
     """
+    rows = _encoded(rows)
     order = _order(rows, [name for name in (*table.key, *table.newest_by) if name in rows.column_names])
     if parent := path.rpartition("/")[0]:
         folder.create_dir(parent, recursive=True)
@@ -90,16 +119,27 @@ def write_data_file(table: Table, rows: pa.Table, path: str, folder: Any) -> Non
 
 
 def _encodings(schema: pa.Schema) -> dict[str, Any]:
-    """Parquet's encodings by column: numbers and times as differences, all else by dictionary.
+    """Parquet's encodings by column: numbers and times as differences, all else by dictionary, also inside lists.
 
     In a sorted file neighbours differ little: offsets, rounds and times take half the bytes that dictionaries of them
     take, and are read faster. Spark (from 3.3 on), DuckDB and Polars read both.
     """
     differing = [f.name for f in schema if pa.types.is_int64(f.type) or pa.types.is_timestamp(f.type)]
     return {
-        "use_dictionary": [f.name for f in schema if f.name not in differing],
+        "use_dictionary": [path for f in schema if f.name not in differing for path in _leaves(f.name, f.type)],
         "column_encoding": dict.fromkeys(differing, "DELTA_BINARY_PACKED"),
     }
+
+
+def _leaves(path: str, kind: pa.DataType) -> Iterator[str]:
+    """The columns of Parquet that make up one of Arrow."""
+    if pa.types.is_list(kind):
+        yield from _leaves(f"{path}.list.element", kind.value_type)
+    elif pa.types.is_struct(kind):
+        for field in kind:
+            yield from _leaves(f"{path}.{field.name}", field.type)
+    else:
+        yield path
 
 
 def statistics(table: Table, rows: pa.Table) -> str:
@@ -114,9 +154,9 @@ def statistics(table: Table, rows: pa.Table) -> str:
         if name not in rows.column_names:
             continue
         column = rows[name]
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(pa.string())
-        bounds = pc.min_max(column).as_py()
+        # (The distinct texts alone: all of them could exceed what one Arrow array holds.)
+        distinct = column.unique().dictionary_decode() if pa.types.is_dictionary(column.type) else column
+        bounds = pc.min_max(distinct).as_py()
         least, most = _as_json(bounds["min"]), _as_json(bounds["max"])
         nulls[name] = column.null_count
         if least is not None and most is not None:
@@ -129,6 +169,14 @@ def stored_schema(table: Table) -> pa.Schema:
     return pa.schema([f.remove_metadata() for f in table.arrow_schema if f.name not in table.partition_by])
 
 
+def _encoded(rows: pa.Table) -> pa.Table:
+    """The same rows with dictionary-encoded texts: the texts themselves could exceed what one Arrow array holds."""
+    for at, field in enumerate(rows.schema):
+        if pa.types.is_string(field.type):
+            rows = rows.set_column(at, field.name, rows.column(at).dictionary_encode())
+    return rows.unify_dictionaries()
+
+
 def _order(rows: pa.Table, columns: Sequence[str]) -> Any:
     """Positions of the rows in order."""
     # (By numbers: comparing texts row by row would be most of the work. NULL comes first.)
@@ -139,8 +187,6 @@ def _ranks(column: pa.ChunkedArray) -> Any:
     whole = column.combine_chunks()
     if isinstance(whole, pa.ChunkedArray):
         whole = whole.chunk(0) if whole.num_chunks else pa.array([], whole.type)
-    if pa.types.is_string(whole.type):
-        whole = whole.dictionary_encode()
     if pa.types.is_dictionary(whole.type):
         texts = whole.dictionary
         ranks = np.full(len(texts) + 1, -1, dtype=np.int64)

@@ -189,6 +189,15 @@ def test_a_start_in_the_middle_ages_a_row_from_its_own_round_on() -> None:
     assert judged(standing().at([a_round(7)], rows(2, behind("g", 5.0, 15.0)))) == [(7, 5.0, 65.0)]
 
 
+def test_a_row_of_a_round_that_nobody_saw_ages_the_same_however_the_rounds_come() -> None:
+    rounds = [a_round(number) for number in (6, 7, 8, 9, 60)]
+    old = rows(5, behind("g", 5.0, 15.0))
+    at_once = judged(standing().at(rounds, old))
+    held = standing()
+    assert [one for r in rounds for one in judged(held.at([r], old if r.number == 6 else rows(0)))] == at_once
+    assert [at_least for _, at_least, _ in at_once] == [5.0, 15.0, 25.0, 35.0, 545.0]
+
+
 def test_rows_of_an_older_release_without_elapsed_time_go_by_the_rounds_times() -> None:
     held = standing()
     held.at([a_round(0, elapsed=None)], rows(0, behind("g", 5.0, 15.0)))

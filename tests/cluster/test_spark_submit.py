@@ -93,7 +93,7 @@ def test_a_signal_reaches_the_driver_alone_and_not_the_jvm_above_it(
 def test_deltas_jars_go_along_where_spark_may_write_and_the_platform_has_none(
     writer: Writer, more: list[str], taken: bool
 ) -> None:
-    arguments = spark_submit._jars(Settings(job=JobSettings(writer=writer)), "/checkpoint", more)
+    arguments = spark_submit._jars(Settings(job=JobSettings(writer=writer)), "/checkpoint", "\n".join(more))
     assert arguments == (["--jars", jars_for("", with_delta=True, with_s3a=False)] if taken else [])
 
 
@@ -114,4 +114,4 @@ def test_of_a_lake_on_s3_the_jars_go_along_that_sparks_own_part_needs(
     settings = Settings(lake="s3://b/lake", job=JobSettings(**job))
     with_delta, with_s3a = taken
     expected = ["--jars", jars_for("", with_delta=with_delta, with_s3a=with_s3a)] if any(taken) else []
-    assert spark_submit._jars(settings, checkpoint, more) == expected
+    assert spark_submit._jars(settings, checkpoint, "\n".join(more)) == expected

@@ -6,8 +6,12 @@ import itertools
 
 import pytest
 
+from streaming.groups.rows import GroupHealthRow
 from tests.e2e.streams import RecordedStream, by_table, counted, read_streams, rows_of
 from tests.groups.recomputed import recompute_all
+
+_NEWER_FINDINGS = {"idle_members", "never_committed", "rebalance_storm", "stuck_rebalance"}
+"""Findings that are newer than the recording."""
 
 STREAMS = {stream.key: stream for stream in read_streams()}
 
@@ -31,6 +35,9 @@ def test_a_recorded_group_gives_the_rows_that_were_written_down(stream: Recorded
     # Columns that are newer than the recording stand behind the others.
     widths = {table: len(recorded[0]) for table, recorded in stream.rows.items() if recorded}
     told = {table: [row[: widths.get(table)] for row in of] for table, of in rows.items()}
+    at = GroupHealthRow.__struct_fields__.index("findings")
+    for row in told["group_health"]:
+        row[at] = [finding for finding in row[at] if finding[0] not in _NEWER_FINDINGS]
     assert counted(told) == counted(stream.rows)
 
 

@@ -17,7 +17,7 @@ from streaming.maintain import Maintainer
 from streaming.maintain.delta_table import open_table
 from streaming.maintain.exceptions import MaintenanceError
 from streaming.maintain.plan import Sorting
-from streaming.maintain.sorting import Sorter, slices_of
+from streaming.maintain.sorting import Sorter, read_slice, slices_of
 from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, table_named
 from streaming.times import DAY_MS
 from tests.examples import examples
@@ -26,7 +26,7 @@ from tests.maintain.build import KEEP, NOW, SMALL, Writer, maintain, new_lake, r
 LAG = table_named("lag")
 
 # Nothing is joined, so files of a few rows stand for those of two million.
-UNJOINED = replace(SMALL, piece_files=1, piece_rows=6, sort_files=3)
+UNJOINED = replace(SMALL, piece_files=1, sort_files=3, sort_rows=6)
 
 
 def write_files(lake: DeltaLake, files: list[dict[str, int]], day: int = -1) -> None:
@@ -85,9 +85,11 @@ def test_whatever_the_groups_no_row_is_lost_or_doubled(
     lake = new_lake(tmp_path_factory.mktemp("sorting"))
     write_files(lake, files)
     before = rows_of(lake, "lag")
-    maintain(lake, limits=UNJOINED)
+    limits = replace(UNJOINED, sort_rows=24)
+    maintain(lake, limits=limits)
     assert rows_of(lake, "lag") == before
-    assert not [d for d in maintain(lake, limits=UNJOINED) if d.table == "lag"]
+    assert sum(not name.startswith("sorted-") for name in groups_by_file(lake)) <= 1
+    assert not [d for d in maintain(lake, limits=limits) if d.table == "lag"]
 
 
 def test_followers_see_no_new_rows_in_sorted_files(lake: DeltaLake) -> None:
@@ -95,13 +97,14 @@ def test_followers_see_no_new_rows_in_sorted_files(lake: DeltaLake) -> None:
     tail = DeltaLogTail(lake.root, LAG, "round_time")
     tail.look()
     maintain(lake, limits=UNJOINED)
+    assert all(name.startswith("sorted-") for name in groups_by_file(lake))
     found = tail.look()
     assert found.files == ()
     assert not found.is_snapshot
 
 
 def test_what_was_begun_and_left_is_begun_again(lake: DeltaLake) -> None:
-    write_files(lake, [{"a": 4, "b": 4}] * 3)
+    write_files(lake, [{"a": 3, "b": 3}] * 3)
     before = rows_of(lake, "lag")
     keep_days = {table.name: KEEP for table in ALL_TABLES}
     first = Maintainer(lake.root, keep_days, UNJOINED, now=lambda: NOW)
@@ -113,14 +116,13 @@ def test_what_was_begun_and_left_is_begun_again(lake: DeltaLake) -> None:
 
 
 def test_late_rows_between_two_slices_are_kept(lake: DeltaLake) -> None:
-    write_files(lake, [{"a": 4, "b": 4}] * 2)
+    write_files(lake, [{"a": 3, "b": 3}] * 2)
     keep_days = {table.name: KEEP for table in ALL_TABLES}
     work = Maintainer(lake.root, keep_days, UNJOINED, now=lambda: NOW).work()
     next(done for done in work if done.table == "lag")
     lake.append("lag", [row("lag", -1, 77, group_id="late")], "query", 77)
     before = rows_of(lake, "lag")
-    for _ in work:
-        pass
+    assert [done.files for done in list(work) if done.what == "sorting"][-1] == 3
     assert rows_of(lake, "lag") == before
 
 
@@ -138,6 +140,25 @@ def test_a_slice_that_somebody_deletes_before_the_commit_leaves_the_table_as_it_
     with pytest.raises(MaintenanceError, match="are gone, so nothing was changed"):
         sorter.step()
     assert rows_of(lake, "lag") == before
+
+
+def test_files_that_are_larger_than_a_piece_are_left_to_the_engine_that_made_them(lake: DeltaLake) -> None:
+    write_files(lake, [{"a": 7}, {"a": 3, "b": 4}])
+    before = groups_by_file(lake)
+    assert not [d for d in maintain(lake, limits=UNJOINED) if d.table == "lag"]
+    assert groups_by_file(lake) == before
+
+
+def test_ids_of_32_kb_take_as_much_memory_as_there_are_of_them(lake: DeltaLake) -> None:
+    long = "x" * 32_000
+    write_files(lake, [{long: 3_000}] * 2)
+    opened = open_table(lake.root, LAG)
+    assert opened is not None
+    files = tuple(opened.files())
+    (part,) = slices_of(LAG, Sorting(files[0].day, files), 10_000, opened.folder)
+    rows = read_slice(LAG, part, opened.folder)
+    assert (rows.num_rows, rows["group_id"].num_chunks) == (6_000, 1)
+    assert rows.nbytes < 10_000_000
 
 
 def test_slices_hold_no_more_rows_than_asked_for(lake: DeltaLake) -> None:

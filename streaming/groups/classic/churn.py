@@ -82,6 +82,8 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
             rebalance_protocol=rebalance_protocol(record),
             partitions_stopped_unmoved=stopped_unmoved(record, was, after, returned),
         )
+    if not record.members:
+        state.uncommitted = None
     if past.decides:
         if not past.compacted:
             # (What compaction has left says nothing about how often a group rebalanced.)

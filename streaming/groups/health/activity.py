@@ -18,9 +18,6 @@ from streaming.records import CONSUMER, GroupObservation, MembershipRecord, Topi
 _REBALANCING = {"PreparingRebalance": "join again", "CompletingRebalance": "get their assignments from the leader"}
 """States of a classic group without an assignment in force (`ClassicGroupState`), and what its members must do."""
 
-_LONGEST_TIMEOUT_MS: Final = 1_800_000
-"""Assumed for a group whose members are not known: `group.max.session.timeout.ms` of a broker that has the default."""
-
 _PHASES = 3
 """A rebalance has two phases with a timeout each, and a group that is kept from its end by members that come and go
 begins again. It may take this many timeouts as a whole."""
@@ -29,6 +26,10 @@ begins again. It may take this many timeouts as a whole."""
 _COMMIT_BY_MS: Final = 600_000
 """Members that have committed nothing for this long are reported: twice the default of `max.poll.interval.ms`, within
 which a consumer must come back for more, and by default it then commits."""
+
+
+# The state holds int64.
+_MOST: Final = 2**63 - 1
 
 
 def rebalance_timeout(record: MembershipRecord) -> int:
@@ -53,22 +54,23 @@ def stuck_rebalance(
         observation: The round.
     """
     task = _REBALANCING.get(observation.state or "")
-    # While the offsets log is blocked, nobody can tell whether there is a new record.
-    if task is None or observation.held_since is not None or state.modern.key_type is not None:
+    # Without a generation nobody knows the timeouts; while the offsets log is blocked, nobody can tell whether there is
+    # a new record.
+    if task is None or record is None or not record.members or observation.held_since is not None:
         return
-    now = state.clock.now
-    members = record.members if record is not None else ()
-    limit = (rebalance_timeout(record) if record is not None else 0) or _LONGEST_TIMEOUT_MS
-    newest = record.record if record is not None else -1
-    whole, phase = f"rebalance since {newest}", f"{observation.state} since {newest}"
-    began, entered = (min(state.findings.get(name, now), now) for name in (whole, phase))
-    is_stuck = now - entered > limit or now - began > _PHASES * limit
-    known = (
-        f"the {len(members)} members of the last generation have" if members else "members have, by default, at most"
+    limit, elapsed = rebalance_timeout(record), observation.elapsed_time
+    # What counts is how long rounds have watched it: after an outage it may be another rebalance. So the beginnings of
+    # the whole and of the phase are kept in elapsed time.
+    whole, phase = f"rebalance watched since {record.record}", f"{observation.state} watched since {record.record}"
+    began, entered = (min(state.findings.get(name, elapsed), elapsed) for name in (whole, phase))
+    is_stuck = elapsed - entered > limit or elapsed - began > _PHASES * limit
+    detail = (
+        f"{observation.state}: the {len(record.members)} members of the last generation have {limit // 1_000:,} s to "
+        f"{task}, and no generation has followed"
     )
-    detail = f"{observation.state}: {known} {limit // 1_000:,} s to {task}, and no generation has followed"
-    yield Found("stuck_rebalance", now, detail, kept_as=whole, shown=is_stuck)
-    yield Found("stuck_rebalance", now, detail, kept_as=phase, shown=False)
+    yield Found("stuck_rebalance", state.clock.now, detail, f"rebalance since {record.record}", shown=is_stuck)
+    for name in (whole, phase):
+        yield Found("stuck_rebalance", elapsed, detail, name, shown=False)
 
 
 def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]) -> Iterator[Found]:
@@ -82,7 +84,8 @@ def idle_members(record: MembershipRecord, shown: Mapping[str, TopicObservation]
     if not counts or any(member.topics is None for member in record.members):
         return
     topics_of = {member.member_id: frozenset(member.topics or ()) for member in record.members}
-    idle = [member.member_id for member, owned in zip(record.members, counts, strict=True) if not owned]
+    # (A pattern that matches nothing asks for nothing.)
+    idle = [m.member_id for m, owned in zip(record.members, counts, strict=True) if not owned and m.topics]
     sizes = {name: topic.partitions for name, topic in shown.items()}
     if (found := _idle(idle, topics_of, sizes, record.protocol, record.record_time)) is not None:
         yield found
@@ -98,6 +101,8 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
     group = state.modern.group
     if group is None or group.decided is None or group.group_type != CONSUMER or not group.members:
         return
+    if group.epoch > group.decided.epoch:
+        return  # the next target is being made
     targets = newest_targets(group)
     topics_of = {}
     for member_id, member in group.members.items():
@@ -105,7 +110,8 @@ def idle_modern_members(state: GroupState, observation: GroupObservation) -> Ite
         if topics is None or member_id not in targets:
             return
         topics_of[member_id] = topics
-    idle = [member_id for member_id in group.members if not any(numbers for _, numbers in targets[member_id])]
+    owning = {member_id for member_id, target in targets.items() if any(numbers for _, numbers in target)}
+    idle = [member_id for member_id, topics in topics_of.items() if topics and member_id not in owning]
     sizes = {topic.topic: topic.partitions for topic in observation.topics}
     if (found := _idle(idle, topics_of, sizes, None, group.decided.record_time)) is not None:
         yield found
@@ -126,7 +132,8 @@ def note_commits(state: GroupState, observation: GroupObservation) -> None:
         return
     if observation.held_since is not None:
         return  # there may be commits that nobody can read yet
-    noted = state.uncommitted = state.uncommitted or Uncommitted(state.clock.now)
+    elapsed = observation.elapsed_time
+    noted = state.uncommitted = state.uncommitted or Uncommitted(state.clock.now, elapsed)
     for topic in observation.topics:
         partitions = state.partitions.get(topic.topic, {})
         ends = offsets_of(topic.high_watermarks, topic.partitions or 0)
@@ -134,16 +141,18 @@ def note_commits(state: GroupState, observation: GroupObservation) -> None:
             row = partitions[number].row if number in partitions else None
             before = row[1] if row is not None else None
             if before is not None and number < len(ends):
-                noted.arrived += max(0, ends[number] - before)
+                noted.arrived = min(_MOST, noted.arrived + max(0, ends[number] - before))
+    if noted.arrived <= MARKER:
+        # Nothing to commit yet. (A single offset may be a transaction marker.)
+        noted.since, noted.elapsed = state.clock.now, elapsed
 
 
-def never_committed(state: GroupState) -> Iterator[Found]:
+def never_committed(state: GroupState, observation: GroupObservation) -> Iterator[Found]:
     """Members that own partitions in which records arrive, and have not committed an offset."""
     noted = state.uncommitted
     if noted is None:
         return
-    # A single offset may be a transaction marker.
-    if noted.arrived > MARKER and state.clock.now - noted.since >= _COMMIT_BY_MS:
+    if noted.arrived > MARKER and observation.elapsed_time - noted.elapsed >= _COMMIT_BY_MS:
         detail = "records arrive in the group's partitions, and no committed offset of it is in the log"
         yield Found("never_committed", noted.since, detail)
 

@@ -186,7 +186,7 @@ def _findings_of(
         found.append(behind)
     else:
         found.extend(idle_modern_members(state, observation))
-    found.extend(never_committed(state))
+    found.extend(never_committed(state, observation))
     if (raging := storm(state.rebalances, now)) is not None:
         found.append(raging)
     found.extend(findings_of_offsets(state, now, lost))
@@ -272,8 +272,8 @@ def _membership_findings(
             orphaned.append((state.classic.transfer.time, detail))
     if orphaned:
         found.append(_finding("unassigned", "partitions without an owner", orphaned))
-    # (Who waits for a partition that is still being given up will get it; one without an owner is the graver finding.)
-    if settled and not count and not orphaned:
+    # (Who waits for a partition will get it, and one without an owner is the graver finding.)
+    if settled and not (count or orphaned or stale):
         found.extend(idle_members(record, shown))
     return found
 

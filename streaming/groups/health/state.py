@@ -27,9 +27,11 @@ class Uncommitted(msgspec.Struct, array_like=True, gc=False, forbid_unknown_fiel
     """A group that owns partitions and has no committed offset.
 
     Attributes:
-        since: Time of the first round that showed it so, ms.
-        arrived: Records that have arrived in its partitions since, as the rounds' high watermarks show.
+        since: Time of the last round before records arrived, ms.
+        elapsed: Elapsed time then, ms.
+        arrived: Records that have arrived in its partitions, as the rounds' high watermarks show.
     """
 
     since: int
+    elapsed: int
     arrived: int = 0

@@ -42,7 +42,8 @@ def note(known: Rebalances, time: int) -> None:
         time: Time of its record, ms. One that is a little earlier than the newest counts as made at that time: a new
             coordinator's clock may be behind. With one that is far earlier a clock was wrong, so counting begins again.
     """
-    time = max(0, time)
+    if time < 0:
+        return  # (no client and no broker writes such a time)
     newest = known.recent[-1] if known.recent else -1
     if known.first < 0 or time < newest - WINDOW_MS:
         known.first = known.counted_at = time
@@ -72,7 +73,8 @@ def storm(known: Rebalances | None, now: int) -> Found | None:
     """
     if known is None or known.storm_since < 0:
         return None
-    number = sum(time > now - WINDOW_MS for time in known.recent)
+    # (A record far ahead of the round has a wrong time.)
+    number = sum(now - WINDOW_MS < time <= now + WINDOW_MS for time in known.recent)
     if number < LEAST:
         return None
     minutes = WINDOW_MS // 60_000

@@ -4,8 +4,8 @@ The pace is what the sum of its lag has lost between an earlier round and now, s
 against it. It is looked at over ten minutes where that is known, because a group that commits every minute or two seems
 to stand still in between. This is arithmetic on the past and no forecast: nobody knows how the group goes on.
 
-The samples are a flat list: the number of partitions that the sums are of, then elapsed time in ms and lag of each, the
-oldest first.
+The samples are a flat list: a number that stands for the partitions that the sums are of, then elapsed time in ms and
+lag of each, the oldest first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def drained(samples: list[int], partitions: int, elapsed: int, lag: int) -> tupl
 
     Args:
         samples: Those of earlier rounds, since the group fell behind.
-        partitions: Number of partitions with a known lag. Sums of different partitions are not compared.
+        partitions: A number that stands for the partitions with a known lag. Sums of others are not compared.
         elapsed: Elapsed time, ms.
         lag: Sum of the lag.
 

@@ -135,6 +135,9 @@ def see(
         del marks[:_WIDTH]
     if state.fresh >= _FRESH and now.opened >= 0:
         marks, state.fresh = thinned(marks, now.opened), 0
+    elif len(marks) > 2 * _MOST * _WIDTH:
+        # No round's time has been certain for long, so nobody knows how old the marks are.
+        marks = _newest(marks)
     state.marks = marks
     return _bounds(marks, first_unread, now.closed)
 
@@ -198,7 +201,11 @@ def thinned(marks: list[int], now: int) -> list[int]:
         percent *= 2
         kept = _thinned(kept, now, percent)
     # Only a clock that runs backwards leaves more; any mark may go, which makes bounds wider and never wrong.
-    return kept if len(kept) <= _MOST * _WIDTH else kept[: 2 * _WIDTH] + kept[-(_MOST - 2) * _WIDTH :]
+    return kept if len(kept) <= _MOST * _WIDTH else _newest(kept)
+
+
+def _newest(marks: list[int]) -> list[int]:
+    return marks[: 2 * _WIDTH] + marks[-(_MOST - 2) * _WIDTH :]
 
 
 def _thinned(marks: list[int], now: int, percent: int) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from zlib import crc32
 
 from streaming.groups.classic.membership import owning_members, subscribed_topics
 from streaming.groups.context import Context
@@ -35,14 +36,20 @@ class Totals:
         unread_place: Topic and partition of the record that was readable by `unread_max`; None if the group keeps up.
         keeps_up: The group has read all that the round before could have read, as far as its lag is known.
         drain_seconds: As `drained` gives it; None while the group is not behind.
+        places: A number that stands for the partitions with a known lag: others have another one, with near certainty.
+        is_behind: A partition has not read all that the round before could have read.
+        is_cut: Records that a partition has not read are below its log start.
     """
 
     __slots__ = (
         "drain_seconds",
+        "is_behind",
+        "is_cut",
         "keeps_up",
         "largest",
         "lost",
         "partitions",
+        "places",
         "stable",
         "status",
         "topics",
@@ -61,6 +68,9 @@ class Totals:
         self.unread_place: tuple[str, int] | None = None
         self.drain_seconds: float | None = None
         self.keeps_up = False
+        self.places = 0
+        self.is_behind = False
+        self.is_cut = False
         self.total: int | None = None
         self.stable: int | None = None
         self.largest: int | None = None
@@ -70,9 +80,10 @@ class Totals:
         self.status = 0
         self.lost: dict[str, dict[int, int]] = {}
 
-    def add(self, measured: lag.Measured, status: str) -> None:
-        """Add one partition."""
+    def add(self, measured: lag.Measured, status: str, place: int) -> None:
+        """Add one partition; `place` is a number of its own, 0 if its lag is not known."""
         self.partitions += 1
+        self.places = (self.places * 31 + place) & _MOST if place else self.places
         rank = lag.RANKS[status]
         self.status = max(self.status, rank)
         if measured.lag is None:
@@ -170,16 +181,17 @@ class _Round:
     def _drain(self) -> None:
         """Follow the sum of the lag of a group that does not keep up."""
         state, totals = self._state, self._totals
-        newest = totals.unread_max is None or totals.unread_max == self._now.closed
-        totals.keeps_up = totals.unread_reason is None and newest
+        totals.keeps_up = totals.unread_reason is None and not totals.is_behind
         if totals.keeps_up:
             totals.unread_place = None
             if not self._held:
                 state.lag_sums = []
+        elif totals.is_cut:
+            # The lag shrinks because records are deleted, not because the group reads them.
+            state.lag_sums = []
         elif totals.total is not None and totals.unread_reason != oldest_unread.UNCERTAIN_TIME:
-            known = totals.partitions - totals.unknown
             state.lag_sums, totals.drain_seconds = drained(
-                state.lag_sums, known, self._observation.elapsed_time, totals.total
+                state.lag_sums, totals.places, self._observation.elapsed_time, min(totals.total, _MOST)
             )
 
     def _topic(self, topic: str, seen: TopicObservation | None) -> None:
@@ -194,6 +206,7 @@ class _Round:
         owners = self._owners.get(topic, {})
         offsets = _unpack(seen)
         counted, last = False, None
+        name = crc32(topic.encode(errors="replace")) << 32
         for partition in sorted(partitions):
             known = partitions[partition]
             owner = owners.get(partition)
@@ -222,10 +235,13 @@ class _Round:
             caught_up = measured.lag == 0 and not known.marks
             unread = oldest_unread.NOTHING if caught_up else self._unread(known, measured)
             if ours:
-                self._totals.add(measured, status)
-                if unread is not last and unread.method is not None:
+                self._totals.add(measured, status, name + partition if measured.lag is not None else 0)
+                self._totals.is_cut |= measured.start is not None and -1 < known.committed < measured.start
+                is_told = unread.method is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
+                if unread is not last and is_told:
                     last = unread  # partitions that have read all that the round before saw share one
                     self._totals.wait(topic, partition, unread)
+                    self._totals.is_behind |= unread is not self._arrived
                 counted = True
             self._write(topic, partition, known, measured, status, unread, owner, ours)
         self._totals.topics += counted

@@ -221,7 +221,7 @@ def take(
         group.targets[item.member_id] = item
     elif isinstance(item, CurrentAssignment):
         group.currents[item.member_id] = item
-        if item.epoch == AWAY:
+        if item.epoch == AWAY and (item.member_id in group.members or item.member_id in (group.told or ())):
             group.away[item.member_id] = item.record_time
         elif item.member_id in group.away:
             del group.away[item.member_id]
@@ -327,6 +327,8 @@ def _remove(group: ModernGroup, item: Removed) -> None:
     part = item.part or ""
     if item.key_type in _MEMBERS:
         known = group.members.pop(part, None)
+        if part not in (group.told or ()):
+            group.away.pop(part, None)
         if known is not None and known.instance_id is not None:
             _keep_was(group, known)
     elif item.key_type in _TARGETS:
@@ -354,8 +356,13 @@ def _keep_was(group: ModernGroup, member: ModernMember) -> None:
 
 def _keep_regex(group: ModernGroup, regex: str, topics: tuple[str, ...] | None) -> None:
     known = group.regexes.get(regex)
-    if regex not in group.regexes_before and (known is None or known.topics != topics):
-        group.regexes_before[regex] = None if known is None else known.topics
+    was = None if known is None else known.topics
+    if regex not in group.regexes_before:
+        if was != topics:
+            group.regexes_before[regex] = was
+    elif topics is None and group.regexes_before[regex] is None:
+        # It came and went since the decision. (Anyone in the group can write any number of them.)
+        del group.regexes_before[regex]
 
 
 def _keep_before(group: ModernGroup, member_id: str) -> None:

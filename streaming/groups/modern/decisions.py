@@ -93,7 +93,7 @@ def follow(state: GroupState, item: ModernInput, context: Context) -> None:
         write_modern_members(state, context)
         close_modern_members(state, word.record, word.record_time, context)
         state.modern.key_type = state.modern.epoch = state.modern.incarnation = None
-        state.rebalances = None
+        state.rebalances = state.uncommitted = None
         state.modern.verdict = state.modern.balance = None
         # Nothing continues from an empty group: a classic group right after it is a new one.
         state.modern.ended = None if was_empty else word.record
@@ -125,6 +125,8 @@ def _decide(
             )
     if state.modern.incarnation is None:
         state.modern.incarnation = context.config.incarnations.of(context.group, decision.record)
+    if decision.became_empty:
+        state.uncommitted = None
     if decision.exact or not is_compacted(state, decision.record):
         # For a decision partly removed by compaction, even the number of members would be a guess.
         count_rebalance(state, decision.record_time)

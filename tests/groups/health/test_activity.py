@@ -95,13 +95,17 @@ def test_while_the_log_is_blocked_nobody_knows_whether_a_generation_has_followed
     assert [name for name, _ in found(life)] == ["offsets_blocked"]
 
 
-def test_a_first_rebalance_whose_members_nobody_knows_has_half_an_hour() -> None:
+def test_of_a_first_rebalance_whose_timeouts_nobody_knows_nothing_is_said() -> None:
     life = Life()
-    watched((20, "PreparingRebalance"), (20 + 30 * MINUTE_S, "PreparingRebalance"), life=life)
+    watched((20, "PreparingRebalance"), (20_000, "PreparingRebalance"), life=life)
     assert found(life) == []
-    watched((21 + 30 * MINUTE_S, "PreparingRebalance"), life=life)
-    assert found(life) == [("stuck_rebalance", 20)]
-    assert "members have, by default, at most 1,800 s" in detail(life)
+
+
+def test_a_rebalance_before_an_outage_and_one_after_it_are_not_one_that_lasts() -> None:
+    life = watched()
+    for at, elapsed in ((20, 20), (3_620, 50), (3_630, 60)):
+        life.take(make_observation(at, make_topic("x", 2), state="PreparingRebalance", elapsed=elapsed * SECOND))
+    assert found(life) == []
 
 
 def test_more_members_than_partitions_leave_some_idle_since_the_decision() -> None:
@@ -130,6 +134,19 @@ def test_members_that_subscribe_to_something_else_do_not_count_as_sharing() -> N
     )
     life.take(make_record(5, members), make_observation(10, make_topic("x", 1), make_topic("y", 3)))
     assert detail(life) == "1 of 3 members own nothing, there is 1 partition for 2 members: b"
+
+
+def test_while_the_leader_has_not_seen_new_partitions_nobody_is_called_idle() -> None:
+    life = Life()
+    life.take(make_record(5, even("x", 2, "a", "b", "c")), make_observation(10, make_topic("x", 3)))
+    assert [name for name, _ in found(life)] == ["stale_metadata"]
+
+
+def test_a_member_that_subscribes_to_nothing_is_not_called_idle() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0,)}), make_member("b", (), {}))
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 1)))
+    assert found(life) == []
 
 
 def test_a_member_whose_topic_is_not_visible_is_not_called_idle() -> None:
@@ -163,6 +180,20 @@ def test_a_member_that_the_broker_gives_nothing_is_idle_once_the_target_is_reach
     life.take(*read([owns("b", 2)], 21), observation(22))
     assert found(life) == [("idle_members", 19)]
     assert detail(life) == "1 of 2 members own nothing, the broker assigns 4 partitions for 2 members so: b"
+
+
+def test_records_that_have_just_come_need_not_be_committed_yet() -> None:
+    life = consuming((10, 100), (1_200, 100), (1_210, 150))
+    assert found(life) == []
+    life.take(make_observation(1_810, make_topic("x", 2, end=150)))
+    assert found(life) == [("never_committed", 1_200)]
+
+
+def test_members_that_have_just_come_back_are_given_their_time() -> None:
+    life = consuming((10, 100), (300, 150))
+    life.take(make_record(400, (), generation=2), make_record(3_595, even("x", 2, "a", "b"), generation=3))
+    life.take(make_observation(3_600, make_topic("x", 2, end=500)))
+    assert found(life) == []
 
 
 def consuming(*ends: tuple[int, int]) -> Life:

@@ -88,6 +88,27 @@ def test_a_clock_that_goes_back_makes_no_storm_and_loses_none() -> None:
     assert group(0, DAY, *(2 * DAY - number for number in range(LEAST))).storm_since == START + 2 * DAY
 
 
+def test_records_with_a_time_in_the_future_are_no_storm_today() -> None:
+    known = group(0, DAY, *(400 * DAY + number for number in range(LEAST)))
+    assert since(known, 30 * DAY) is None
+
+
+def test_a_time_before_all_times_does_not_make_a_group_old() -> None:
+    known = Rebalances()
+    for time in (-1, *(START + number for number in range(LEAST))):
+        note(known, time)
+    assert storm(known, START + LEAST) is None
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=50), st.integers(-(2**63), 2**63 - 1))
+def test_any_times_pass(times: list[int], now: int) -> None:
+    known = Rebalances()
+    for time in times:
+        note(known, time)
+    storm(known, now)
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(known), type=Rebalances) == known
+
+
 TIMES = st.lists(st.sampled_from([1, 1_000, MINUTE, HOUR, DAY]), min_size=1, max_size=200)
 
 

@@ -7,7 +7,17 @@ from collections.abc import Callable
 import pytest
 
 from streaming.groups.lag.drain import drained
-from tests.groups.build import SECOND, START, Life, make_commit, make_member, make_observation, make_record, make_topic
+from tests.groups.build import (
+    SECOND,
+    START,
+    Life,
+    make_commit,
+    make_member,
+    make_observation,
+    make_record,
+    make_topic,
+    packed,
+)
 
 
 def told(end: Callable[[int], int], committed: Callable[[int], int], until: int, every: int = 10) -> list[float | None]:
@@ -84,3 +94,28 @@ def test_samples_are_few() -> None:
     for elapsed in range(0, 86_400_000, 10_000):
         samples, _ = drained(samples, 1, elapsed, 10**9 - elapsed)
         assert len(samples) <= 1 + 2 * 12
+
+
+def test_a_lag_that_shrinks_because_records_are_deleted_does_not_drain() -> None:
+    life = Life()
+    life.take(make_commit(1, 0, topic="x"))
+    found = []
+    for number in range(1, 40):
+        start = packed([3_000 * number])
+        life.take(make_observation(10 * number, make_topic("x", 1, end=200_000, log_start_offsets=start)))
+        found.append(life.rows.group_health[-1].drain_seconds)
+    assert set(found) == {None}
+
+
+def test_sums_of_as_many_other_partitions_are_not_compared() -> None:
+    life = Life()
+    life.take(make_commit(1, 0, topic="x"), make_commit(2, 94_000, topic="y"))
+
+    def subscribed(at: int, topic: str, number: int) -> None:
+        record = make_record(at, (make_member("a", (topic,), {topic: (0,)}),), generation=number)
+        topics = make_topic("x", 1, end=1_000_000), make_topic("y", 1, end=100_000)
+        life.take(record, *(make_observation(at + 10 * n, *topics) for n in range(1, 8)))
+
+    subscribed(10, "x", 1)
+    subscribed(100, "y", 2)
+    assert life.rows.group_health[-1].drain_seconds is None

@@ -395,3 +395,44 @@ def test_the_last_row_of_a_partition_claims_nothing() -> None:
     life.take(make_observation(60, gone="deleted"))
     assert told(life) == (None, None, "lag_unknown")
     assert health(life) == (None, None, "lag_unknown", None)
+
+
+def test_a_backlog_of_which_no_time_is_certain_does_not_keep_up() -> None:
+    life = Life()
+    life.take(make_commit(5, 0, topic="x"))
+    see(life, 10, 100_000, closed=-1)
+    assert told(life) == (None, None, "uncertain_time")
+    assert health(life) == (0.0, None, "uncertain_time", None)
+
+
+def test_a_group_whose_log_was_cut_back_does_not_keep_up() -> None:
+    life = Life()
+    life.take(make_commit(5, 100, topic="x"))
+    see(life, 10, 100)
+    for second in (30, 40):
+        see(life, second, 1_000)
+    see(life, 50, 900)
+    assert health(life)[3] == ("x", 0)
+
+
+@pytest.mark.parametrize("wrong", [{"closed": -1}, {}])
+def test_the_marks_are_bounded_while_no_round_tells_its_time(wrong: dict[str, int]) -> None:
+    life = Life()
+    life.take(make_commit(5, 0, topic="x"))
+    for number in range(700):
+        # (Every other round is an hour off, where the closing time is known.)
+        time = START + (number * 10 + (number % 2) * 3_600) * SECOND
+        see(life, 10 + number, 100 + number, time=time, **wrong)
+    assert life.state is not None
+    assert len(life.state.partitions["x"][0].marks) <= 3 * 2 * 192 + 3
+
+
+def test_sums_beyond_what_a_state_can_hold_are_cut_off() -> None:
+    life = Life()
+    members = (make_member("a", ("x",), {"x": (0, 1, 2)}),)
+    most = 2**63 - 1
+    life.take(make_record(5, members), make_observation(10, make_topic("x", 3, end=0)))
+    life.take(make_observation(20, make_topic("x", 3, end=most)), make_observation(30, make_topic("x", 3, end=most)))
+    life.take(*(make_commit(40 + number, 0, topic="x", partition=number) for number in range(3)))
+    life.take(make_observation(50, make_topic("x", 3, end=most)), make_observation(60, make_topic("x", 3, end=most)))
+    assert life.rows.group_health[-1].lag_total == most
