@@ -90,6 +90,7 @@ class Decided:
         kind: Kind of its churn row.
         record: The record.
         before: The previous decision's record; None if there is none, or it is not known.
+        after_return: `before` is the record of a static member's return: its time is not that of a join phase.
         known: The group before it is known: `before`, or that there was none.
         joined: Ids of the members that the previous decision did not have; None if unknown.
         left: Ids of its members that are gone.
@@ -105,6 +106,7 @@ class Decided:
     kind: str
     record: MembershipRecord
     before: MembershipRecord | None
+    after_return: bool
     known: bool
     joined: tuple[str, ...] | None
     left: tuple[str, ...]
@@ -158,7 +160,7 @@ def _gone(decided: Decided) -> list[Cause]:
     if before is None or not decided.left:
         return []
     elapsed = decided.record.state_time - before.state_time
-    timed = before.state_time >= 0 and elapsed >= 0
+    timed = before.state_time >= 0 and elapsed >= 0 and not decided.after_return
     by_request: list[str] = []
     others: list[str] = []
     least = None

@@ -63,6 +63,7 @@ def decide(state: GroupState, record: MembershipRecord, context: Context) -> Non
         kind=past.kind,
         record=record,
         before=before,
+        after_return=past.decision is not None and past.decision.kind == "static_replacement",
         known=past.known,
         joined=row.joined,
         left=row.left,

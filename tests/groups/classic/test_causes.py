@@ -128,6 +128,13 @@ def test_a_static_member_s_return_is_a_replacement() -> None:
     assert (found.cause, found.members) == ("static_replacement", ("new",))
 
 
+def test_after_a_static_members_return_the_time_of_the_join_phase_is_not_known() -> None:
+    first = static(5, 1, ("i", "old"), ("j", "other"))
+    assert causes_of(first, static(25, 2, ("i", "old"))) == ["member_left"]
+    back = static(20, 1, ("i", "new"), ("j", "other"))
+    assert causes_of(first, back, static(25, 2, ("i", "new"))) == ["member_gone"]
+
+
 def test_a_static_member_that_returns_in_a_rebalance_neither_joined_nor_left() -> None:
     found = causes_of(static(5, 1, ("i", "old")), static(900, 2, ("i", "new"), ("j", "other")))
     assert found == ["member_joined", "static_replacement"]
