@@ -2,7 +2,7 @@
 
 A cause is a change between the previous decision and this one that makes a group decide anew. It is listed only if log
 and rounds prove that it happened. Where two causes leave the same bytes, the cause is the word that is true of both
-(`MEMBER_GONE`), and where nothing is left, it is `REJOINED` or `UNKNOWN`. docs/causes.md has what can be told at all.
+(`MEMBER_GONE`), and where nothing is left, it is `REJOINED` or `UNKNOWN`. docs/causes.md has what can be known at all.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""Maintains a lake piece by piece, for as long as the caller allows.
+"""Maintains a lake piece by piece, for as long as the caller allows: finds a piece, does it, and says what was done.
 
-Each piece is one commit to one table. The lake is consistent between two pieces, and after a `kill -9` inside one: the
-next call starts from what is there.
+Each piece is at most one commit to one table. The lake is consistent between two pieces, and after a `kill -9` inside
+one: the next call starts from what is there. What to do is decided elsewhere (`plan.py`, `rollups.py`), and so are
+whose turn it is (`turns.py`) and what fits into a time (`speed.py`).
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,35 +27,23 @@ from streaming.maintain.plan import Compaction, Expiry, Limits, Sorting, next_pi
 from streaming.maintain.present import Living, living_groups, rows_that_stay
 from streaming.maintain.rewrite import read
 from streaming.maintain.rollups import ROLLED_UP, Day, Hour, RollUps
-from streaming.maintain.sorting import GROUP, Slice, Sorter
+from streaming.maintain.sorting import GROUP, Slice, Sorters
+from streaming.maintain.speed import FILE_ROWS, Speed
+from streaming.maintain.turns import Turns
 from streaming.stores import cause_of
 from streaming.tables import ALL_TABLES, DAY, VIEWS, Table, advice, limited, table_named
 
 # What is to be vacuumed changes with the clock, in hours: a caller that comes every few seconds need not list a folder.
 _VACUUM_EVERY_S = 3_600
 
-# Opening a file takes as long as rewriting about this many rows: 0.8 to 2 ms, at 530,000 to 800,000 rows a second.
-_FILE_ROWS = 1_000
-
-# Rows rewritten in a second, files counted as above, before the first piece was timed: low, so that it is rather too
-# short than too long.
-_ROWS_PER_S = 100_000
-
 # What waits for its turn beside the tables: hours and days of history. They come last, because compaction leaves them
 # fewer files to read: an hour of a day that was never maintained takes a minute, and seconds once its files are joined.
 _HISTORY = "history"
-
-# After this time whatever waits has its turn: history, and tables that had nothing to do when they were asked.
-_LONGEST_TURN_S = 600
 
 # Retention waits for history, but not for ever: if history fails for a month, the lake must not grow with it.
 _LONGEST_WAIT_DAYS = 30
 
 _Piece = Compaction | Slice | Expiry | Hour | Day
-
-# No piece has to be smaller than this, and only pieces of this size count for the speed: smaller ones say little.
-_LEAST_ROWS = 50_000
-
 
 # Rows that a slice of a sorting reads for each that it keeps: it takes whole row groups of files that have all groups.
 _SLICE_ROWS = 2
@@ -131,13 +119,11 @@ class Maintainer:
         self._keep = {table.name: table.retention.days for table in ALL_TABLES} | dict(keep_days or {})
         self._limits = limits or Limits()
         self._piece_seconds = piece_seconds
-        self._rows_per_s: float = _ROWS_PER_S
+        self._speed = Speed()
         self._now = now
         self._open: dict[str, MaintainedTable] = {}
-        self._sorters: dict[str, Sorter] = {}
-        self._unsortable: set[str] = set()
-        self._waiting: deque[str] = deque()
-        self._lined_up = 0.0
+        self._sorters = Sorters()
+        self._turns = Turns([table.name for table in ALL_TABLES], _HISTORY)
         self._failed: list[EvenkeelError] = []
         self._held: set[str] = set()
         self._rolled_up = False
@@ -161,15 +147,11 @@ class Maintainer:
             LakeUnreadableError: A table has features that its readers refuse; all others are maintained.
         """
         end = None if left is None else time.monotonic() + left
-        limits = self._limits_within(whole)
-        if not self._waiting:
-            self._line_up()
+        limits = self._speed.limits_within(self._limits, self._piece_seconds, whole)
+        self._turns.begin()
         begun = False
-        while self._waiting and (end is None or not begun or time.monotonic() < end):
-            if time.monotonic() - self._lined_up > _LONGEST_TURN_S:
-                # What had nothing to do may have by now, however long the others go on.
-                self._line_up()
-            name = self._waiting.popleft()
+        while self._turns and (end is None or not begun or time.monotonic() < end):
+            name = self._turns.next()
             began = time.monotonic()
             try:
                 piece = self._piece(name, limits)
@@ -178,42 +160,28 @@ class Maintainer:
                 elif self._may_begin(piece, end, whole, is_first=not begun):
                     found = [self._timed(self._do(name, piece), began)]
                 else:
-                    self._waiting.appendleft(name)
+                    self._turns.put_back(name)
                     return
             except EvenkeelError as error:
                 # (The other tables first: a broken one must not keep them from being maintained.)
                 self._failed.append(error)
                 continue
             if piece is not None:
-                self._wait_again(name)
+                self._turns.again(name)
             elif name == _HISTORY and self._rolled_up and self._held:
                 # What retention has waited for is there.
-                self._waiting.extend([*sorted(self._held), _HISTORY])
+                self._turns.also(sorted(self._held))
                 self._held, self._rolled_up = set(), False
             begun = begun or bool(found)
             yield from found
-        if self._failed and not self._waiting:
+        if self._failed and not self._turns:
             failed, self._failed = self._failed[0], []
             raise failed
-
-    def _line_up(self) -> None:
-        """Let all tables wait for their turn, and history last."""
-        names = [*(table.name for table in ALL_TABLES), _HISTORY]
-        self._waiting.extend(name for name in names if name not in self._waiting)
-        self._lined_up = time.monotonic()
-
-    def _wait_again(self, name: str) -> None:
-        """Let a table that has more to do wait for all others, and history for the tables, but not for ever."""
-        is_early = time.monotonic() - self._lined_up < _LONGEST_TURN_S
-        if name != _HISTORY and is_early and self._waiting and self._waiting[-1] == _HISTORY:
-            self._waiting.insert(len(self._waiting) - 1, name)
-        else:
-            self._waiting.append(name)
 
     @property
     def has_more(self) -> bool:
         """Whether the last `work` ended because of its time, and there may be more to do."""
-        return bool(self._waiting)
+        return bool(self._turns)
 
     def outlook(self) -> list[Outlook]:
         """What `work` would do now, by table, without those that are not there; nothing is changed.
@@ -255,48 +223,13 @@ class Maintainer:
             found = next_piece(
                 opened.files(), self._today(), self._now(), self._keep[name], chosen, self._is_held(name)
             )
-            return self._next_slice(opened, found, chosen) if isinstance(found, Sorting) else found
+            return self._sorters.next_slice(opened, found, chosen) if isinstance(found, Sorting) else found
 
     def _limits_of(self, table: Table, limits: Limits) -> Limits:
         # (Spark's OPTIMIZE has its own order.)
         has_groups = GROUP in table.key and DAY in table.partition_by
-        is_sorted = has_groups and self._engine is None and table.name not in self._unsortable
+        is_sorted = has_groups and self._engine is None and self._sorters.may_sort(table)
         return limits if is_sorted else replace(limits, sort_files=0)
-
-    def _next_slice(self, opened: MaintainedTable, sorting: Sorting, limits: Limits) -> Slice:
-        name = opened.table.name
-        sorter = self._sorters.get(name)
-        if sorter is None or not sorter.is_for(sorting):
-            if sorter is not None:
-                sorter.give_up()
-            # (Not `piece_rows`, which a gap makes smaller: a busy job would make many files of few.)
-            sorter = self._sorters[name] = self._begun(opened, sorting, limits)
-        return sorter.left[0]
-
-    def _begun(self, opened: MaintainedTable, sorting: Sorting, limits: Limits) -> Sorter:
-        try:
-            return Sorter.begin(opened, sorting, limits.sort_rows)
-        except MaintenanceError:
-            # (Said once. The next run must not fail at the same file again, and leave all else undone.)
-            self._unsortable.add(opened.table.name)
-            raise
-
-    def _sort(self, name: str, piece: Slice) -> Done:
-        sorter = self._sorters.pop(name)
-        try:
-            size = sorter.step()
-        except BaseException:
-            # (Once a commit was tried, the files may be part of the table, even if it seemed to fail.)
-            if sorter.left:
-                sorter.give_up()
-            raise
-        if sorter.left:
-            self._sorters[name] = sorter
-        files = () if sorter.left else piece.sorting.files
-        return Done(
-            name, "sorting", piece.sorting.day, files=len(files), size=sum(f.size for f in files),
-            rows=piece.rows, rows_after=piece.rows, size_after=size,
-        )  # fmt: skip
 
     def _is_held(self, name: str) -> Callable[[date], bool]:
         """Whether retention must wait for the history of a day; notes that it does."""
@@ -330,7 +263,12 @@ class Maintainer:
             if isinstance(piece, Compaction) and self._engine is not None and self._is_past(table, piece.day):
                 return _by_engine(self._engine, opened, piece.day)
             if isinstance(piece, Slice):
-                return self._sort(name, piece)
+                part = self._sorters.step(opened)
+                return Done(
+                    name, "sorting", piece.sorting.day, files=len(part.replaced),
+                    size=sum(f.size for f in part.replaced), rows=piece.rows, rows_after=piece.rows,
+                    size_after=part.size,
+                )  # fmt: skip
             if isinstance(piece, Compaction):
                 rows: pa.Table | None = read(table, piece.files, opened.folder)
             else:
@@ -353,31 +291,16 @@ class Maintainer:
         # (Sorting a day that is still written would sort it again and again.)
         return DAY in table.partition_by and day < self._today()
 
-    def _limits_within(self, whole: float | None) -> Limits:
-        """The limits of pieces that should take no longer than `piece_seconds` and the whole gap."""
-        bounds = [seconds for seconds in (self._piece_seconds, whole) if seconds is not None]
-        if not bounds:
-            return self._limits
-        # Half of the time for rows, half for opening files.
-        rows = max(_LEAST_ROWS, int(self._rows_per_s * min(bounds) / 2))
-        return replace(
-            self._limits,
-            piece_rows=min(self._limits.piece_rows, rows),
-            piece_files=min(self._limits.piece_files, rows // _FILE_ROWS),
-        )
-
     def _may_begin(self, piece: _Piece, end: float | None, whole: float | None, *, is_first: bool) -> bool:
-        expected = _weight(piece) / self._rows_per_s
+        expected = self._speed.seconds_of(_weight(piece))
         if end is None or time.monotonic() + expected <= end:
             return True
         return is_first and (whole is None or expected > whole)
 
     def _timed(self, done: Done, began: float) -> Done:
         seconds = time.monotonic() - began
-        weight = done.rows + done.files * _FILE_ROWS
-        if done.what == "compaction" and weight >= _LEAST_ROWS:
-            # Half of what is known already: one piece beside a busy batch says little about the next.
-            self._rows_per_s = (self._rows_per_s + weight / max(seconds, 0.001)) / 2
+        if done.what == "compaction":
+            self._speed.note(done.rows, done.files, seconds)
         # Arrow would otherwise keep up to a gigabyte for the next piece.
         pa.default_memory_pool().release_unused()
         return replace(done, seconds=seconds)
@@ -455,10 +378,10 @@ def _by_engine(engine: Engine, opened: MaintainedTable, day: date) -> Done:
 def _weight(piece: _Piece) -> int:
     """How much work a piece is, in rows."""
     if isinstance(piece, Hour | Day):
-        return piece.rows + piece.files * _FILE_ROWS
+        return piece.rows + piece.files * FILE_ROWS
     if isinstance(piece, Slice):
         return _SLICE_ROWS * piece.rows
-    return sum(file.rows + _FILE_ROWS for file in piece.files)
+    return sum(file.rows + FILE_ROWS for file in piece.files)
 
 
 @contextmanager

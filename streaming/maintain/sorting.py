@@ -19,7 +19,7 @@ from deltalake.transaction import AddAction
 
 from streaming.maintain.delta_table import MaintainedTable
 from streaming.maintain.exceptions import MaintenanceError
-from streaming.maintain.plan import File, Sorting
+from streaming.maintain.plan import File, Limits, Sorting
 from streaming.maintain.rewrite import encoded_data_set
 from streaming.tables import Table, stored_schema
 
@@ -30,7 +30,7 @@ _LONGEST_S = 6 * 3_600
 _BATCH_ROWS = 4_096
 
 GROUP = "group_id"
-"""The column by which files are told apart. Tables without it in their key are not sorted."""
+"""The column by which rows are sorted into files. Tables without it in their key are not sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,72 @@ class Sorter:
     def give_up(self) -> None:
         """Delete what was written."""
         self.table.forget([action.path for action in self.added])
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One step of a sorting.
+
+    Attributes:
+        size: Bytes of the file that it wrote.
+        replaced: Files that its commit has replaced; () if it was not the last one.
+    """
+
+    size: int
+    replaced: tuple[File, ...]
+
+
+class Sorters:
+    """The sortings under way, one for each table at most. Not thread-safe."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._open: dict[str, Sorter] = {}
+        self._failed: set[str] = set()
+
+    def may_sort(self, table: Table) -> bool:
+        """Whether no sorting of the table has failed to begin: the next would fail at the same file."""
+        return table.name not in self._failed
+
+    def next_slice(self, opened: MaintainedTable, sorting: Sorting, limits: Limits) -> Slice:
+        """The next slice of a sorting, which begins if it is not under way.
+
+        Raises:
+            MaintenanceError: As `slices_of`.
+            OSError: A file is gone or broken.
+        """
+        name = opened.table.name
+        sorter = self._open.get(name)
+        if sorter is None or not sorter.is_for(sorting):
+            if sorter is not None:
+                sorter.give_up()
+            try:
+                # (Not `piece_rows`, which a gap makes smaller: a busy job would make many files of few.)
+                sorter = self._open[name] = Sorter.begin(opened, sorting, limits.sort_rows)
+            except MaintenanceError:
+                self._failed.add(name)
+                raise
+        return sorter.left[0]
+
+    def step(self, opened: MaintainedTable) -> Written:
+        """Write the slice that `next_slice` gave.
+
+        Raises:
+            MaintenanceError: As `Sorter.step`.
+            OSError: A file cannot be read or written.
+        """
+        name = opened.table.name
+        sorter = self._open.pop(name)
+        try:
+            size = sorter.step()
+        except BaseException:
+            # (Once a commit was tried, the files may be part of the table, even if it seemed to fail.)
+            if sorter.left:
+                sorter.give_up()
+            raise
+        if sorter.left:
+            self._open[name] = sorter
+        return Written(size, () if sorter.left else sorter.sorting.files)
 
 
 def slices_of(table: Table, sorting: Sorting, most_rows: int, folder: Any) -> list[Slice]:

@@ -52,7 +52,7 @@ def without_keys(configuration: str) -> dict[str, str]:
     """Settings that keep a key of the environment out of Hadoop's configuration.
 
     Every session copies it there, and the configuration travels to all executors, and into what Spark shows of itself.
-    The empty texts replace it; whoever needs the key asks the environment.
+    The empty texts replace it there. Readers and writers take the key from the environment.
 
     Args:
         configuration: Text of the session's own configuration: what that sets is left alone.

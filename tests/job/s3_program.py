@@ -29,30 +29,9 @@ from streaming.job.session import start_session
 from streaming.maintain import Maintainer
 from streaming.maintain.files_engine import FilesEngine
 from streaming.tables import ALL_TABLES, DeltaLake, DeltaLogTail, table_named
-from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, packed, rows_of
+from tests.job.spark_writer_program import ALL, QUERY, SEVERAL, TWO, RefusedError, TornLake, packed, rows_of
 from tests.maintain.build import KEEP, NOW, SMALL, Writer, row
 from tests.maintain.build import rows_of as rows_of_lake
-
-
-class _TornLake(DeltaLake):
-    """Refuses its second table, as a process that dies between two."""
-
-    def __init__(self, root: str) -> None:
-        super().__init__(root)
-        self.done = 0
-
-    def append(self, *told: Any) -> int:
-        self._count()
-        return super().append(*told)
-
-    def add_files(self, *told: Any) -> bool:
-        self._count()
-        return super().add_files(*told)
-
-    def _count(self) -> None:
-        self.done += 1
-        if self.done > 1:
-            raise RefusedError
 
 
 class Program:
@@ -102,7 +81,7 @@ class Program:
             name = f"{first}-then-{second}"
             self.lake(name)
             with suppress(RefusedError):
-                self.write(_TornLake(f"{self.root}/{name}"), first, 0, SEVERAL)  # type: ignore[arg-type]
+                self.write(TornLake(f"{self.root}/{name}"), first, 0, SEVERAL)  # type: ignore[arg-type]
             answers[name] = self.write(self.lake(name), second, 0, SEVERAL)  # type: ignore[arg-type]
         return answers
 

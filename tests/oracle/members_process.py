@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from itertools import count
+from pathlib import Path
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Self
@@ -12,6 +14,7 @@ from typing import Self
 __all__ = ["MembersProcess"]
 
 _END_S = 20.0
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 class MembersProcess:
@@ -70,7 +73,13 @@ class MembersProcess:
 
     def _open(self) -> None:
         self._process = subprocess.Popen(
-            self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            self._command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            # (Programs in Python import `tests`.)
+            env=os.environ | {"PYTHONPATH": str(_ROOT)},
         )
         self._listener = Thread(target=self._listen, daemon=True)
         self._listener.start()

@@ -1,11 +1,8 @@
-"""Runs kafka-python's consumers like tests/oracle/GroupMembers.java runs Java's, so that they can crash."""
+"""Runs kafka-python's consumers as `member_program.py` says, so that they can crash."""
 
 from __future__ import annotations
 
-import contextlib
-import sys
-import threading
-from typing import Any
+from collections.abc import Mapping
 
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -13,6 +10,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from streaming.demo.kafka_python_member import wait_for_joins
+from tests.real_groups.member_program import serve
 
 _ASSIGNORS = {
     "range": RangePartitionAssignor,
@@ -21,52 +19,20 @@ _ASSIGNORS = {
 }
 
 
-def main() -> None:
-    """Serve commands until the input ends; then every member ends with the process, as in a crash."""
-    leaving: dict[str, threading.Event] = {}
-    wanted: dict[str, list[str]] = {}
-    for line in sys.stdin:
-        word, name, *fields = line.rstrip("\n").split("\t")
-        if word == "start":
-            leaving[name] = threading.Event()
-            threading.Thread(target=_member, args=(name, fields, leaving[name], wanted), daemon=True).start()
-        elif word == "subscribe":
-            wanted[name] = fields[0].split(",")
-        elif name in leaving:
-            leaving.pop(name).set()
-
-
-def _member(name: str, fields: list[str], leaving: threading.Event, wanted: dict[str, list[str]]) -> None:
-    topics, *settings = fields
-    told = dict(zip(settings[::2], settings[1::2], strict=True))
-    options: dict[str, Any] = {
-        "bootstrap_servers": told["bootstrap.servers"],
-        "group_id": told["group.id"],
-        "group_instance_id": told.get("group.instance.id"),
-        "partition_assignment_strategy": [_ASSIGNORS[s] for s in told["partition.assignment.strategy"].split(",")],
-        "session_timeout_ms": int(told["session.timeout.ms"]),
-        "heartbeat_interval_ms": int(told["heartbeat.interval.ms"]),
-        "metadata_max_age_ms": int(told["metadata.max.age.ms"]),
-        "allow_auto_create_topics": False,
-    }
-    try:
-        with contextlib.closing(KafkaConsumer(**options)) as consumer:
-            wait_for_joins(consumer)
-            consumer.subscribe(topics.split(","))
-            while not leaving.is_set():
-                if name in wanted:
-                    consumer.subscribe(wanted.pop(name))
-                consumer.poll(100)
-    except Exception as failed:  # noqa: BLE001 - any error is reported
-        _tell("failed", name, " ".join(repr(failed).split()))
-    finally:
-        _tell("closed", name)
-
-
-def _tell(*fields: str) -> None:
-    sys.stdout.write("\t".join(fields) + "\n")  # (one write: `print` makes two, with other threads' output in between)
-    sys.stdout.flush()
+def _opened(settings: Mapping[str, str]) -> KafkaConsumer:
+    consumer = KafkaConsumer(
+        bootstrap_servers=settings["bootstrap.servers"],
+        group_id=settings["group.id"],
+        group_instance_id=settings.get("group.instance.id"),
+        partition_assignment_strategy=[_ASSIGNORS[s] for s in settings["partition.assignment.strategy"].split(",")],
+        session_timeout_ms=int(settings["session.timeout.ms"]),
+        heartbeat_interval_ms=int(settings["heartbeat.interval.ms"]),
+        metadata_max_age_ms=int(settings["metadata.max.age.ms"]),
+        allow_auto_create_topics=False,
+    )
+    wait_for_joins(consumer)
+    return consumer
 
 
 if __name__ == "__main__":
-    main()
+    serve(_opened, lambda consumer: consumer.poll(100))

@@ -6,7 +6,6 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from kafka import KafkaConsumer
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
@@ -117,7 +116,7 @@ class LibrdkafkaMembers(MembersProcess):
     """
 
     def __init__(self) -> None:
-        super().__init__([sys.executable, str(Path(__file__).with_name("real_librdkafka.py"))])
+        super().__init__([sys.executable, "-m", "tests.real_groups.real_librdkafka"])
 
 
 def librdkafka_starter(members: LibrdkafkaMembers) -> StartMember:

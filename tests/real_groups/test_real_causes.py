@@ -1,7 +1,7 @@
-"""Causes that are told of real groups against causes that this test made: nothing wrong, and hardly anything unknown.
+"""Causes in the rows of real groups against causes that this test made: none wrong, and hardly any unknown.
 
 Several groups of one library and protocol take the same steps at the same time; each step makes one cause. The counts
-of what was told for each are the confusion matrix of docs/causes.md.
+of what the rows name for each are the confusion matrix of docs/causes.md.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KafkaPythonMembers(MembersProcess):
     """Members of kafka-python in a separate process."""
 
     def __init__(self) -> None:
-        super().__init__([sys.executable, str(Path(__file__).with_name("real_kafka_python.py"))])
+        super().__init__([sys.executable, "-m", "tests.real_groups.real_kafka_python"])
 
 
 LIBRARIES: dict[str, Callable[[], MembersProcess]] = {
@@ -115,7 +115,7 @@ class Steps:
         group.size -= 1
 
     def do(self, made: str, step: Callable[[RealGroup], None], want: set[str], *also: str) -> None:
-        """Take a step in all groups, and compare what is told of it.
+        """Take a step in all groups, and compare what the rows say.
 
         Args:
             made: Name of the step in the matrix.

@@ -237,8 +237,8 @@ class _Round:
             if ours:
                 self._totals.add(measured, status, name + partition if measured.lag is not None else 0)
                 self._totals.is_cut |= measured.start is not None and -1 < known.committed < measured.start
-                is_told = unread.method is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
-                if unread is not last and is_told:
+                is_behind = unread.method is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
+                if unread is not last and is_behind:
                     last = unread  # partitions that have read all that the round before saw share one
                     self._totals.wait(topic, partition, unread)
                     self._totals.is_behind |= unread is not self._arrived
@@ -317,7 +317,7 @@ class _Round:
             self._context.rows.lag.append(row)
             known.row = says
             if unread.reason == oldest_unread.UNCERTAIN_TIME and self._state.clock.other is not None:
-                known.row_at = _AGAIN  # the next round tells whether a clock was wrong
+                known.row_at = _AGAIN  # the next round shows whether a clock was wrong
 
 
 def move_unread(state: GroupState, by: int) -> None:

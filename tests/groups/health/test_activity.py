@@ -17,22 +17,13 @@ from tests.groups.build import (
     make_tombstone,
     make_topic,
 )
+from tests.groups.health.findings import detail, found
 from tests.groups.modern_log import FIRST, epoch, metadata, observation, owns, read, stands, target
 
 MINUTE_S = 60
 
 # The rebalance timeout of `make_member`.
 TIMEOUT_S = 300
-
-
-def found(life: Life) -> list[tuple[str, int]]:
-    """Findings of the newest round, each with its beginning in s after START."""
-    return [(f.finding, (f.since - START) // SECOND) for f in life.rows.group_health[-1].findings]
-
-
-def detail(life: Life) -> str:
-    (finding,) = life.rows.group_health[-1].findings
-    return finding.detail
 
 
 def watched(*states: tuple[int, str], life: Life | None = None) -> Life:

@@ -19,18 +19,9 @@ from tests.groups.build import (
     make_tombstone,
     make_topic,
 )
+from tests.groups.health.findings import detail, found
 
 GRACE = 600
-
-
-def found(life: Life) -> list[tuple[str, int]]:
-    """Findings of the newest round, each with its beginning as a log position in s."""
-    return [(f.finding, (f.since - START) // SECOND) for f in life.rows.group_health[-1].findings]
-
-
-def detail(life: Life) -> str:
-    (finding,) = life.rows.group_health[-1].findings
-    return finding.detail
 
 
 def grown() -> Life:

@@ -344,7 +344,7 @@ def test_a_group_is_as_far_behind_as_its_oldest_unread_record() -> None:
     life.take(make_observation(10, topic(100, 100)), make_observation(20, topic(100, 100)))
     assert health(life) == (0.0, 0.0, None, None)
     life.take(make_observation(30, topic(100, 150)))
-    # Its age is told as of the opening of the round, and the record may have come since: the group may keep up.
+    # The age is as of the round's opening, and the record may have come since, so the group may keep up.
     assert health(life) == (0.0, 10.0, None, None)
     life.take(make_observation(40, topic(150, 200)))
     assert health(life) == (9.5, 20.0, None, ("x", 1))

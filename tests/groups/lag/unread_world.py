@@ -1,7 +1,7 @@
 """A topic whose records have a known time of arrival, a group that reads it, and the rounds that watch both.
 
-Time is in ms. What a round is told comes from the world as it was at a random moment between the round's opening and
-its closing record, as with a real probe.
+Time is in ms. A round sees the world as it was at a random moment between its opening and its closing record, as a real
+probe does.
 """
 
 from __future__ import annotations
