@@ -114,7 +114,10 @@ def modern_causes(
             subscription_changes(was, now),
             "members changed their subscriptions: how many of those that stayed subscribe to it",
         )
-        hashed = 0 not in (before.metadata_hash, metadata_hash) and before.metadata_hash != metadata_hash
+        # The hash of no topics is 0, like one that is not recorded: where nothing was assigned, a hash means topics.
+        hashed = metadata_hash not in (0, before.metadata_hash) and (
+            before.metadata_hash != 0 or not _counts(decision.before or {})
+        )
         changed = _changed_counts(decision, before, names, was, now, hashed=hashed)
         found += of_topics(PARTITIONS_CHANGED, changed, "the metadata of the topics changed, and its partitions did")
         if hashed:
@@ -188,13 +191,15 @@ def _changed_counts(
         return []
     subscribed = {topic for topics in was.values() for topic in topics}
     still = {topic for topics in now.values() for topic in topics}
+    # What is new to members who are the same and subscribe to the same has been subscribed to, whatever its name.
+    unchanged = not decision.joined and not decision.left and was == now and len(was) == len(decision.members)
     changes = []
     for topic_id in first.keys() | second.keys():
         one, other = first.get(topic_id, 0), second.get(topic_id, 0)
         name = names.get(topic_id)
         # A topic that nobody subscribed to before, or does any more, came or went with the subscription.
         grew = 0 < one < other
-        appeared = one == 0 < other and name in subscribed
+        appeared = one == 0 < other and (unchanged if name is None else name in subscribed)
         went = other == 0 < one and name in still
         if grew or appeared or went:
             changes.append(TopicChange(name or topic_id, str(one), str(other)))

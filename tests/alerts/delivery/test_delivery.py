@@ -50,7 +50,7 @@ class Lake:
         self.writer.write(self._round, {"drift": [_verdict(group, verdict) for group, verdict in verdicts.items()]})
 
     def settings(self, **targets: str) -> Settings:
-        alerts = AlertSettings(targets=targets, timeout_ms=500, look_ms=100, rules=self.folder / "alerts.yaml")
+        alerts = AlertSettings(targets=targets, look_ms=100, rules=self.folder / "alerts.yaml")
         return Settings(cluster="c", lake=self.writer.root, alerts=alerts, job=JobSettings())
 
     @contextmanager
@@ -147,7 +147,7 @@ def test_a_dead_and_a_slow_target_hold_back_neither_another_nor_the_judging(lake
         good, slow = stack.enter_context(Receiver()), stack.enter_context(Receiver())
         slow.answers.clear()
         dead = f"json://127.0.0.1:{_closed_port()}"
-        alerter = stack.enter_context(lake.alerter(dead=dead, slow=slow.url, good=good.url))
+        alerter = stack.enter_context(lake.alerter(dead=dead, slow=f"{slow.url}&rto=0.5", good=good.url))
         for group in "abc":
             lake.write(**{group: "drifted"})
             began = time.monotonic()

@@ -189,6 +189,19 @@ def test_a_topic_that_nobody_subscribes_to_any_more_did_not_lose_its_partitions(
     ]
 
 
+@pytest.mark.parametrize("seen", [True, False])
+@pytest.mark.parametrize("first", [0, 7])
+def test_a_topic_that_the_coordinator_saw_after_its_first_member_gained_partitions(first: int, *, seen: bool) -> None:
+    log = [metadata("a"), epoch(1), target("a"), stands(1), epoch(2), target("a", 0, 1, 2, 3), stands(2)]
+    inputs: list[GroupInput] = [observation(1)] if seen else []
+    for item in read(log):
+        of = item.epoch if isinstance(item, GroupEpoch) else None
+        inputs.append(item if of is None else msgspec.structs.replace(item, metadata_hash={1: first, 2: 8}[of]))
+    (found,) = rows_of(*inputs)[-1].causes or ()
+    assert (found.cause, found.before, found.after) == ("partitions_changed", "0", "4")
+    assert found.topic == ("orders" if seen else TOPIC_ID)
+
+
 def test_up_to_kafka_4_0_the_log_has_the_partition_counts_themselves() -> None:
     def counted(at: int, count: int) -> KnownTopics:
         return KnownTopics(at, START, "consumer", 7, ((TOPIC_ID, "orders", count),))
