@@ -24,6 +24,7 @@ _TOLD = {
     ("imbalance", "clicks-pile-up"): ["firing", "resolved"],
     ("lag", "billing-stuck"): ["firing", "resolved"],
     ("lag", "orders-retired"): ["firing", "gone"],
+    ("stuck_rebalance", "reports-stuck-rebalance"): ["firing", "resolved"],
     ("offsets_blocked", None): ["firing", "resolved"],
     ("silence", None): ["firing", "resolved"],
     # Rules on events: the alert lasts for an hour after the last event.
@@ -35,8 +36,9 @@ _TOLD = {
 _REPEATING = frozenset({("lag", "billing-stuck")})
 """The member gets stuck every three minutes: a long demo raises the alert again, and may end while it fires."""
 
-_POSSIBLE = frozenset({("gap", None)})
-"""The demo stops the probe once, which is a gap. It becomes known one round later, when the demo may have ended."""
+_POSSIBLE = frozenset({("gap", None), ("lag", "exports-behind")})
+"""The demo stops the probe once, which is a gap. It becomes known one round later, when the demo may have ended. And
+the slow member's group falls behind by the lag, too, as soon as ten rounds had a commit, which takes about 100 s."""
 
 
 class Evidence:
@@ -63,10 +65,19 @@ class Evidence:
         sql = "SELECT verdict FROM drift WHERE group_id = ? AND verdict <> 'not_applicable'"
         return Counter(row["verdict"] for row in self.rows(sql, group))
 
+    def found(self, group: str, finding: str) -> bool:
+        """Whether a group has ever had a finding."""
+        sql = f"SELECT count(*) FROM group_health WHERE group_id = ? AND {_has(finding)}"  # noqa: S608 - our own names
+        return bool(self.one(sql, group))
+
     def now(self, group: str) -> dict[str, Any] | None:
         """A group's newest health; None when it has none or is closed."""
         found = self.rows("SELECT * FROM group_health_current WHERE group_id = ?", group)
         return found[0] if found else None
+
+
+def _has(finding: str) -> str:
+    return f"list_contains(list_transform(findings, lambda f: f.finding), '{finding}')"
 
 
 # A demo member that is stuck for a minute at one record a second gets about 60 records behind. Half of that is enough
@@ -191,13 +202,9 @@ def _stuck(evidence: Evidence) -> Iterator[str]:
 
 
 def _growing(evidence: Evidence) -> Iterator[str]:
-    sql = (
-        "SELECT count(*) FROM group_health WHERE group_id = 'signups-growing' "
-        "AND list_contains(list_transform(findings, lambda f: f.finding), '{}')"
-    )
-    if not evidence.one(sql.format("stale_metadata")):
+    if not evidence.found("signups-growing", "stale_metadata"):
         yield "signups-growing should have had the finding stale_metadata"
-    if evidence.one(sql.format("unassigned")):
+    if evidence.found("signups-growing", "unassigned"):
         yield "signups-growing has the finding unassigned, within its leader's grace"
     now = evidence.now("signups-growing")
     if now is None or now["findings"]:
@@ -312,6 +319,43 @@ def _hanging(evidence: Evidence) -> Iterator[str]:
         yield f"{HANGING_GROUP} should be well after the transaction, it is {state}"
 
 
+def _stuck_rebalance(evidence: Evidence) -> Iterator[str]:
+    if not evidence.found("reports-stuck-rebalance", "stuck_rebalance"):
+        yield "reports-stuck-rebalance should have had the finding stuck_rebalance"
+    now = evidence.now("reports-stuck-rebalance")
+    if now is None or now["findings"]:
+        yield f"reports-stuck-rebalance should have no finding left, it has {now and now['findings']}"
+
+
+def _storm(evidence: Evidence) -> Iterator[str]:
+    sql = "SELECT DISTINCT group_id FROM group_health WHERE {}"
+    told = {row["group_id"] for row in evidence.rows(sql.format(_has("rebalance_storm")))}
+    if told != {"logins-storm"}:
+        yield f"only logins-storm should have the finding rebalance_storm, these have it: {sorted(told)}"
+
+
+def _idle(evidence: Evidence) -> Iterator[str]:
+    now = evidence.now("newsletter-idle")
+    details = [found["detail"] for found in (now or {}).get("findings") or () if found["finding"] == "idle_members"]
+    if len(details) != 1 or "newsletter-" not in details[0]:
+        yield f"newsletter-idle should have the finding idle_members with one member's name, it has {details}"
+    yield from _only(evidence, "newsletter-idle", "identical")
+
+
+def _behind(evidence: Evidence) -> Iterator[str]:
+    sql = (
+        "SELECT max(time_behind_seconds_min) AS longest, max(lag_total) AS lag, "
+        "date_diff('millisecond', min(round_time), max(round_time)) / 1000 AS watched FROM group_health "
+        "WHERE group_id = 'exports-behind'"
+    )
+    found = evidence.rows(sql)[0]
+    if found["longest"] is None or not 60 < found["longest"] <= found["watched"] + 10:
+        yield f"exports-behind should have been more than a minute behind, and no longer than it exists: {found}"
+    now = evidence.now("exports-behind")
+    if now is None or now["time_behind_seconds_min"] is None or now["time_behind_seconds_min"] > 60:
+        yield f"exports-behind should keep up again, it is {now and now['time_behind_seconds_min']} s behind"
+
+
 def _alerts(evidence: Evidence) -> Iterator[str]:
     """The alerts that the shipped rules must raise; any other is an error."""
     told: dict[tuple[str, str | None], list[str]] = defaultdict(list)
@@ -353,6 +397,10 @@ CHECKS: tuple[tuple[int, Callable[[Evidence], Iterator[str]]], ...] = (
     (10, _junk),
     (11, _deletions),
     (12, _hanging),
+    (13, _stuck_rebalance),
+    (14, _storm),
+    (15, _idle),
+    (16, _behind),
     (0, _alerts),
 )
 """Story number (0: all of them) and its check."""

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
@@ -44,6 +44,7 @@ class MemberSettings:
         assignors: Assignor classes or instances of kafka-python, most wanted first.
         instance_id: `group.instance.id` of a static member; it does not leave its group when it closes.
         session_timeout_ms: A killed or closed static member expires after this time.
+        max_poll_interval_ms: A rebalance waits so long for the member.
         metadata_max_age_ms: Time after which it looks for new partitions.
         commit_every_s: Seconds between its commits; each contains every partition that it has a position for.
     """
@@ -55,6 +56,7 @@ class MemberSettings:
     assignors: Sequence[Any] = (RangePartitionAssignor,)
     instance_id: str | None = None
     session_timeout_ms: int = 10_000
+    max_poll_interval_ms: int = 300_000
     metadata_max_age_ms: int = 300_000
     commit_every_s: float = 1.5
 
@@ -75,7 +77,7 @@ class KafkaPythonMember:
         self._thread.start()
 
     @classmethod
-    def on_stage(cls, settings: MemberSettings, stage: Stage) -> KafkaPythonMember:
+    def on_stage(cls, settings: MemberSettings, stage: Stage) -> Self:
         """Start a member that leaves when the stage closes, at the latest."""
         member = cls(settings, stage.bootstrap, stage.journal, stage.ledger)
         member.drained = stage.drained
@@ -89,6 +91,11 @@ class KafkaPythonMember:
     def recover(self) -> None:
         """Continue where it got stuck."""
         self._stuck.clear()
+
+    def poll(self, consumer: KafkaConsumer) -> dict[TopicPartition, list[Any]]:
+        """Wait for records; a story may do it in another way. Called in the member's thread."""
+        records: dict[TopicPartition, list[Any]] = consumer.poll(_POLL_MS)
+        return records
 
     def leave(self) -> None:
         """Close the client: a dynamic member leaves its group, a static one stays until its session ends."""
@@ -104,6 +111,7 @@ class KafkaPythonMember:
             group_instance_id=settings.instance_id,
             partition_assignment_strategy=list(settings.assignors),
             session_timeout_ms=settings.session_timeout_ms,
+            max_poll_interval_ms=settings.max_poll_interval_ms,
             heartbeat_interval_ms=min(3_000, settings.session_timeout_ms // 4),
             metadata_max_age_ms=settings.metadata_max_age_ms,
             fetch_max_wait_ms=_FETCH_MS,
@@ -127,7 +135,7 @@ class KafkaPythonMember:
                 consumer.pause(*consumer.assignment())
             elif consumer.paused():
                 consumer.resume(*consumer.paused())
-            batches = consumer.poll(_POLL_MS)
+            batches = self.poll(consumer)
             for partition, records in batches.items():
                 self._positions[partition] = records[-1].offset + 1
             if self._stuck.is_set() or self.settled:

@@ -16,9 +16,12 @@ from kafka.admin import NewPartitions, NewTopic
 from kafka.errors import TopicAlreadyExistsError
 
 from streaming.demo.journal import CommitLedger, Journal
+from streaming.offsets_log import partition_for
 
 QUIET_LIBRDKAFKA = 2
 """`log_level` for librdkafka: critical only. It prints to standard error, where the demo's live table is shown."""
+
+_LOG = "__consumer_offsets"
 
 _TICK_S = 0.25
 """Interval between bursts of records: short enough for 1 record/s, long enough to cost nothing."""
@@ -167,6 +170,10 @@ class Stage:
         """Return the partition count that this stage has set."""
         with self._lock:
             return self._partitions[topic]
+
+    def log_partition_of(self, group: str) -> int:
+        """Return the partition of the offsets log that holds a group."""
+        return partition_for(group, len(self.admin.describe_topics([_LOG])[0]["partitions"]))
 
     def let_flow(self, rates: Mapping[str, float]) -> None:
         """Add records per second by topic; the rates of several stories for one topic add up."""

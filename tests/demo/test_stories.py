@@ -8,13 +8,14 @@ from collections import Counter
 import pytest
 
 from streaming.demo.stories import ALL_STORIES
-from streaming.demo.stories.hanging_transaction import GROUP
+from streaming.demo.stories.hanging_transaction import GROUP as HANGING
 from streaming.demo.stories.junk import junk
+from streaming.demo.stories.storm import GROUP as STORM
 from streaming.offsets_log import partition_for
 
 
-def test_there_are_the_twelve_stories_in_order() -> None:
-    assert [story.number for story in ALL_STORIES] == list(range(1, 13))
+def test_there_are_the_sixteen_stories_in_order() -> None:
+    assert [story.number for story in ALL_STORIES] == list(range(1, 17))
 
 
 def test_no_group_belongs_to_two_stories() -> None:
@@ -22,9 +23,10 @@ def test_no_group_belongs_to_two_stories() -> None:
     assert len(groups) == len(set(groups))
 
 
-def test_the_hanging_transaction_holds_back_no_other_story() -> None:
-    others = {partition_for(group, 50) for story in ALL_STORIES for group in story.groups if group != GROUP}
-    assert partition_for(GROUP, 50) not in others
+@pytest.mark.parametrize("group", [HANGING, STORM])
+def test_what_a_story_does_to_a_partition_of_the_log_concerns_no_other_story(group: str) -> None:
+    others = {partition_for(other, 50) for story in ALL_STORIES for other in story.groups if other != group}
+    assert partition_for(group, 50) not in others
 
 
 def test_stories_that_share_a_topic_agree_on_its_partitions() -> None:

@@ -11,13 +11,17 @@ from streaming.demo.stories.cooperative import STORY as COOPERATIVE
 from streaming.demo.stories.deletions import STORY as DELETIONS
 from streaming.demo.stories.growing_topic import STORY as GROWING_TOPIC
 from streaming.demo.stories.hanging_transaction import STORY as HANGING_TRANSACTION
+from streaming.demo.stories.idle_member import STORY as IDLE_MEMBER
 from streaming.demo.stories.junk import STORY as JUNK
+from streaming.demo.stories.minutes_behind import STORY as MINUTES_BEHIND
 from streaming.demo.stories.own_strategies import STORY as OWN_STRATEGIES
 from streaming.demo.stories.pile_up import STORY as PILE_UP
 from streaming.demo.stories.range_members import STORY as RANGE_MEMBERS
 from streaming.demo.stories.roundrobin import STORY as ROUNDROBIN
 from streaming.demo.stories.static_members import STORY as STATIC_MEMBERS
+from streaming.demo.stories.storm import STORY as STORM
 from streaming.demo.stories.stuck_member import STORY as STUCK_MEMBER
+from streaming.demo.stories.stuck_rebalance import STORY as STUCK_REBALANCE
 from streaming.demo.stories.transactions import STORY as TRANSACTIONS
 
 __all__ = ["ALL_STORIES", "FIRST_PASS_S"]
@@ -38,4 +42,8 @@ ALL_STORIES: tuple[Story, ...] = (
     JUNK,
     DELETIONS,
     HANGING_TRANSACTION,
+    STUCK_REBALANCE,
+    STORM,
+    IDLE_MEMBER,
+    MINUTES_BEHIND,
 )

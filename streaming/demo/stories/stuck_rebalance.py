@@ -1,0 +1,88 @@
+"""Story 13: a rebalance that does not end: the leader's assignor fails whenever it has two members to assign to.
+
+`reports-stuck-rebalance` (kafka-python) on `reports`, one member; at 30 s a second one joins. The leader's assignor
+raises, the application logs that and polls again, as many do, and so the leader joins again and again without ever
+sending an assignment. At 85 s the second member gives up and leaves, and the rebalance ends.
+
+Expected: the finding `stuck_rebalance` while it lasts, and none before and after; one alert of that name, which
+resolves; the lag grows meanwhile, because nobody owns a partition.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+
+from streaming.demo.kafka_python_member import KafkaPythonMember, MemberSettings
+from streaming.demo.stage import Stage, Story
+
+GROUP = "reports-stuck-rebalance"
+
+_TIMEOUT_MS = 10_000
+"""A rebalance that takes three times as long is stuck; the default is five minutes."""
+
+_PAUSE_S = 0.5
+
+
+class NotImplementedForTwoError(Exception):
+    """The bug of this story's assignor."""
+
+
+class _ForOne(RangePartitionAssignor):  # type: ignore[misc]  # kafka-python is not typed
+    """Range, as long as there is one member."""
+
+    @classmethod
+    def assign(cls, cluster: Any, members: Any) -> Any:
+        members = list(members)
+        if len(members) > 1:
+            raise NotImplementedForTwoError
+        return super().assign(cluster, members)
+
+
+class _Undaunted(KafkaPythonMember):
+    """Polls again after any error, as an application does whose loop catches them all."""
+
+    def poll(self, consumer: KafkaConsumer) -> dict[TopicPartition, list[Any]]:
+        try:
+            return super().poll(consumer)
+        except NotImplementedForTwoError:
+            threading.Event().wait(_PAUSE_S)
+            return {}
+
+
+def _start(stage: Stage, name: str) -> KafkaPythonMember:
+    settings = MemberSettings(
+        story=13,
+        group=GROUP,
+        topics=("reports",),
+        client_id=f"reports-{name}",
+        assignors=(_ForOne,),
+        session_timeout_ms=_TIMEOUT_MS,
+        max_poll_interval_ms=_TIMEOUT_MS,
+    )
+    return _Undaunted.on_stage(settings, stage)
+
+
+def _play(stage: Stage) -> None:
+    _start(stage, "a")
+    stage.until(30)
+    second = _start(stage, "b")
+    stage.step(13, "a second member joined", group=GROUP)
+    try:
+        stage.until(85)
+    finally:
+        stage.exit(second)
+    stage.step(13, "the second member left", group=GROUP)
+
+
+STORY = Story(
+    number=13,
+    title="a rebalance that does not end: the leader's assignor fails",
+    groups=(GROUP,),
+    topics={"reports": 2},
+    rates={"reports": 1.0},
+    play=_play,
+)
