@@ -24,6 +24,7 @@ _TOLD = {
     ("imbalance", "clicks-pile-up"): ["firing", "resolved"],
     ("lag", "billing-stuck"): ["firing", "resolved"],
     ("lag", "orders-retired"): ["firing", "gone"],
+    ("lag", "reports-stuck-rebalance"): ["firing", "resolved"],
     ("stuck_rebalance", "reports-stuck-rebalance"): ["firing", "resolved"],
     ("offsets_blocked", None): ["firing", "resolved"],
     ("silence", None): ["firing", "resolved"],

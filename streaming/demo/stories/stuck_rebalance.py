@@ -5,8 +5,8 @@ raises, the application passes over that and polls again, as many do, and so the
 ever sending an assignment. (Each time with other user data, or the coordinator would repeat its answer, and remove the
 leader after the rebalance timeout.) At 85 s the bug is mended, and the rebalance ends.
 
-Expected: the finding `stuck_rebalance` while it lasts, and none before and after; one alert of that name, which
-resolves; the lag grows meanwhile, because nobody owns a partition.
+Expected: the finding `stuck_rebalance` while it lasts, and none before and after; one alert of that name and one of
+`lag`, because nobody owns a partition meanwhile; both resolve.
 """
 
 from __future__ import annotations
