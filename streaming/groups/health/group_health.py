@@ -22,7 +22,8 @@ from streaming.groups.health.activity import (
     rebalance_timeout,
     stuck_rebalance,
 )
-from streaming.groups.health.columns import Found, Membership, some
+from streaming.groups.health.columns import Found, Membership, finding_of, some
+from streaming.groups.health.left_out import left_out
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
@@ -181,10 +182,12 @@ def _findings_of(
     found.extend(stuck_rebalance(state, record, observation))
     if record is not None:
         found.extend(_membership_findings(state, record, observation, config))
+    lacking = left_out(state, observation, config)
+    found.extend(lacking)
     behind = reconciling(state)
     if behind is not None:
         found.append(behind)
-    else:
+    elif not lacking:
         found.extend(idle_modern_members(state, observation))
     found.extend(never_committed(state, observation))
     if (raging := storm(state.rebalances, now)) is not None:
@@ -261,7 +264,7 @@ def _membership_findings(
             if holes:
                 orphaned.append((record.record_time, f"{topic[:200]} ({holes} partitions)"))
     if stale:
-        found.append(_finding("stale_metadata", "new partitions that the leader has not seen", stale))
+        found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
 
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
@@ -271,15 +274,11 @@ def _membership_findings(
         else:
             orphaned.append((state.classic.transfer.time, detail))
     if orphaned:
-        found.append(_finding("unassigned", "partitions without an owner", orphaned))
+        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
     # (Who waits for a partition will get it, and one without an owner is the graver finding.)
     if settled and not (count or orphaned or stale):
         found.extend(idle_members(record, shown))
     return found
-
-
-def _finding(name: str, what: str, where: list[tuple[int, str]]) -> Found:
-    return Found(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:
