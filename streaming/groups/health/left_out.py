@@ -2,10 +2,13 @@
 
 The coordinator assigns every partition that it knows of. What happens to a topic reaches it with the brokers' metadata
 at once, and it acts at the next heartbeat of a member (`GroupMetadataManager.onNewMetadataImage` only asks for a
-refresh): 5 s by default, at most 15 s unless brokers allow more. It resolves regular expressions again at most every
-10 s, and since Kafka 4.3 makes a target at most every `group.consumer.assignment.interval.ms` (1 s, at most 15 s). So
-two rounds in a row see a target that lacks partitions only where that takes longer than usual. What the coordinator
-knows is seen in its target, and up to Kafka 4.0 in its own record of the topics; since 4.1 that is a hash.
+refresh): 5 s by default, at most 15 s unless brokers allow more. Since Kafka 4.3 it makes a target at most every
+`group.consumer.assignment.interval.ms` (1 s, at most 15 s). So two rounds in a row see a target that lacks partitions
+only where that takes longer than usual. What the coordinator knows is seen in its target, and up to Kafka 4.0 in its
+own record of the topics; since 4.1 that is a hash.
+
+A regular expression is resolved again when a topic was created, not when one was deleted, and since 4.1 every ten
+minutes. So topics that it matched and that are gone are missed only if the target still has them.
 
 A round asks for topics after it has read its log position. So what only one round shows may be a change that its log
 does not have yet, and nothing is said of it.
@@ -14,6 +17,7 @@ does not have yet, and nothing is said of it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Set
 from typing import Final
 
 from streaming.groups.context import GroupConfig
@@ -43,6 +47,7 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
     is_current = group.decided is not None and group.decided.epoch == group.epoch
     assigned = _assigned(group)
     shown = {topic.topic: topic for topic in observation.topics}
+    unseen_ids = assigned.keys() - {topic.topic_id for topic in observation.topics}
     counts: dict[str, int] | None = None
     found: list[Found] = []
     unseen: list[tuple[int, str]] = []
@@ -56,9 +61,10 @@ def left_out(state: GroupState, observation: GroupObservation, config: GroupConf
         seen = shown.get(topic)
         count = seen.partitions if seen is not None else None
         if seen is None or count is None:
+            if not by_name and not _may_be_assigned(state, topic, unseen_ids):
+                continue  # deleted, and not yet resolved again
             kept_as = f"{topic} not visible"
             since = state.findings.get(kept_as, now)
-            # (A regular expression may still have a topic that was deleted.)
             if kept_as in state.findings and (by_name or now - since >= grace):
                 unseen.append((since, topic))
             found.append(Found("topic_not_visible", since, topic, kept_as, shown=False))
@@ -112,6 +118,14 @@ def _assigned(group: ModernGroup) -> Counter[str]:
         for topic_id, numbers in target.partitions if target is not None else ():
             counts[topic_id] += len(numbers)
     return counts
+
+
+def _may_be_assigned(state: GroupState, topic: str, unseen_ids: Set[str]) -> bool:
+    """Whether the target has partitions of a topic that the round does not show."""
+    known = state.topics.get(topic)
+    if known is not None and known.topic_id is not None:
+        return known.topic_id in unseen_ids
+    return not unseen_ids <= {of.topic_id for of in state.topics.values()}
 
 
 def _known(group: ModernGroup) -> dict[str, int]:

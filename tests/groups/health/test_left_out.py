@@ -125,12 +125,22 @@ def test_a_topic_subscribed_by_name_is_not_visible_from_the_second_round_on(seen
     assert found(life) == [("stale_metadata", 40)]
 
 
-def test_a_deleted_topic_may_still_be_among_those_of_a_regular_expression_for_the_grace() -> None:
+def test_a_deleted_topic_may_stay_among_those_of_a_regular_expression_for_ever() -> None:
     log = [member_of([], "o.*"), matches("o.*", "orders", "old"), *FIRST[1:]]
-    life = assigned(shows(20, orders=4), shows(30, orders=4), shows(20 + GRACE_S - 1, orders=4), log=log)
-    assert found(life) == []
-    life.take(shows(20 + GRACE_S, orders=4))
-    assert found(life) == [("topic_not_visible", 20)]
+    rounds = [shows(20, orders=4, old=2), shows(30, orders=4), shows(40 + GRACE_S, orders=4), shows(9_000, orders=4)]
+    assert found(assigned(*rounds[1:], log=log)) == []
+
+    assert [name for name, _ in found(assigned(*rounds, log=log))] == []
+
+
+def test_a_topic_of_a_regular_expression_that_the_target_has_and_no_round_shows_is_found_after_the_grace() -> None:
+    log = [member_of([], "o.*"), matches("o.*", "orders"), *FIRST[1:]]
+    for first in ([shows(20, orders=4)], []):
+        life = assigned(*first, shows(30), shows(40), shows(30 + GRACE_S - 1), log=log)
+        assert found(life) == []
+        life.take(shows(30 + GRACE_S))
+        assert [name for name, _ in found(life)] == ["topic_not_visible"]
+        assert detail(life) == "subscribed, but not visible: orders"
 
 
 def test_of_a_regular_expression_that_is_not_resolved_nothing_is_said() -> None:
