@@ -49,7 +49,8 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
     # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
-    # the lag and the time.
+    # the lag and the time. When data is lost counts as the time of that; the reason why it is not known alone does not.
+    last = totals.loss.last
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
             row,
@@ -60,6 +61,9 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
             time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
             time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
             drain_seconds=None,
+            loses_data_in_seconds_min=None if row.loses_data_in_seconds_min is None else totals.loss.not_before,
+            loses_data_in_seconds_max=None if row.loses_data_topic is None or last is None else last.end,
+            loses_data_reason=None,
         )
     )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
@@ -104,7 +108,9 @@ def _row(
     config, verdict = context.config, membership.verdict
     expected = config.expected_strategy(context.group)
     told = None if ended else observation.state
-    place = totals.unread_place
+    place, loss = totals.unread_place, totals.loss
+    in_danger = totals.total is not None and not totals.keeps_up
+    last = loss.last if in_danger else None
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
@@ -149,6 +155,15 @@ def _row(
         time_behind_topic=place[0] if place is not None else None,
         time_behind_partition=place[1] if place is not None else None,
         drain_seconds=totals.drain_seconds,
+        loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
+        if in_danger and loss.open_reason is None
+        else None,
+        loses_data_in_seconds_max=_seconds_until(last.end, state.clock.now) if last is not None else None,
+        loses_data_reason=loss.reason(lag_known=totals.total is not None, keeps_up=totals.keeps_up),
+        loses_data_topic=last.topic if last is not None else None,
+        loses_data_partition=last.partition if last is not None else None,
+        loses_data_retention_seconds=last.retention_ms / 1000 if last is not None else None,
+        loses_data_by=loss.by if in_danger else None,
     )
 
 
@@ -158,6 +173,11 @@ def _seconds_since(time: int | None, totals: Totals, now: int) -> float | None:
         return None
     # (The oldest unread record may have come while the round was under way.)
     return max(0, now - time) / 1000 if time is not None else 0.0
+
+
+def _seconds_until(time: int | None, now: int) -> float | None:
+    """Seconds from a round to a time; 0 if it has passed, None if there is none."""
+    return None if time is None else max(0, time - now) / 1000
 
 
 def _most(total: int | None) -> int | None:
