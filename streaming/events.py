@@ -168,6 +168,23 @@ class GroupEvent(msgspec.Struct, frozen=True, tag="group", tag_field="type"):
     rested: tuple[int, int] | None = None
 
 
+class Retention(msgspec.Struct, frozen=True):
+    """What the settings of a topic say of how long its records are kept.
+
+    Attributes:
+        ms: `retention.ms`; -1 for unlimited.
+        bytes: `retention.bytes`; -1 for unlimited.
+        deletes: `cleanup.policy` has "delete": without it both mean nothing.
+        append_time: `message.timestamp.type` is LogAppendTime, so that a record's age is its time in the log; False for
+            CreateTime, the producer's word.
+    """
+
+    ms: int
+    bytes: int
+    deletes: bool
+    append_time: bool
+
+
 class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
     """One topic of one group in one round.
 
@@ -183,6 +200,8 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
         stable: Last stable offset per partition, the same shape.
         start: Log start offset per partition, the same shape.
         racks: Racks of the replicas per partition; None when no broker has a rack.
+        retention: How long records are kept; None when the probe may not ask (DescribeConfigs), has not yet, or does
+            not report it.
     """
 
     v: int
@@ -196,6 +215,7 @@ class TopicEvent(msgspec.Struct, frozen=True, tag="topic", tag_field="type"):
     stable: tuple[int, ...]
     start: tuple[int, ...]
     racks: tuple[tuple[str, ...], ...] | None = None
+    retention: Retention | None = None
 
 
 class GroupGone(msgspec.Struct, frozen=True, tag="gone", tag_field="type"):
@@ -358,6 +378,9 @@ def _wrong_topic_event(event: TopicEvent) -> str | None:
         return f"offsets of {len(event.end)}, {len(event.stable)}, {len(event.start)} partitions instead of {expected}"
     if event.racks is not None and len(event.racks) != expected:
         return f"racks of {len(event.racks)} partitions instead of {expected}"
+    kept = event.retention
+    if kept is not None and not (-1 <= kept.ms <= _MAX_OFFSET and -1 <= kept.bytes <= _MAX_OFFSET):
+        return "a retention below -1 or beyond int64"
     for offsets in (event.end, event.stable, event.start):
         if offsets and (min(offsets) < -1 or max(offsets) > _MAX_OFFSET):
             return "an offset below -1 or beyond int64"

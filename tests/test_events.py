@@ -12,7 +12,9 @@ from streaming.events import (
     GroupEvent,
     LogHold,
     Rejected,
+    Retention,
     RoundClosed,
+    TopicEvent,
     UnknownType,
     decode_event,
     decode_round,
@@ -103,6 +105,43 @@ def test_a_record_of_any_version_from_one_up_is_read_as_far_as_its_fields_are_kn
     closed = decode_round(record(v=version, quota={}, holds=[{"partition": 1, "since": 5, "groups": 2, "quota": 3}]))
     assert isinstance(closed, RoundClosed)
     assert closed.holds == (LogHold(1, 5, 2),)
+
+
+TOPIC: dict[str, object] = {
+    "type": "topic",
+    "v": 1,
+    "cluster": "prod",
+    "round": 6,
+    "group": "orders",
+    "topic": "t",
+    "partitions": 1,
+    "topic_id": None,
+    "end": [5],
+    "stable": [5],
+    "start": [0],
+}
+
+
+def topic(**changes: object) -> bytes:
+    return json.dumps(TOPIC | changes).encode()
+
+
+def kept(**changes: object) -> dict[str, object]:
+    return {"ms": 5, "bytes": -1, "deletes": True, "append_time": False, **changes}
+
+
+def test_a_topic_of_a_probe_that_does_not_report_its_retention_is_read_as_one_whose_is_not_known() -> None:
+    found = decode_event(topic())
+    assert isinstance(found, TopicEvent)
+    assert found.retention is None
+    told = decode_event(topic(retention=kept(quota=7)))
+    assert isinstance(told, TopicEvent)
+    assert told.retention == Retention(5, -1, deletes=True, append_time=False)
+
+
+@pytest.mark.parametrize("wrong", [{"ms": -2}, {"ms": 2**63}, {"bytes": -2}, {"bytes": 2**70}])
+def test_a_retention_that_no_broker_has_is_rejected(wrong: dict[str, object]) -> None:
+    assert decode_event(topic(retention=kept(**wrong))) == Rejected("a retention below -1 or beyond int64")
 
 
 @pytest.mark.parametrize("version", [0, -1, 1.5, "1", None, True])

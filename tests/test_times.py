@@ -56,7 +56,7 @@ def untimed(rows: Rows) -> dict[str, list[Any]]:
 
 
 # Since when something is unread is a time of rounds, too.
-_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_")
+_TIMES = ("round_time", "event_date", "oldest_unread_", "time_behind_", "loses_data_")
 
 
 def _moved(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,8 +20,10 @@ from streaming.alerts.firing import Key, Observed, Seen, Subject
 from streaming.alerts.rules.expressions import connect, fetched
 from streaming.alerts.rules.rules import (
     CLOCK_COLUMNS,
+    LOSES_DATA,
     MOST_FILES,
     MOST_FILES_TABLE,
+    OVER_TIME,
     SILENT_S,
     TIME_BEHIND,
     UNJUDGED_REASON,
@@ -29,7 +31,7 @@ from streaming.alerts.rules.rules import (
     Rule,
     fill,
 )
-from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS
+from streaming.alerts.standing import AT, AT_LEAST, AT_MOST, COLUMNS, LOSES_AT_LEAST, LOSES_AT_MOST
 from streaming.alerts.upkeep import Largest
 
 _Age: TypeAlias = tuple[int, ...]
@@ -46,11 +48,11 @@ _NUMBER = "_number"
 _JUDGED_TWICE = f"""
 WITH lower_bound AS (
   SELECT "{_NUMBER}", {{columns}}, {{condition}} AS "_by_lower", {{value}} AS "_value"
-  FROM (SELECT *, "{AT_LEAST}" AS "{TIME_BEHIND}" FROM rows_of_rule)
+  FROM (SELECT *, "{AT_LEAST}" AS "{TIME_BEHIND}", "{LOSES_AT_LEAST}" AS "{LOSES_DATA}" FROM rows_of_rule)
 ),
 upper_bound AS (
   SELECT "{_NUMBER}", {{condition}} AS "_by_upper"
-  FROM (SELECT *, "{AT_MOST}" AS "{TIME_BEHIND}" FROM rows_of_rule)
+  FROM (SELECT *, "{AT_MOST}" AS "{TIME_BEHIND}", "{LOSES_AT_MOST}" AS "{LOSES_DATA}" FROM rows_of_rule)
 ),
 judged AS (
   SELECT {{columns}}, "_value", CASE WHEN "_by_lower" = "_by_upper" THEN "_by_lower" END AS "_condition"
@@ -100,7 +102,7 @@ class Conditions:
             if rule.of_events is of_events:
                 read = (rule.columns | set(rule.key)) - CLOCK_COLUMNS
                 if rule.over_time:
-                    read = (read - {TIME_BEHIND}) | COLUMNS
+                    read = (read - OVER_TIME) | COLUMNS
                 found[rule.table.name] = found.get(rule.table.name, frozenset()) | read
         return found
 

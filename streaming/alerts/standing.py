@@ -1,9 +1,12 @@
 """Rows whose truth changes with time alone: groups that are behind, at each round for as long as their row is current.
 
+Two measures of a group move with the time: how far it is behind, and in how long it loses data.
+
 `group_health` says how far behind a group was at the round of its row, and has no new row while nothing moves. A rule
 about it is judged at every round, over the row with the time added that has passed since. That time is known as bounds
 as well: the elapsed time stands still while no round closes, and the rounds' own times jump with a wrong clock. The
-lower bound grows by the smaller of the two, the upper bound by the larger.
+lower bound grows by the smaller of the two, the upper bound by the larger; what counts down does so the other way
+round, to 0.
 """
 
 from __future__ import annotations
@@ -23,12 +26,27 @@ AT_LEAST: Final = "_at_least"
 AT_MOST: Final = "_at_most"
 """How far the group is behind at that round, s: NULL if that is not known, infinite if it has no upper bound."""
 
+LOSES_AT_LEAST: Final = "_loses_at_least"
+LOSES_AT_MOST: Final = "_loses_at_most"
+"""In how long the group loses data at that round, s: NULL if neither bound is known, infinite if never."""
+
 COLUMNS: Final = frozenset(
-    {"time_behind_seconds_min", "time_behind_seconds_max", "time_behind_topic", "time_behind_reason"}
+    {
+        "time_behind_seconds_min",
+        "time_behind_seconds_max",
+        "time_behind_topic",
+        "time_behind_reason",
+        "loses_data_in_seconds_min",
+        "loses_data_in_seconds_max",
+        "loses_data_reason",
+    }
 )
 """Columns of `group_health` that are needed, beside key, round and `ended`."""
 
 _ELAPSED = "_elapsed"
+
+# Reasons for which nothing will be lost.
+_SAFE = "loses_data_reason IN ('keeps_up', 'no_retention')"
 
 _BEHIND = (
     "NOT ended AND time_behind_seconds_min IS NOT NULL "
@@ -72,7 +90,8 @@ class Standing:
 
         Returns:
             Each new row at the first round that has it, and those of groups that are behind at each later round until
-            another row takes their place; with the columns `AT`, `AT_LEAST` and `AT_MOST`.
+            another row takes their place; with the columns `AT`, `AT_LEAST`, `AT_MOST`, `LOSES_AT_LEAST` and
+            `LOSES_AT_MOST`.
         """
         known = {**self._elapsed, **{r.number: r.elapsed for r in rounds}}
         self._elapsed = {rounds[-1].number: rounds[-1].elapsed}
@@ -112,7 +131,17 @@ class Standing:
                     + CASE WHEN behind THEN greatest(0, least(by_time, by_elapsed)) / 1000 ELSE 0 END AS "{AT_LEAST}",
                   CASE WHEN time_behind_seconds_min IS NULL THEN NULL WHEN NOT behind THEN time_behind_seconds_max
                     WHEN time_behind_seconds_max IS NULL OR by_time < 0 THEN 'infinity'::DOUBLE
-                    ELSE time_behind_seconds_max + greatest(by_time, by_elapsed) / 1000 END AS "{AT_MOST}"
+                    ELSE time_behind_seconds_max + greatest(by_time, by_elapsed) / 1000 END AS "{AT_MOST}",
+                  CASE WHEN {_SAFE} THEN 'infinity'::DOUBLE
+                    WHEN loses_data_in_seconds_min IS NULL AND loses_data_in_seconds_max IS NULL THEN NULL
+                    WHEN loses_data_in_seconds_min IS NULL OR by_time < 0 THEN 0
+                    ELSE greatest(0, loses_data_in_seconds_min - greatest(by_time, by_elapsed) / 1000)
+                    END AS "{LOSES_AT_LEAST}",
+                  CASE WHEN {_SAFE} THEN 'infinity'::DOUBLE
+                    WHEN loses_data_in_seconds_min IS NULL AND loses_data_in_seconds_max IS NULL THEN NULL
+                    WHEN loses_data_in_seconds_max IS NULL THEN 'infinity'::DOUBLE
+                    ELSE greatest(0, loses_data_in_seconds_max - greatest(0, least(by_time, by_elapsed)) / 1000)
+                    END AS "{LOSES_AT_MOST}"
                 FROM aged WHERE behind OR is_new
                 """,  # noqa: S608
             )

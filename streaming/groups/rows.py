@@ -216,6 +216,13 @@ class GroupHealthRow(msgspec.Struct, frozen=True, array_like=True):
     time_behind_topic: str | None
     time_behind_partition: int | None
     drain_seconds: float | None
+    loses_data_in_seconds_min: float | None
+    loses_data_in_seconds_max: float | None
+    loses_data_reason: str | None
+    loses_data_topic: str | None
+    loses_data_partition: int | None
+    loses_data_retention_seconds: float | None
+    loses_data_by: str | None
 
 
 class MemberRow(msgspec.Struct, frozen=True, array_like=True):

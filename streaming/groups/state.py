@@ -179,7 +179,7 @@ _LAG_TOTAL_IN_1 = 26
 
 
 def _with_longer_health(payload: bytes) -> bytes:
-    """Version 2 of a group's state: its last row of `group_health` has six more columns.
+    """Version 2 of a group's state: its last row of `group_health` has thirteen more columns.
 
     Without that, each group would get a row at the first round after the upgrade, because of columns that say nothing.
     """
@@ -188,7 +188,7 @@ def _with_longer_health(payload: bytes) -> bytes:
     if len(fields) > place and fields[place] is not None:
         row: list[Any] = msgspec.msgpack.decode(fields[place])
         reason = "lag_unknown" if row[_LAG_TOTAL_IN_1] is None else None
-        fields[place] = _ENCODER.encode([*row, None, None, reason, None, None, None])
+        fields[place] = _ENCODER.encode([*row, None, None, reason, *[None] * 10])
     return _ENCODER.encode(fields)
 
 

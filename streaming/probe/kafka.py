@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
 from streaming.config import Filters
+from streaming.events import Retention
 from streaming.lifecycle import room_log
 from streaming.offsets_log import Rejected, decode_subscription, partition_for
 from streaming.probe.clients import Connections
@@ -25,6 +26,7 @@ from streaming.probe.requests import (
     Refused,
     TopicPlaces,
 )
+from streaming.probe.retention import Key, Retentions
 from streaming.terminal import visible
 
 _LOG = room_log(__name__)
@@ -44,6 +46,9 @@ _UNKNOWN_OFFSET = -1
 
 _HOLDERS_S = 1.0
 """Who holds the log back is worth a moment, but no round: two requests that brokers answer from memory."""
+
+_RETENTIONS_S = 2.0
+"""So are the settings of topics: brokers answer from memory, for a thousand topics in some tens of milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class LogPositions:
 class KafkaCluster:
     """One cluster. In each round call `offsets_log`, `log_positions`, `name_holders`, then `look`, each once."""
 
-    def __init__(self, admin: Any, offsets_topic: str, filters: Filters) -> None:
+    def __init__(self, admin: Any, offsets_topic: str, filters: Filters, heartbeat_ms: int = 600_000) -> None:
         """Watch through an open `KafkaAdminClient`, which stays the caller's to close."""
         self._connections = Connections(admin)
         self._ask_topics = MetadataRequests(self._connections)
@@ -84,6 +89,8 @@ class KafkaCluster:
         self._offsets_topic = offsets_topic
         self._filters = filters
         self._warned: set[str] = set()
+        self._told_configs = False
+        self._retentions = Retentions(heartbeat_ms / 1000)
 
     @property
     def sent(self) -> Counter[str]:
@@ -259,11 +266,32 @@ class KafkaCluster:
             }
             for kind in OffsetKind:
                 offsets[kind] |= self._ask_partitions.offsets(kind, missing, deadline)
+        found = {name: places for name, places in metadata.topics.items() if isinstance(places, TopicPlaces)}
+        self._ask_retentions({(name, places.topic_id) for name, places in found.items()}, deadline)
         return {
-            name: Topic(None) if places is Refused.UNKNOWN else _topic(name, places, metadata.racks, offsets)
+            name: Topic(None)
+            if places is Refused.UNKNOWN
+            else _topic(name, places, metadata.racks, offsets, self._retentions.of((name, found[name].topic_id)))
             for name, places in metadata.topics.items()
             if places is not Refused.FORBIDDEN
         }
+
+    def _ask_retentions(self, topics: Set[Key], deadline: Deadline) -> None:
+        """Ask the topics whose turn it is for how long they keep their records; no round fails by it."""
+        due = self._retentions.due(topics)
+        if not due:
+            return
+        try:
+            answers = self._ask_topics.retentions([name for name, _ in due], deadline.at_most(_RETENTIONS_S))
+        except RoundAbandonedError as error:
+            self._retentions.postpone(due)
+            _LOG.info("Could not ask how long topics keep their records: %s.", error)
+            return
+        if not self._told_configs and Refused.FORBIDDEN in answers.values():
+            self._told_configs = True
+            _LOG.info("Without the right DescribeConfigs on topics it stays open when groups lose data.")
+        kept = {(name, id_): answers.get(name) for name, id_ in due}
+        self._retentions.take({key: None if isinstance(one, Refused) else one for key, one in kept.items()})
 
     def _warn_of_forbidden(self, right: str, answers: Mapping[str, object]) -> None:
         for name in sorted(name for name, answer in answers.items() if answer is Refused.FORBIDDEN):
@@ -316,6 +344,7 @@ def _topic(
     places: TopicPlaces | Refused,
     racks: bool,
     offsets: Mapping[OffsetKind, Mapping[tuple[str, int], int]],
+    retention: Retention | None,
 ) -> Topic:
     assert isinstance(places, TopicPlaces)  # noqa: S101  (the caller has handled the others)
 
@@ -332,4 +361,5 @@ def _topic(
         tuple([min(stable, high) for stable, high in zip(of(OffsetKind.STABLE), end, strict=True)]),
         of(OffsetKind.START),
         places.racks if racks else None,
+        retention,
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.config import Filters
-from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, RoundClosed, TopicEvent
+from streaming.events import EVENTS_VERSION, Event, GroupEvent, GroupGone, Retention, RoundClosed, TopicEvent
 from streaming.offsets_log import partition_for
 from streaming.probe.holds import Hold, lasting, recalled_holds
 from streaming.probe.idle import Reporting, Rest, reporting, rest_after, rested
@@ -67,6 +67,7 @@ class Topic:
         stable: Last stable offset per partition, never above `end`.
         start: Log start offset per partition.
         racks: Racks of the replicas per partition; None when no broker has a rack.
+        retention: How long its records are kept; None when that is not known.
     """
 
     partitions: int | None
@@ -75,6 +76,7 @@ class Topic:
     stable: tuple[int, ...] = ()
     start: tuple[int, ...] = ()
     racks: tuple[tuple[str, ...], ...] | None = None
+    retention: Retention | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +240,7 @@ def _topic_event(head: RoundHead, group: str, topic: str, seen: Topic) -> TopicE
         stable=seen.stable,
         start=seen.start,
         racks=seen.racks,
+        retention=seen.retention,
     )
 
 

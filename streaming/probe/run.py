@@ -119,7 +119,9 @@ class Probe:
         if self._admin is None:
             self._admin = open_admin(settings.kafka)
         if self._cluster is None:
-            self._cluster = KafkaCluster(self._admin, settings.job.offsets_topic, settings.filters)
+            self._cluster = KafkaCluster(
+                self._admin, settings.job.offsets_topic, settings.filters, settings.job.heartbeat_ms
+            )
         if self._writer is None:
             self._writer = (
                 self._writer_on_bus(settings.bus) if settings.bus else self._writer_by(self._admin, settings.kafka)

@@ -42,6 +42,7 @@ from streaming.records.rounds import (
     GroupObservation,
     HeldPartition,
     TopicObservation,
+    TopicRetention,
     decode_closed_rounds,
     encode_closed_rounds,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "TargetEpoch",
     "TopicObservation",
     "TopicPartitions",
+    "TopicRetention",
     "Window",
     "decode_closed_rounds",
     "decode_inputs",

@@ -95,6 +95,22 @@ def decode_closed_rounds(payload: bytes) -> list[ClosedRound]:
     return _DECODER.decode(payload)
 
 
+class TopicRetention(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """How long the records of a topic are kept, by its settings.
+
+    Attributes:
+        ms: `retention.ms`; -1 for unlimited.
+        bytes: `retention.bytes`; -1 for unlimited.
+        deletes: `cleanup.policy` has "delete": without it both mean nothing.
+        append_time: `message.timestamp.type` is LogAppendTime; False for CreateTime.
+    """
+
+    ms: int
+    bytes: int
+    deletes: bool
+    append_time: bool
+
+
 class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
     """One topic of a group in one round.
 
@@ -106,6 +122,7 @@ class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
         last_stable_offsets: Last stable offset per partition, the same shape.
         log_start_offsets: Log start offset per partition, the same shape.
         racks: Replica racks per partition; None when no broker has a rack.
+        retention: How long records are kept; None when unknown.
     """
 
     topic: str
@@ -115,6 +132,7 @@ class TopicObservation(msgspec.Struct, frozen=True, array_like=True):
     last_stable_offsets: bytes
     log_start_offsets: bytes
     racks: tuple[tuple[str, ...], ...] | None = None
+    retention: TopicRetention | None = None
 
 
 class GroupObservation(msgspec.Struct, frozen=True, array_like=True, tag="r"):

@@ -93,7 +93,7 @@ def _rows_of(number: int) -> Rows:
     health = GroupHealthRow(
         "bench", "id", group, "log", number % 50, 1_000, now, 20_415, False, "Stable", "classic", "consumer", "range",
         None, None, 1, 1, now, 2, "identical", None, 0, (), 1, 10, 10, 50, 50, 0, 5, 0, "ok", 20, 0.0, 0.0, 5.0, 15.0,
-        None, topic, 0, None,
+        None, topic, 0, None, *[None] * 7,
     )  # fmt: skip
     return Rows(lag=lag, group_health=[health])
 

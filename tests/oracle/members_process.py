@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from signal import SIGCONT, SIGSTOP
 from threading import Event, Lock, Thread
 from types import TracebackType
 from typing import Self
@@ -66,6 +67,14 @@ class MembersProcess:
     def stop(self, name: str) -> None:
         """Close a member: a dynamic one leaves its group."""
         self._tell("stop", name)
+
+    def pause(self) -> None:
+        """Stop the whole process as a long pause would: no heartbeat of any member until `resume`."""
+        self._process.send_signal(SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._process.send_signal(SIGCONT)
 
     def closed(self, name: str) -> Event:
         """An event that is set when the member's client is closed or gone."""

@@ -48,6 +48,9 @@ class Answers:
     def metadata(self, topics: Iterable[str], _: Deadline) -> Metadata:
         return Metadata("id", (1, 2), False, {topic: TopicPlaces(None, (), ()) for topic in topics})
 
+    def retentions(self, *_: object) -> dict[str, object]:
+        return {}
+
     def offsets(self, *_: object) -> dict[tuple[str, int], int]:
         return {}
 

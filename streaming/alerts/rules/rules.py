@@ -61,6 +61,12 @@ TIME_BEHIND = "time_behind_seconds"
 """Column that `group_health_current` has for rules only: how far the group is behind at the round that is judged, in
 seconds. It is known as bounds, so a rule with it is NULL where its answer depends on what lies between them."""
 
+LOSES_DATA = "loses_data_in_seconds"
+"""The same for the time until the group loses data."""
+
+OVER_TIME = frozenset({TIME_BEHIND, LOSES_DATA})
+"""Both."""
+
 # Views whose rows belong to a round: for each row a rule holds or does not.
 _VIEWS = {
     f"{name}_current": table_named(name) for name in ("group_health", "lag", "drift", "rounds", "open_transactions")
@@ -128,7 +134,7 @@ class Rule:
     @property
     def over_time(self) -> bool:
         """Whether it is judged at every round over rows that do not change: groups get older while they are behind."""
-        return TIME_BEHIND in self.when.columns
+        return bool(OVER_TIME & self.when.columns)
 
     @property
     def of_events(self) -> bool:
@@ -189,7 +195,8 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
         for column in _CLOCK_FIELDS:
             schema = schema.append(column)
     if table.name == "group_health":
-        schema = schema.append(pa.field(TIME_BEHIND, pa.float64()))
+        for name_over_time in sorted(OVER_TIME):
+            schema = schema.append(pa.field(name_over_time, pa.float64()))
     when = check(connection, schema, _bounded(_sql(given["when"], "when"), thresholds), ("BOOLEAN",))
     value = None
     if given.get("value") is not None:
@@ -213,8 +220,11 @@ def _checked(connection: duckdb.DuckDBPyConnection, given: dict[Any, Any], thres
         keep_ms=_keep(given.get("keep"), is_event=view in _EVENTS),
     )
     _check_time(rule, view)
-    if TIME_BEHIND in rule.columns and not is_compared_once(connection, when.sql, TIME_BEHIND):
-        _refuse(f"{TIME_BEHIND} is known as bounds: compare it once in when, with <, <=, > or >=")
+    bounded = sorted(OVER_TIME & rule.columns)
+    if len(bounded) > 1:
+        _refuse(f"{' and '.join(bounded)} are known as bounds: use one of them in a rule")
+    if bounded and not is_compared_once(connection, when.sql, bounded[0]):
+        _refuse(f"{bounded[0]} is known as bounds: compare it once in when, with <, <=, > or >=")
     return rule
 
 

@@ -40,6 +40,11 @@ def some(texts: Sequence[str]) -> str:
     return ", ".join(text[:_LONGEST] for text in texts[:_NAMED]) + more
 
 
+def finding_of(name: str, what: str, where: list[tuple[int, str]]) -> Found:
+    """One finding about several places, each with the time since which it holds there."""
+    return Found(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
+
+
 @dataclass(frozen=True, slots=True)
 class Membership:
     """A group's membership at a round.

@@ -22,7 +22,8 @@ from streaming.groups.health.activity import (
     rebalance_timeout,
     stuck_rebalance,
 )
-from streaming.groups.health.columns import Found, Membership, some
+from streaming.groups.health.columns import Found, Membership, finding_of, some
+from streaming.groups.health.left_out import left_out
 from streaming.groups.health.storm import storm
 from streaming.groups.lag import oldest_unread
 from streaming.groups.lag import partitions as lag
@@ -48,7 +49,8 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
     # Any change makes a new row, except in the round itself and the commits since the last row. A group that is behind
     # gets older with each round: what counts is since when, which stays as long as nothing moves. One that keeps up is
     # behind by what has come since the round before, always something else. The pace at which a lag drains follows from
-    # the lag and the time.
+    # the lag and the time. When data is lost counts as the time of that; the reason why it is not known alone does not.
+    last = totals.loss.last
     says = msgspec.msgpack.encode(
         msgspec.structs.replace(
             row,
@@ -59,6 +61,9 @@ def write_health(state: GroupState, observation: GroupObservation, context: Cont
             time_behind_seconds_min=None if totals.keeps_up else totals.unread_max,
             time_behind_seconds_max=None if totals.keeps_up else totals.unread_min,
             drain_seconds=None,
+            loses_data_in_seconds_min=None if row.loses_data_in_seconds_min is None else totals.loss.not_before,
+            loses_data_in_seconds_max=None if row.loses_data_topic is None or last is None else last.end,
+            loses_data_reason=None,
         )
     )
     due = observation.elapsed_time - state.health_at >= context.config.heartbeat_ms
@@ -103,7 +108,9 @@ def _row(
     config, verdict = context.config, membership.verdict
     expected = config.expected_strategy(context.group)
     told = None if ended else observation.state
-    place = totals.unread_place
+    place, loss = totals.unread_place, totals.loss
+    in_danger = totals.total is not None and not totals.keeps_up
+    last = loss.last if in_danger else None
     return GroupHealthRow(
         cluster=config.cluster,
         cluster_id=observation.cluster_id,
@@ -148,6 +155,15 @@ def _row(
         time_behind_topic=place[0] if place is not None else None,
         time_behind_partition=place[1] if place is not None else None,
         drain_seconds=totals.drain_seconds,
+        loses_data_in_seconds_min=_seconds_until(loss.not_before, state.clock.now)
+        if in_danger and loss.open_reason is None
+        else None,
+        loses_data_in_seconds_max=_seconds_until(last.end, state.clock.now) if last is not None else None,
+        loses_data_reason=loss.reason(lag_known=totals.total is not None, keeps_up=totals.keeps_up),
+        loses_data_topic=last.topic if last is not None else None,
+        loses_data_partition=last.partition if last is not None else None,
+        loses_data_retention_seconds=last.retention_ms / 1000 if last is not None else None,
+        loses_data_by=loss.by if in_danger else None,
     )
 
 
@@ -157,6 +173,11 @@ def _seconds_since(time: int | None, totals: Totals, now: int) -> float | None:
         return None
     # (The oldest unread record may have come while the round was under way.)
     return max(0, now - time) / 1000 if time is not None else 0.0
+
+
+def _seconds_until(time: int | None, now: int) -> float | None:
+    """Seconds from a round to a time; 0 if it has passed, None if there is none."""
+    return None if time is None else max(0, time - now) / 1000
 
 
 def _most(total: int | None) -> int | None:
@@ -181,10 +202,12 @@ def _findings_of(
     found.extend(stuck_rebalance(state, record, observation))
     if record is not None:
         found.extend(_membership_findings(state, record, observation, config))
+    lacking = left_out(state, observation, config)
+    found.extend(lacking)
     behind = reconciling(state)
     if behind is not None:
         found.append(behind)
-    else:
+    elif not lacking:
         found.extend(idle_modern_members(state, observation))
     found.extend(never_committed(state, observation))
     if (raging := storm(state.rebalances, now)) is not None:
@@ -261,7 +284,7 @@ def _membership_findings(
             if holes:
                 orphaned.append((record.record_time, f"{topic[:200]} ({holes} partitions)"))
     if stale:
-        found.append(_finding("stale_metadata", "new partitions that the leader has not seen", stale))
+        found.append(finding_of("stale_metadata", "new partitions that the leader has not seen", stale))
 
     count = sum(map(len, partitions_pending_handover.values()))
     if count and state.classic.transfer is not None:
@@ -271,15 +294,11 @@ def _membership_findings(
         else:
             orphaned.append((state.classic.transfer.time, detail))
     if orphaned:
-        found.append(_finding("unassigned", "partitions without an owner", orphaned))
+        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
     # (Who waits for a partition will get it, and one without an owner is the graver finding.)
     if settled and not (count or orphaned or stale):
         found.extend(idle_members(record, shown))
     return found
-
-
-def _finding(name: str, what: str, where: list[tuple[int, str]]) -> Found:
-    return Found(name, min(since for since, _ in where), f"{what}: {some([text for _, text in where])}")
 
 
 def _still_in_transfer(transfer: Transfer | None, shown: dict[str, TopicObservation]) -> dict[str, frozenset[int]]:

@@ -10,12 +10,13 @@ from streaming.groups.classic.membership import owning_members, subscribed_topic
 from streaming.groups.context import Context
 from streaming.groups.lag import offset_events, oldest_unread
 from streaming.groups.lag import partitions as lag
+from streaming.groups.lag.data_loss import DataLoss
 from streaming.groups.lag.drain import drained
 from streaming.groups.lag.oldest_unread import RoundTimes, Unread
 from streaming.groups.lag.state import MARKER, PartitionState
 from streaming.groups.modern.decisions import modern_owners, modern_topics
 from streaming.groups.state import GroupState
-from streaming.records import GroupObservation, Member, ModernMember, TopicObservation
+from streaming.records import GroupObservation, Member, ModernMember, TopicObservation, TopicRetention
 
 # The tables hold int64.
 _MOST = 2**63 - 1
@@ -39,6 +40,7 @@ class Totals:
         places: A number that stands for the partitions with a known lag: others have another one, with near certainty.
         is_behind: A partition has not read all that the round before could have read.
         is_cut: Records that a partition has not read are below its log start.
+        loss: Until when retention keeps the oldest unread records.
     """
 
     __slots__ = (
@@ -47,6 +49,7 @@ class Totals:
         "is_cut",
         "keeps_up",
         "largest",
+        "loss",
         "lost",
         "partitions",
         "places",
@@ -71,6 +74,7 @@ class Totals:
         self.places = 0
         self.is_behind = False
         self.is_cut = False
+        self.loss = DataLoss()
         self.total: int | None = None
         self.stable: int | None = None
         self.largest: int | None = None
@@ -95,8 +99,9 @@ class Totals:
         if measured.lag_read_committed is not None:
             self.stable = (self.stable or 0) + measured.lag_read_committed
 
-    def wait(self, topic: str, partition: int, unread: Unread) -> None:
-        """Add the oldest unread record of a partition that is behind."""
+    def wait(self, topic: str, partition: int, unread: Unread, kept: TopicRetention | None) -> None:
+        """Add the oldest unread record of a partition that is behind, and how long its topic keeps records."""
+        self.loss.add(topic, partition, unread, kept)
         if unread.time_max is not None and (self.unread_max is None or unread.time_max < self.unread_max):
             self.unread_max, self.unread_place = unread.time_max, (topic, partition)
         if unread.reason is not None:
@@ -240,7 +245,7 @@ class _Round:
                 is_behind = unread.method is not None or unread.reason == oldest_unread.UNCERTAIN_TIME
                 if unread is not last and is_behind:
                     last = unread  # partitions that have read all that the round before saw share one
-                    self._totals.wait(topic, partition, unread)
+                    self._totals.wait(topic, partition, unread, seen.retention if seen is not None else None)
                     self._totals.is_behind |= unread is not self._arrived
                 counted = True
             self._write(topic, partition, known, measured, status, unread, owner, ours)

@@ -20,7 +20,7 @@ from streaming.events import Event, GroupEvent, GroupGone, Rejected, TopicEvent,
 from streaming.job.source.plan import LATEST_MS, TakenRound
 from streaming.offsets_log import LogRecord, UnreadableRecords, Windows, partition_for
 from streaming.record_batches import Record
-from streaming.records import GroupObservation, TopicObservation, Window
+from streaming.records import GroupObservation, TopicObservation, TopicRetention, Window
 from streaming.times import DAY_MS
 
 _LARGEST = 2**63 - 1
@@ -314,6 +314,7 @@ def _wrong(event: Event, current: EventRound) -> str | None:
 
 
 def _topic_observation(event: TopicEvent) -> TopicObservation:
+    kept = event.retention
     return TopicObservation(
         topic=event.topic,
         topic_id=event.topic_id,
@@ -322,6 +323,7 @@ def _topic_observation(event: TopicEvent) -> TopicObservation:
         last_stable_offsets=_packed(event.stable),
         log_start_offsets=_packed(event.start),
         racks=event.racks,
+        retention=TopicRetention(kept.ms, kept.bytes, kept.deletes, kept.append_time) if kept is not None else None,
     )
 
 

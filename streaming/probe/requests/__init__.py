@@ -9,6 +9,7 @@ broker and p partitions of their topics on a broker:
     DescribeGroups Σ ceil(g / GROUPS_PER_REQUEST)          of the classic groups that may have members
     ConsumerGroupDescribe  the same                        of the groups of the consumer protocol
     OffsetFetch    Σ ceil(g / GROUPS_PER_REQUEST)          one per group before Kafka 3.0 (KIP-709)
+    DescribeConfigs  ceil(t / CONFIGS_PER_REQUEST)         t topics, each once per heartbeat, at most TOPICS_A_ROUND
     DescribeProducers, ListTransactions                    at most L and B, while it is not known who holds back the log
 
 Partitions whose leader moved meanwhile are asked for once more (a Metadata, their ListOffsets), and so are groups that

@@ -11,7 +11,8 @@ from streaming.probe.exceptions import RoundAbandonedError
 
 OK = 0
 GROUP_FORBIDDEN = 30
-_TOPIC_UNKNOWN, _TOPIC_INVALID, _TOPIC_FORBIDDEN, _GROUP_UNKNOWN = 3, 17, 29, 69
+TOPIC_FORBIDDEN = 29
+_TOPIC_UNKNOWN, _TOPIC_INVALID, _GROUP_UNKNOWN = 3, 17, 69
 
 
 class Refused(Enum):
@@ -27,7 +28,7 @@ def refusal_of_topic(answer: Any) -> Refused | None:
     Raises:
         RoundAbandonedError: For a temporary reason.
     """
-    if answer.error_code == _TOPIC_FORBIDDEN:
+    if answer.error_code == TOPIC_FORBIDDEN:
         return Refused.FORBIDDEN
     if answer.error_code in (_TOPIC_UNKNOWN, _TOPIC_INVALID):
         return Refused.UNKNOWN
@@ -41,7 +42,7 @@ def refusal_of_group(answer: Any, group: str) -> Refused | None:
     Raises:
         RoundAbandonedError: For a temporary reason.
     """
-    if answer.error_code in (GROUP_FORBIDDEN, _TOPIC_FORBIDDEN):
+    if answer.error_code in (GROUP_FORBIDDEN, TOPIC_FORBIDDEN):
         return Refused.FORBIDDEN
     if answer.error_code == _GROUP_UNKNOWN:
         return Refused.UNKNOWN

@@ -1,27 +1,36 @@
 """Requests about topics and their partitions.
 
-Metadata goes to any broker; ListOffsets and DescribeProducers to the leaders, ListTransactions to all brokers.
+Metadata and DescribeConfigs go to any broker; ListOffsets and DescribeProducers to the leaders, ListTransactions to all
+brokers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from kafka.protocol.admin import DescribeConfigsRequest
 from kafka.protocol.admin.transactions import DescribeProducersRequest, ListTransactionsRequest
 from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from streaming.events import Retention
 from streaming.offsets_log import printed
 from streaming.probe.clients import Connections, chunks_by_node
 from streaming.probe.deadline import Deadline
 from streaming.probe.exceptions import RoundAbandonedError
-from streaming.probe.requests.refused import OK, Refused, refusal_of_topic
+from streaming.probe.requests.refused import OK, TOPIC_FORBIDDEN, Refused, refusal_of_topic
 
 PARTITIONS_PER_REQUEST = 20_000
 """About 1 MB of answer; few brokers lead more partitions."""
+
+CONFIGS_PER_REQUEST = 250
+"""Some 60 KB of answer, which a broker makes in a few milliseconds."""
+
+_TOPIC_RESOURCE = 2
+_RETENTION_KEYS = ("retention.ms", "retention.bytes", "cleanup.policy", "message.timestamp.type")
 
 # Node id of the leader; None while there is none.
 Leader = int | None
@@ -60,7 +69,7 @@ class Metadata:
 
 
 class MetadataRequests:
-    """Asks any broker for the places of topics."""
+    """Asks any broker for the places and settings of topics."""
 
     def __init__(self, connections: Connections) -> None:
         """Ask over these connections."""
@@ -83,6 +92,48 @@ class MetadataRequests:
             any(rack is not None for rack in racks.values()),
             {topic.name: _places(topic, racks) for topic in answer.topics},
         )
+
+    def retentions(self, topics: Sequence[str], deadline: Deadline) -> dict[str, Retention | Refused]:
+        """Ask any broker for how long topics keep their records (DescribeConfigs).
+
+        Returns:
+            What the settings say, per topic. Missing if they cannot be read for another reason than a right.
+
+        Raises:
+            RoundAbandonedError: No answer in time.
+        """
+        if not self._connections.knows(DescribeConfigsRequest):
+            return {}
+        of_topic = DescribeConfigsRequest.DescribeConfigsResource
+        work = []
+        for start in range(0, len(topics), CONFIGS_PER_REQUEST):
+            resources = [
+                of_topic(resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[*_RETENTION_KEYS])
+                for topic in topics[start : start + CONFIGS_PER_REQUEST]
+            ]
+            request = DescribeConfigsRequest(resources=resources, include_synonyms=False, include_documentation=False)
+            work.append((None, request))
+        found: dict[str, Retention | Refused] = {}
+        for answer in self._connections.ask(work, deadline):
+            for topic in answer.results:
+                if topic.error_code == TOPIC_FORBIDDEN:
+                    found[topic.resource_name] = Refused.FORBIDDEN
+                elif topic.error_code == OK and (kept := _retention(topic)) is not None:
+                    found[topic.resource_name] = kept
+        return found
+
+
+def _retention(topic: Any) -> Retention | None:
+    values = {config.name: config.value for config in topic.configs}
+    try:
+        return Retention(
+            ms=int(values["retention.ms"]),
+            bytes=int(values["retention.bytes"]),
+            deletes="delete" in values["cleanup.policy"],
+            append_time=values["message.timestamp.type"] == "LogAppendTime",
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _places(topic: Any, racks: Mapping[int, str | None]) -> TopicPlaces | Refused:

@@ -1,0 +1,142 @@
+"""Findings about the topics of a group that the broker assigns (KIP-848): what nobody sees, and what its target lacks.
+
+The coordinator assigns every partition that it knows of. What happens to a topic reaches it with the brokers' metadata
+at once, and it acts at the next heartbeat of a member (`GroupMetadataManager.onNewMetadataImage` only asks for a
+refresh): 5 s by default, at most 15 s unless brokers allow more. Since Kafka 4.3 it makes a target at most every
+`group.consumer.assignment.interval.ms` (1 s, at most 15 s). So two rounds in a row see a target that lacks partitions
+only where that takes longer than usual. What the coordinator knows is seen in its target, and up to Kafka 4.0 in its
+own record of the topics; since 4.1 that is a hash.
+
+A regular expression is resolved again when a topic was created, not when one was deleted, and since 4.1 every ten
+minutes. So topics that it matched and that are gone are missed only if the target still has them.
+
+A round asks for topics after it has read its log position. So what only one round shows may be a change that its log
+does not have yet, and nothing is said of it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Set
+from typing import Final
+
+from streaming.groups.context import GroupConfig
+from streaming.groups.health.columns import Found, finding_of
+from streaming.groups.modern.consumer_group import ModernGroup
+from streaming.groups.state import GroupState
+from streaming.records import CONSUMER, GroupObservation
+
+_FOLLOWED: Final = 100
+"""Topics of a group that are followed at a time: a member may subscribe to any number that do not exist."""
+
+
+def left_out(state: GroupState, observation: GroupObservation, config: GroupConfig) -> list[Found]:
+    """The findings `topic_not_visible`, `stale_metadata` and `unassigned` of a consumer group with members.
+
+    Args:
+        state: The group's state, including this round.
+        observation: The round.
+        config: Settings.
+    """
+    group = state.modern.group
+    # While the offsets log is blocked, nobody can tell whether there is a new target.
+    if group is None or group.group_type != CONSUMER or not group.members or observation.held_since is not None:
+        return []
+    now, grace = state.clock.now, config.metadata_grace_ms
+    made = group.decided.record if group.decided is not None else -1
+    is_current = group.decided is not None and group.decided.epoch == group.epoch
+    assigned = _assigned(group)
+    shown = {topic.topic: topic for topic in observation.topics}
+    unseen_ids = assigned.keys() - {topic.topic_id for topic in observation.topics}
+    counts: dict[str, int] | None = None
+    found: list[Found] = []
+    unseen: list[tuple[int, str]] = []
+    stale: list[tuple[int, str]] = []
+    orphaned: list[tuple[int, str]] = []
+    for topic, by_name in _subscribed(group).items():
+        if len(found) == _FOLLOWED:
+            break
+        if not config.watches_topic(topic):
+            continue
+        seen = shown.get(topic)
+        count = seen.partitions if seen is not None else None
+        if seen is None or count is None:
+            if not by_name and not _may_be_assigned(state, topic, unseen_ids):
+                continue  # deleted, and not yet resolved again
+            kept_as = f"{topic} not visible"
+            since = state.findings.get(kept_as, now)
+            if kept_as in state.findings and (by_name or now - since >= grace):
+                unseen.append((since, topic))
+            found.append(Found("topic_not_visible", since, topic, kept_as, shown=False))
+            continue
+        topic_id = seen.topic_id or ""
+        if (owned := assigned[topic_id]) >= count:
+            continue
+        kept_as = f"{topic} left out by {made}"
+        since = state.findings.get(kept_as, now)
+        counts = counts if counts is not None else _known(group)
+        known = min(count, counts.get(topic_id, 0))
+        late = now - since >= grace
+        if owned < known and group.decided is not None:
+            settled = is_current and now - group.decided.record_time > _rebalance_timeout(group)
+            if settled or late:
+                since_then = group.decided.record_time if is_current else since
+                orphaned.append((since_then, f"{topic[:200]} ({known - owned} partitions)"))
+        if known < count and late:
+            orphaned.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
+        elif known < count and is_current and kept_as in state.findings:
+            stale.append((since, f"{topic[:200]} ({known} to {count} partitions)"))
+        found.append(Found("unassigned", since, topic, kept_as, shown=False))
+    if unseen:
+        found.append(finding_of("topic_not_visible", "subscribed, but not visible", unseen))
+    if stale:
+        found.append(finding_of("stale_metadata", "new partitions that the coordinator's target does not have", stale))
+    if orphaned:
+        found.append(finding_of("unassigned", "partitions without an owner", orphaned))
+    return found
+
+
+def _subscribed(group: ModernGroup) -> dict[str, bool]:
+    """Topics that members subscribe to, sorted, each with whether one does so by its name.
+
+    Without the topics of regular expressions that are not resolved yet.
+    """
+    topics: dict[str, bool] = {}
+    for member in group.members.values():
+        resolved = group.regexes.get(member.regex) if member.regex is not None else None
+        for topic in resolved.topics if resolved is not None else ():
+            topics.setdefault(topic, False)
+        topics.update(dict.fromkeys(member.topics, True))
+    return dict(sorted(topics.items()))
+
+
+def _assigned(group: ModernGroup) -> Counter[str]:
+    """How many partitions of each topic id the members' targets have; none has two members (drift says if one does)."""
+    counts: Counter[str] = Counter()
+    for member_id in group.members:
+        target = group.targets.get(member_id)
+        for topic_id, numbers in target.partitions if target is not None else ():
+            counts[topic_id] += len(numbers)
+    return counts
+
+
+def _may_be_assigned(state: GroupState, topic: str, unseen_ids: Set[str]) -> bool:
+    """Whether the target has partitions of a topic that the round does not show."""
+    known = state.topics.get(topic)
+    if known is not None and known.topic_id is not None:
+        return known.topic_id in unseen_ids
+    return not unseen_ids <= {of.topic_id for of in state.topics.values()}
+
+
+def _known(group: ModernGroup) -> dict[str, int]:
+    """How many partitions of each topic id the coordinator certainly knew when it made the target."""
+    known = {topic_id: count or 0 for topic_id, _, count in (group.topics.topics if group.topics is not None else ())}
+    for member_id in group.members:
+        target = group.targets.get(member_id)
+        for topic_id, numbers in target.partitions if target is not None else ():
+            known[topic_id] = max(known.get(topic_id, 0), max(numbers, default=-1) + 1)
+    return known
+
+
+def _rebalance_timeout(group: ModernGroup) -> int:
+    return max((member.rebalance_timeout for member in group.members.values()), default=0)
